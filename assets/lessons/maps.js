@@ -44,6 +44,71 @@ function countKept(pixels, positions, image) {
   return nearestRows(distances(units(pixels), 64, image)).filter((row) => near.includes(row)).length;
 }
 
+// Three groups whose sizes and gaps are known, and the live t-SNE map of them.
+const GROUP = 30;
+const GAP = 16;
+const GROUP_NAMES = "ABC";
+function knownGroups({ spread, gap }) {
+  const random = randomStream(4);
+  const normal = () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+  return [[-GAP, spread], [0, 1], [GAP * gap, 1]].flatMap(([center, width]) => Array.from({ length: GROUP }, () => [center + width * normal(), width * normal()]));
+}
+
+// How much wider group A is than B, and how much farther B is from C than from A.
+function groupRatios(points) {
+  const groups = [0, 1, 2].map((at) => points.slice(GROUP * at, GROUP * (at + 1)));
+  const centers = groups.map((group) => [0, 1].map((axis) => group.reduce((sum, point) => sum + point[axis], 0) / GROUP));
+  const widths = groups.map((group, at) => Math.sqrt(group.reduce((sum, point) => sum + squaredDistance(point, centers[at]), 0) / GROUP));
+  return { width: widths[0] / widths[1], gap: Math.sqrt(squaredDistance(centers[1], centers[2]) / squaredDistance(centers[0], centers[1])) };
+}
+
+const KNOWN_GROUPS = {
+  title: "Known sizes and gaps, with a live t-SNE",
+  words: "Here the truth is known: 90 points in three groups. At the start A is about three times as wide as B, and C about three times as far from B as A is; on the map both ratios are near 1. Then set the width of A to 5 and the gap to 1: the gaps are equal, but the map draws C more than three times as far away. Sizes and gaps of a map follow the perplexity as much as the data.",
+  controls: [
+    { name: "spread", kind: "slider", label: "Width of A, as a multiple of B", low: 0.2, high: 5, step: 0.2, start: 3 },
+    { name: "gap", kind: "slider", label: "Gap from B to C, as a multiple of A to B", low: 1, high: 5, step: 0.5, start: 3 },
+    { name: "perplexity", kind: "slider", label: "Perplexity", low: 2, high: 60, step: 1, start: 20 },
+  ],
+  build({ box }) {
+    const words = element("p", { role: "status" });
+    const canvases = ["The points", "Their t-SNE map"].map((title) => {
+      const canvas = element("canvas", { role: "img", "aria-label": title, style: "width:100%;height:200px;display:block;color:var(--text)" });
+      box.append(element("figure", { style: "margin:0;min-width:0" }, element("figcaption", {}, title), canvas));
+      return canvas;
+    });
+    box.after(words);
+    let [shown, live, points] = ["", null, []];
+    const paint = (canvas, drawn) => {
+      if (!canvas.clientWidth || !drawn.length) return;
+      const [low, high] = [Math.min, Math.max].map((edge) => [0, 1].map((axis) => edge(...drawn.map((point) => point[axis]))));
+      paintLetters(canvas, { positions: drawn.flat(), letters: drawn.map((_point, row) => GROUP_NAMES[Math.floor(row / GROUP)]),
+        colors: drawn.map((_point, row) => Math.floor(row / GROUP)), middle: [0, 1].map((axis) => (low[axis] + high[axis]) / 2), size: 10,
+        unit: Math.min((canvas.clientWidth - 20) / (high[0] - low[0]), (canvas.clientHeight - 20) / (high[1] - low[1])) });
+    };
+    new ResizeObserver(() => { paint(canvases[0], points); paint(canvases[1], live?.positions ?? []); }).observe(box);
+    const frame = () => {
+      if (!box.isConnected || !live) return;
+      for (let count = 0; count < 5 && !live.isDone; count += 1) live.step();
+      paint(canvases[1], live.positions);
+      const [real, drawn] = [groupRatios(points), groupRatios(live.positions)];
+      words.textContent = `Step ${live.done} of ${TSNE.steps}. A is ${real.width.toFixed(1)} times as wide as B, on the map ${drawn.width.toFixed(1)} times. `
+        + `C is ${real.gap.toFixed(1)} times as far from B as A, on the map ${drawn.gap.toFixed(1)} times.`;
+      canvases[1].setAttribute("aria-label", `Their t-SNE map. ${words.textContent}`);
+      if (!live.isDone) live.frame = requestAnimationFrame(frame);
+    };
+    return { draw({ spread, gap, perplexity }) {
+      const key = `${spread} ${gap} ${perplexity}`;
+      if (key === shown) return;
+      shown = key;
+      if (live) cancelAnimationFrame(live.frame);
+      points = knownGroups({ spread, gap });
+      live = new LiveTsne(points, perplexity, 1);
+      live.frame = requestAnimationFrame(() => { paint(canvases[0], points); frame(); });
+    } };
+  },
+};
+
 const LESSON = {
   id: "maps",
   number: 10,
@@ -63,6 +128,8 @@ const LESSON = {
     { name: "points", kind: "choice", label: "Images", start: "digits", options: [{ value: "digits", words: "600 digits" }, { value: "noise", words: "Random pixels" }] },
     { name: "method", kind: "choice", label: "Map", start: "tsne", options: [{ value: "tsne", words: "t-SNE" }, { value: "umap", words: "UMAP" }] },
   ],
+  more: KNOWN_GROUPS,
+  groups: { points: knownGroups, ratios: groupRatios, live: (points, perplexity, seed) => new LiveTsne(points, perplexity, seed) }, // for tests
   hidden: [{ name: "size", start: 2, low: 0, high: 3 }, { name: "image", start: 435, low: 0, high: 599 }],
   compute({ points, method, size, image }, { maps }) {
     const { pixels, maps: drawn } = maps[points];

@@ -25,7 +25,12 @@ def test_the_path_counts_the_answers_of_a_class() -> None:
     page = opened("learn")
     row = next(row for row in page.dataframe[0].value.to_dict("records") if row["lesson"] == "ε merges and shatters")
     assert (row["answers before"], row["correct before %"], row["answers after"]) == (3, 66.7, 0)
-    page.button[0].click().run()
+    page.text_area[0].set_value(f"https://school/#answers={'3' * 16}:epsilon.0.1")
+    next(button for button in page.button if button.label == "Add answers").click().run()
+    assert "2 answers added" in page.success[0].value
+    row = next(row for row in page.dataframe[0].value.to_dict("records") if row["lesson"] == "ε merges and shatters")
+    assert (row["answers before"], row["answers after"]) == (4, 1)
+    next(button for button in page.button if button.label == "Delete the answers").click().run()
     assert read_answers(runs_folder()) == {}
     assert "No answers yet" in texts(page)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.project.test_language import phrases_in
-from udml_core.results.lessons import course, course_guide
+from udml_core.results.lessons import course, course_guide, record_links
 
 KNOWN = {lesson.id: lesson for lesson in course()}
 
@@ -58,3 +59,21 @@ def test_glossary_and_plans_lead_to_lessons(open_lesson: Callable[..., Page]) ->
     page.wait_for_url("**/index.html#glossary")
     expect(page.locator(".terms dt", has_text="whitening")).to_have_count(0)
     expect(page.locator(".terms dt", has_text="anchor")).to_be_visible()
+
+
+@pytest.mark.browser
+def test_links_carry_the_figure_s_state_and_the_answers(open_lesson: Callable[..., Page], tmp_path: Path) -> None:
+    page = open_lesson("epsilon")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # a page may not copy
+    page.get_by_label("Fewer, larger clusters").check()
+    page.get_by_role("slider").focus()
+    page.keyboard.press("ArrowRight")
+    page.get_by_role("button", name="Copy link").click()
+    link = page.get_by_label("Link", exact=True).input_value()
+    assert "epsilon=0.31" in link
+    course_page = open_lesson("index")
+    course_page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    course_page.get_by_role("button", name="Copy link with my answers").click()
+    answers = course_page.get_by_label("Link", exact=True).input_value()
+    assert answers.endswith(":epsilon.0.-")
+    assert record_links(tmp_path, answers) == 1

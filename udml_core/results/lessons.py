@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import html
+import io
 import json
 import re
 from collections import Counter
@@ -21,14 +22,18 @@ from udml_core.base.errors import UserError
 from udml_core.base.files import read_regular, replace_bytes
 from udml_core.base.offline import offline_page
 from udml_core.base.paths import ASSETS
+from udml_core.base.spreadsheets import write_rows
 
 FOLDER = ASSETS / "lessons"
 KIT = FOLDER / "kit"
 INDEX = "index.html"
-LESSON_KIT = ("draw", "guide", "print", "present", "frame")
+LESSON_KIT = ("draw", "tsne", "guide", "print", "present", "frame")
 """Files of the toolkit that a lesson needs, in this order."""
 MOST_BYTES = 4_000_000
 """Size at which the file of answers takes no more."""
+_LINK = re.compile(r"#answers=([0-9a-f]{16}):([\w.,-]*)")
+_LINKED = re.compile(r"(\w+)\.(\d|-)\.(\d|-)", re.ASCII)
+"""Answers in a link: lesson.before.after, separated by commas; "-" where a question is open."""
 _FIELD = re.compile(r'^  (\w+): (.+?),?$', re.MULTILINE)
 
 
@@ -194,8 +199,8 @@ def record_answer(folder: Path, lesson: str, question: str, choice: int, reader:
     return True
 
 
-def read_answers(folder: Path) -> dict[tuple[str, str], Counter[int]]:
-    """Count the first answers of every reader, by lesson and question."""
+def _first_answers(folder: Path) -> dict[tuple[str, str, str], int]:
+    """Return the first answer of every reader to each question, by lesson, question and reader."""
     path = _answers(folder)
     if not path.exists():
         return {}
@@ -206,10 +211,43 @@ def read_answers(folder: Path) -> dict[tuple[str, str], Counter[int]]:
             first.setdefault((str(lesson), str(question), str(reader)), int(choice))
         except (ValueError, TypeError):
             continue  # a line that a power cut left incomplete
+    return first
+
+
+def read_answers(folder: Path) -> dict[tuple[str, str], Counter[int]]:
+    """Count the first answers of every reader, by lesson and question."""
     counts: dict[tuple[str, str], Counter[int]] = {}
-    for (lesson, question, _reader), choice in first.items():
+    for (lesson, question, _reader), choice in _first_answers(folder).items():
         counts.setdefault((lesson, question), Counter())[choice] += 1
     return counts
+
+
+def answers_csv(folder: Path) -> str:
+    """Return the first answers of a class as a CSV table: reader, lesson, question, choice from 1 on, and correct."""
+    right = {lesson.id: right_choices(lesson) for lesson in course()}
+    file = io.StringIO()
+    write_rows(file, [("reader", "lesson", "question", "choice", "correct"), *(
+        (reader, lesson, question, choice + 1, int(right.get(lesson, {}).get(question) == choice))
+        for (lesson, question, reader), choice in sorted(_first_answers(folder).items()))])
+    return file.getvalue()
+
+
+def record_links(folder: Path, text: str) -> int:
+    """Add the answers of links that students copied from the course, also from an exported one.
+
+    Args:
+        folder: The folder of runs.
+        text: Text that holds the links; anything else in it is ignored.
+
+    Returns:
+        How many answers were recorded.
+    """
+    recorded = 0
+    for reader, answers in _LINK.findall(text):
+        for lesson, before, after in _LINKED.findall(answers):
+            for question, choice in (("before", before), ("after", after)):
+                recorded += choice.isdigit() and record_answer(folder, lesson, question, int(choice), reader)
+    return recorded
 
 
 def right_choices(lesson: Lesson) -> Mapping[str, int]:

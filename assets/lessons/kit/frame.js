@@ -28,7 +28,7 @@ class Lesson {
     Object.assign(this, { root, lesson, header, outside });
     this.course = readCourse();
     this.kept = this.course.lessons[lesson.id] ??= {};
-    this.start = Object.fromEntries([...lesson.controls, ...(lesson.hidden ?? [])].map(({ name, start }) => [name, start]));
+    this.start = Object.fromEntries(this.fields().map(({ name, start }) => [name, start]));
     this.state = { ...this.start, ...this.readAddress() };
     this.data = Object.fromEntries(Object.entries(header.content).map(([name, content]) => [name, this.unpacked(content)]));
     this.presentation = new Presentation(this);
@@ -50,7 +50,7 @@ class Lesson {
 
   // State and address
 
-  fields() { return [...this.lesson.controls, ...(this.lesson.hidden ?? [])]; }
+  fields() { return [...this.lesson.controls, ...(this.lesson.more?.controls ?? []), ...(this.lesson.hidden ?? [])]; }
 
   readAddress() {
     const address = new URLSearchParams(location.search);
@@ -101,6 +101,7 @@ class Lesson {
     const began = performance.now();
     const numbers = this.lesson.compute(this.state, this.data);
     this.view.draw(this.state, numbers);
+    this.second?.draw(this.state);
     for (const [name, widget] of Object.entries(this.widgets)) widget.show(this.state[name]);
     const values = this.lesson.readout(numbers, this.state, this.data);
     this.readout.replaceChildren(...values.map(([label, value]) => element("div", {}, element("dt", {}, label), element("dd", {}, value))));
@@ -127,7 +128,7 @@ class Lesson {
       element("button", { type: "button", class: "plain", onclick: () => this.change(structuredClone(this.start)) }, "Start over"));
     this.before = this.question("before", `Predict: ${lesson.before.text}`, lesson.before);
     this.after = this.question("after", lesson.after.text, lesson.after);
-    this.root.replaceChildren(this.presentation.title, this.heading(position),
+    this.root.replaceChildren(...[this.presentation.title, this.heading(position),
       element("section", { class: "touch" },
         element("div", { class: "picture", "data-on": "predict do try see" }, this.stage, markup("p", lesson.see, { class: "see" })),
         element("div", { class: "panel", "data-on": "predict do try see" }, on("predict", this.before), this.presentation.step,
@@ -138,13 +139,14 @@ class Lesson {
       element("section", { class: "end" },
         on("takeaway", element("div", {}, element("h2", {}, "Takeaway"), markup("p", lesson.takeaway, { class: "takeaway" }), this.tryLink())),
         on("check", element("div", {}, element("h2", {}, "Check yourself"), this.after))),
+      this.more(),
       this.terms(),
       this.notes(),
       element("nav", { "aria-label": "Lessons" },
         previous ? this.link(previous, `← ${previous.title}`) : element("span"),
         this.link({ id: "", href: header.index }, "All lessons"),
         next ? this.link(next, `${next.title} →`) : element("span")),
-      element("p", { class: "hint" }, "→ next · ← previous · ↑ ↓ move a slider · Esc ends the presentation"));
+      element("p", { class: "hint" }, "→ next · ← previous · ↑ ↓ move a slider · Esc ends the presentation")].filter(Boolean));
   }
 
   heading(position) {
@@ -158,7 +160,8 @@ class Lesson {
         this.needs(),
         button("Present", () => this.presentation.set(true, true), "start-present"),
         button("Print summary", () => printPage(this.root, summaryToPrint(this))),
-        button("Print handout", () => printPage(this.root, handoutToPrint(this)))));
+        button("Print handout", () => printPage(this.root, handoutToPrint(this))),
+        linkButton("Copy link", () => { this.writeAddress(); return location.href; })));
   }
 
   link({ id, href }, words) {
@@ -179,6 +182,17 @@ class Lesson {
       link.href = `http://localhost:8501/${page}?${new URLSearchParams(query?.(this.state) ?? {})}`;
     }, href: `http://localhost:8501/${page}` }, words);
     return element("p", {}, link, element("small", {}, " The link needs UDML Explorer running on this computer."));
+  }
+
+  // A second figure, with controls of its own.
+  more() {
+    const { more } = this.lesson;
+    if (!more) return null;
+    const box = element("div", { class: "second" });
+    const section = element("section", { class: "more" }, element("h2", {}, more.title), markup("p", more.words),
+      element("div", { class: "controls" }, more.controls.map((control) => this.control(control))), box);
+    this.second = more.build({ box });
+    return section;
   }
 
   // The terms of the glossary that the lesson uses.

@@ -22,3 +22,26 @@ function guideParts({ prerequisites, plans, terms }, link, titles) {
     element("details", { class: "guide", id: "glossary", open: location.hash === "#glossary" },
       element("summary", {}, `Glossary: ${terms.length} terms`), termList(terms, link, titles))];
 }
+
+// A button that copies a link, and shows it where a page may not copy.
+function linkButton(words, make) {
+  const shown = element("input", { type: "text", readonly: true, hidden: true, "aria-label": "Link" });
+  const button = element("button", { type: "button", class: "plain", onclick: async () => {
+    shown.value = make();
+    try {
+      await navigator.clipboard.writeText(shown.value);
+      button.textContent = "Link copied";
+    } catch {
+      shown.hidden = false;
+      shown.select();
+    }
+  } }, words);
+  return [button, shown];
+}
+
+// The address of the course with a reader's answers: lesson.before.after, "-" where a question is open.
+function linkOfAnswers({ reader, lessons }) {
+  const choice = (value) => (typeof value === "number" ? value : "-");
+  const answers = Object.entries(lessons).map(([id, { before, after }]) => `${id}.${choice(before)}.${choice(after)}`);
+  return `${location.href.split("#")[0]}#answers=${reader}:${answers.join(",")}`;
+}

@@ -3,8 +3,8 @@ const PRINT_STYLE = `body { font: 11pt system-ui, sans-serif; color: #000; } h1 
   h2 { font-size: 12pt; margin: 10pt 0 2pt; break-after: avoid; } p { margin: 2pt 0; } li { margin: 2pt 0; }
   svg, img { max-height: 8cm; max-width: 100%; } [hidden], button:not(:has(img)) { display: none; }
   button { border: 1px solid #999; background: none; padding: 2px; font-size: 8pt; } img, button > * { display: block; } button img { margin: auto; }
-  .lines { height: 2.2cm; border-bottom: 1px solid #999; background: repeating-linear-gradient(#fff 0 0.7cm, #999 0.7cm 0.72cm); }
-  table { border-collapse: collapse; } th, td { border: 1px solid #999; padding: 3pt 6pt; text-align: left; min-width: 2.5cm; height: 0.8cm; font-weight: 400; }
+  .lines { height: 1.4cm; margin-top: 0.7cm; border: solid #999; border-width: 1px 0; }
+  table { border-collapse: collapse; width: 100%; table-layout: fixed; font-size: 9pt; } th, td { border: 1px solid #999; padding: 3pt 6pt; text-align: left; overflow-wrap: anywhere; height: 0.8cm; font-weight: 400; }
   .boxes { list-style: "□  "; } .name { float: right; }`;
 const WRITTEN_ROWS = 2;
 

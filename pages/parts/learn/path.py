@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.results.lessons import (
+    answers_csv,
     clear_answers,
     course,
     course_guide,
@@ -16,6 +17,7 @@ from udml_core.results.lessons import (
     kit_style,
     lesson_kit,
     read_answers,
+    record_links,
     right_choices,
 )
 from udml_core.runs import runs_folder
@@ -50,8 +52,9 @@ def _component() -> Any:
 
 def show_class() -> None:
     """Show how many readers answered each question correctly."""
-    answers = read_answers(runs_folder())
     st.markdown("**Class summary**")
+    _add_links()
+    answers = read_answers(runs_folder())
     if not answers:
         st.caption("No answers yet. The answers of everyone who opens the lessons on this server are counted here, "
                    "without names; they stay on this computer.")
@@ -66,7 +69,18 @@ def show_class() -> None:
                     f"correct {question} %": round(100 * counts.get(right, 0) / total, 1) if total else None}
         rows.append(row)
     st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
+    st.download_button("Download CSV", lambda: answers_csv(runs_folder()), "answers.csv", "text/csv",
+                       icon=":material/download:", help="One row for each answer, with the random name of its reader.")
     if st.button("Delete the answers", icon=":material/delete:",
                  help="Deletes the answers of the class on this computer. It cannot be undone."):
         clear_answers(runs_folder())
         st.rerun()
+
+
+def _add_links() -> None:
+    """Take links with answers, which students of an exported course send."""
+    with st.form("links", clear_on_submit=True, border=False):
+        text = st.text_area("Links of students", height=68, placeholder="One link a line",
+                            help="A student copies the link below the cards of the course, also in exported files.")
+        if st.form_submit_button("Add answers") and text:
+            st.success(f"{record_links(runs_folder(), text)} answers added. The first answer of a reader counts.")
