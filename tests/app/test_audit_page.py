@@ -128,7 +128,7 @@ def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkey
     assert next_map(runs_folder()) == (run, plan_analysis(kind="audit"))
     analysis = create_analysis(run, plan_analysis(kind="audit"))
     test.run()
-    assert "Comparing the images" in str([element.proto for element in test.get("progress")])
+    assert "Step 5 of 5, comparing all images" in str([element.proto for element in test.get("progress")])
     analysis_worker.work(analysis)
     test.run()
     assert "equal content" in texts(test)

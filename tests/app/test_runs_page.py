@@ -432,7 +432,7 @@ def test_the_table_of_compare_heads_its_columns_and_has_the_color_of_each_run(pa
     shown = table_html(measure_table(runs), [[0, 1], [2]], (*COLUMNS, *MORE))
     headings = ["after", "against frozen", "against PCA", "before", "change", "against best"]
     assert re.findall(r"<th scope='col'>(.*?)</th>", shown) == headings * 2
-    assert re.findall(r"colspan='6'>(.*?)</th>", shown) == ["MAP@R", "R@1"]
+    assert re.findall(r"colspan='6'>(.*?)</th>", shown) == ["Whole group found · MAP@R", "First result right · R@1"]
     assert "A &lt;b&gt; &amp; a" in shown
     colors = [line_style(number)["color"] for number in range(3)]
     assert re.findall("solid (#......)|dashed (#......)|dotted (#......)", shown) == [
