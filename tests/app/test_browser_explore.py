@@ -199,6 +199,7 @@ def _keep_the_image_on_reload_and_in_depth(page: Page) -> None:
 
 
 def _fill_the_panel_with_a_lasso(page: Page) -> None:
+    settle(page)  # a map that comes again with the page would forget the lasso
     lasso(page, drawn_map(page))
     tiles = page.locator(".st-key-explore-tiles-selected .tile")
     expect(tiles.first).to_be_visible()
