@@ -12,6 +12,7 @@ from pages.parts.draw.gallery import selectable_gallery
 from pages.parts.draw.palette import percent
 from pages.parts.draw.run_header import run_header
 from pages.parts.draw.sections import Section, open_now, show_sections
+from pages.parts.labels.actions import clear_selection
 from pages.parts.labels.assigned import show_assigned_labels
 from pages.parts.labels.assignment import naming_bar, show_selected, show_suggested
 from pages.parts.labels.board import MOST_TILES, Board, board_of, tile_to_label
@@ -19,7 +20,7 @@ from pages.parts.labels.folders import show_folders
 from pages.parts.labels.forming import current_groups, offer_groups
 from pages.parts.labels.graph_view import gamma_slider
 from pages.parts.labels.groups import show_groups
-from pages.parts.labels.proposals import show_proposals
+from pages.parts.labels.proposals import show_proposals, shown_rows
 from pages.parts.maps.frame import UNITS, MapFrame, covering_map, distortion_words
 from pages.parts.maps.scatter import Ring, draw_map
 from pages.parts.shell.address import choice_from_address, choose_segment, write_address
@@ -32,6 +33,7 @@ from pages.parts.shell.selection import select, selection
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.arrays import rows_of
 from udml_core.base.errors import counted
+from udml_core.data.dataset import Dataset
 from udml_core.exploration import label_spread as views
 from udml_core.exploration.map_content import Color
 from udml_core.exploration.naming import GAMMA
@@ -49,6 +51,8 @@ TITLES = {"groups": "Groups", "next": "Label next", "proposals": "Proposed names
 """The sections by their names in the address."""
 COLORS = {"class": "Class", "certainty": "Certainty", "group": "Group"}
 DEFAULT_COLOR = "class"
+LEFT = "labels-section-before"
+"""Session key of the section that was open when the page was drawn last."""
 
 
 def choose_color(section: str) -> str:
@@ -221,11 +225,29 @@ def show_next(board: Board) -> None:
     selectable_gallery(board.dataset, tiles, "Images to label next", "labels-next", selected, 84, 300)
 
 
-def work(board: Board, suggested: int | None) -> None:
+def drop_selection_of_another_section(dataset: Dataset, section: str) -> None:
+    """Clear the selection if the user has opened another section: a name would go to images out of sight."""
+    if st.session_state.get(LEFT, section) != section:
+        clear_selection(dataset)
+    st.session_state[LEFT] = section
+
+
+def show_out_of_sight(board: Board, section: str) -> None:
+    """Show selected images that the open section does not show, which the map or Undo may have selected."""
+    selected = selection(board.dataset)
+    if section in ("groups", "next") or not len(selected.ids):
+        return
+    proposed = board.images[shown_rows(board)] if section == "proposals" else board.images[:0]
+    if len(np.setdiff1d(selected.ids, proposed)):
+        show_selected(board, selected)
+
+
+def work(board: Board, section: str, suggested: int | None) -> None:
     """Show what is named, and the sections that lead to names."""
     draw = {"groups": show_groups, "next": show_next, "proposals": show_proposals, "labels": show_assigned_labels,
             "folders": show_folders}
     naming_bar(board, selection(board.dataset), suggested)
+    show_out_of_sight(board, section)
     show_sections([Section(name, title, partial(draw[name], board)) for name, title in TITLES.items()], SECTIONS)
 
 
@@ -249,11 +271,12 @@ def explore(run: Run) -> None:
         board = choose_least(board)
         show_numbers(board)
     section = open_now(SECTIONS, TITLES)
+    drop_selection_of_another_section(dataset, section)
     suggested = next(iter(board.suggested_images), None) if section == "next" else None
     with color:
         by = choose_color(section)
     with left:
-        work(board, suggested)
+        work(board, section, suggested)
     with picture:
         spread_map(board, by, suggested)
 

@@ -11,8 +11,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.draw.palette import percent
-from pages.parts.labels.actions import OPENED, GroupEdit
-from pages.parts.labels.groups import MOVING, SHOWN_OF_PART, SPLITTING
+from pages.parts.labels.actions import MOVING, OPENED, GroupEdit
+from pages.parts.labels.groups import SHOWN_OF_PART, SPLITTING
 from pages.parts.shell import label_graph
 from pages.parts.shell.selection import Selection
 from tests.app.opening import opened, texts
@@ -182,7 +182,7 @@ def test_proposed_names_are_confirmed_and_rejected(photos: Run) -> None:
     dataset = photos.dataset()
     given.assign(dataset, border[-6:], "zero")
     test = opened("labels", run=photos.id, section="proposals")
-    assert "more look like *zero*" in texts(test)
+    assert "may show *zero*. No name is certain enough yet: these are guesses" in texts(test)
     proposed = [tile["id"] for tile in tiles(test, "Images that look like zero")]
     assert proposed
     test.button(key="labels-confirm").click().run()
@@ -254,3 +254,66 @@ def test_folders_are_planned_and_written(photos: Run, tmp_path: Path, monkeypatc
     test.button(key="labels-write").click().run()
     assert not test.exception
     assert len(list((tmp_path / "sorted").glob("a*/*.png"))) >= 30
+
+
+def select_group(photos: Run) -> AppTest:
+    """Open a group with its images selected, as a click does."""
+    test = show_group(photos)
+    images = grouping_of(Retrieval(photos)).tree.groups(8)
+    test.session_state["selection"] = Selection(photos.dataset().fingerprint, np.flatnonzero(
+        images == images[test.session_state[OPENED]]), 1)
+    return test.run()
+
+
+def selected(test: AppTest) -> int:
+    return len(test.session_state["selection"].ids)
+
+
+def test_another_section_drops_the_selection_so_that_no_unseen_image_is_named(photos: Run) -> None:
+    test = select_group(photos)
+    count = selected(test)
+    assert count > 1
+    assert f"{count} images selected" in texts(test)
+    test.session_state["labels-section"] = "Proposed names"
+    test.run()
+    assert not test.exception
+    assert selected(test) == 0
+    assert OPENED not in test.session_state
+    assert "No image is selected" in texts(test)
+    test.session_state["labels-section"] = "Groups"
+    test.run()
+    assert "Images of the group, the border first" not in str([element.proto for element in test.main])
+
+
+def test_images_that_undo_selects_again_are_shown_in_every_section(photos: Run) -> None:
+    test = select_group(photos)
+    count = selected(test)
+    test.text_input(key="labels-typed").set_value("zero")
+    test.button(key="FormSubmitter:labels-form-Name " + f"{count} images").click().run()
+    assert len(given.assigned_labels(photos.dataset())) == count
+    test.session_state["labels-section"] = "Labels"
+    test.run()
+    test.button(key="labels-undo").click().run()
+    assert not test.exception
+    assert selected(test) == count
+    assert len(tiles(test, "Selected images")) == count
+
+
+def test_clear_selects_nothing_and_closes_the_group(photos: Run) -> None:
+    test = select_group(photos)
+    assert test.button(key="labels-clear").proto.shortcut == "escape"
+    test.button(key="labels-clear").click().run()
+    assert selected(test) == 0
+    assert OPENED not in test.session_state
+    assert not [button for button in test.button if button.key == "labels-clear"]
+
+
+def test_a_lower_certainty_still_says_that_names_are_guesses(photos: Run) -> None:
+    dataset, images = photos.dataset(), grouping_of(Retrieval(photos)).tree.groups(8)
+    given.assign(dataset, np.flatnonzero(images == 0)[:3].tolist(), "zero")
+    test = opened("labels", run=photos.id, section="proposals")
+    assert "these are guesses" in texts(test)
+    test.session_state["labels-least-moved"] = True
+    test.slider(key="labels-least").set_value(30).run()
+    assert not test.exception
+    assert "these are guesses" in texts(test)

@@ -134,7 +134,7 @@ def test_the_suggested_image_gets_a_class_and_undo_removes_it(run: Run) -> None:
         named = names.accepted(int(100 * least) / 100) >= 0
         assert metrics(test)["Named"] == f"{100 * named.mean():.1f} %"
         assert 0 < named.mean() < 1
-    assert press(test, "labels-calibrate").slider(key="labels-least").value == 50, "too little is known"
+    assert press(test, "labels-calibrate").slider(key="labels-least").value == 100, "too little is known"
     test = press(press(test, "labels-undo"), "labels-undo")
     assert annotations.assigned_labels(dataset) == {}
     assert "Labels" not in metrics(test)

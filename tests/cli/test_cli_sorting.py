@@ -126,5 +126,9 @@ def test_sort_plans_writes_and_continues(run: Run, tmp_path: Path, capsys: Captu
     with (target / "metadata.csv").open(newline="") as file:
         assert {row["label"] for row in csv.DictReader(file)} == {"heron"}
     assert len(json.loads((target / "label-studio.json").read_text())) == size
-    code, _, err = call(capsys, monkeypatch, "sort", str(run.folder), str(target))
+    again = answer(capsys, monkeypatch, "sort", str(run.folder), str(target), "--least", "1.01", "--json")
+    assert (again["there"], again["former"], again["guessed"]) == (size, 0, {}), "nothing is left to add"
+    (target.parent / "other").mkdir()
+    (target.parent / "other" / "mine.txt").touch()
+    code, _, err = call(capsys, monkeypatch, "sort", str(run.folder), str(target.parent / "other"))
     assert code == 2, "a folder with other files is refused"

@@ -208,3 +208,59 @@ def test_other_folders_are_never_written_to(photos: Dataset, tmp_path: Path) -> 
     with pytest.raises(UserError, match=r"late\.txt"):
         write_plan(plan)
     assert files_in(tmp_path / "out") == {"late.txt"}
+
+
+def test_images_are_added_to_an_earlier_export_and_its_files_stay(photos: Dataset, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_plan(plan_sorting(named(photos, {0: "red", 1: "red", 2: "red"}, ("red",)), out))
+    (out / "red" / "IMG_00.jpg").write_bytes(b"edited")
+    (out / "red" / "IMG_03.jpg").write_bytes(b"mine")
+    (out / "red" / "IMG_02.jpg").unlink()
+    plan = plan_sorting(named(photos, {0: "red", 1: "blue", 2: "red", 3: "red", 20: "blue"}, ("red", "blue")), out)
+    files = {item.image: item.file for item in plan.items}
+    assert files[photos.names[0]] == "red/IMG_00.jpg"
+    assert files[photos.names[3]] == "red/IMG_03 (2).jpg", "a file of the user is in the way"
+    assert (sorted(plan.there), plan.former) == (["red/IMG_00.jpg"], 1)
+    assert "1 image of an earlier export is there and will not be touched; 4 will be added." in plan.notes
+    assert "1 image of an earlier export is still in the folder of a former name" in " ".join(plan.notes)
+    write_plan(plan)
+    assert (out / "red" / "IMG_00.jpg").read_bytes() == b"edited"
+    assert (out / "red" / "IMG_03.jpg").read_bytes() == b"mine"
+    images = {f"red/IMG_0{number}.jpg" for number in range(4)} | {
+        "red/IMG_03 (2).jpg", "blue/IMG_01.jpg", "blue/IMG_00.jpg"}
+    assert {file for file in files_in(out) if file.endswith(".jpg")} == images
+    rows = list(csv.DictReader((out / "metadata.csv").read_text().splitlines()))
+    assert {row["image"]: row["file_name"] for row in rows} == files
+    again = plan_sorting(named(photos, {0: "red", 1: "blue"}, ("red", "blue")), out)
+    assert again.there == {item.file for item in again.items}, "nothing is left to add"
+
+
+@pytest.mark.parametrize("table", ["file_name,label,certainty,assigned,image\nred/a.jpg,red,1.0,1,unknown.jpg\n",
+                                   "file_name,text\na.jpg,mine\n", "\x00", ""])
+def test_a_table_of_other_images_is_never_replaced(table: str, photos: Dataset, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "metadata.csv").write_text(table)
+    with pytest.raises(UserError, match="Choose another folder"):
+        plan_sorting(named(photos, {0: "red"}, ("red",)), out)
+    assert (out / "metadata.csv").read_text() == table
+
+
+def test_an_earlier_table_leads_to_no_file_outside_its_folder(photos: Dataset, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_plan(plan_sorting(named(photos, {0: "red"}, ("red",)), out))
+    table = (out / "metadata.csv").read_text()
+    (out / "metadata.csv").write_text(f"{table}../photos/a/IMG_01.jpg,red,1.0,1,{photos.names[1]}\n")
+    plan = plan_sorting(named(photos, {0: "red", 1: "red"}, ("red",)), out)
+    assert {item.file for item in plan.items} == {"red/IMG_00.jpg", "red/IMG_01.jpg"}
+    assert plan.there == {"red/IMG_00.jpg"}
+
+
+def test_a_plan_says_how_many_names_no_user_gave(photos: Dataset, tmp_path: Path) -> None:
+    names = named(photos, {0: "red", 1: "red"}, ("red",))
+    accepted = np.where(np.arange(len(photos)) < 5, 0, -1)
+    vars(names)["accepted"] = accepted  # three more by certainty
+    plan = plan_sorting(names, tmp_path / "out")
+    assert plan.guessed == {"red": 3}
+    assert plan.notes == ["3 names of these are given by certainty alone, without a yes from you; in metadata.csv the "
+                          "column assigned is 0 there."]

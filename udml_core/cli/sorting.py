@@ -159,7 +159,8 @@ def _listed(opened: Retrieval, grouping: Grouping, rows: list[Integers], frame: 
     return listed
 
 
-def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new or empty folder.")],
+def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET", help=(
+             "A new or empty folder, or an earlier export of these images, to which images are added."))],
          plan: Annotated[bool, typer.Option("--plan", help="Show the plan and write nothing.")] = False,
          how: Annotated[Literal["copies", "links", "list"], typer.Option("--as", help=(
              "Write copies, symbolic links, or the lists alone."))] = "copies",
@@ -174,7 +175,8 @@ def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET",
 
     Names are your labels, and names that follow from them with enough certainty. Beside the folders stand
     metadata.csv, images.parquet, and files that FiftyOne and Label Studio import. No file of yours is moved or deleted.
-    An interrupted export leaves the list unfinished.csv, and the same command continues it.
+    An interrupted export leaves the list unfinished.csv, and the same command continues it. Repeated into the same
+    folder, it adds what has a name since.
     """
     from udml_core.runs.search import Retrieval
     from udml_core.runs.search.naming import name_all
@@ -191,6 +193,7 @@ def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET",
     print_answer({"run": opened.run.id, "target": str(planned.target), "how": planned.how, "planned": plan,
                   "classes": {label: count for label, count in planned.classes.items() if label},
                   "unnamed": planned.classes.get("", 0), "left_out": planned.left_out, "excluded": planned.excluded,
-                  "missing": planned.missing, "least": named.least,
+                  "missing": planned.missing, "there": len(planned.there), "former": planned.former,
+                  "guessed": planned.guessed, "least": named.least,
                   "words": named.words, "continues": planned.continues, "files": [str(path) for path in files]},
                  as_json, lambda: [str(path) for path in files])

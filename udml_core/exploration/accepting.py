@@ -93,14 +93,18 @@ class Threshold:
     @property
     def words(self) -> str:
         """The threshold in sentences for readers who know nothing of calibration."""
-        judged = self.basis == "judged"
         if self.least > 1:
-            tested = (f"Of the {counted(self.count, 'name')} that you checked, too many were wrong" if judged else
-                      f"As a test, each of {counted(self.count, 'image')} that you named was named again by the others "
-                      "alone, and too many names were wrong")
-            return (f"Only the images that you named have a name. {tested} to give further names of which "
-                    f"{100 * self.target:.0f} % are right. Name more images of each class, or check proposed names.")
+            return (f"Only the images that you named have a name. {self.failure} Name more images of each class, or "
+                    "check proposed names.")
         return f"Names are accepted from a certainty of {100 * self.least:.0f} %. {self.evidence}"
+
+    @property
+    def failure(self) -> str:
+        """Why no certainty is enough."""
+        tested = (f"You checked {counted(self.count, 'name')}, and too many were wrong" if self.basis == "judged" else
+                  f"As a test, each of {counted(self.count, 'image')} that you named was named again from the others, "
+                  "and too many of these names were wrong")
+        return f"{tested}: the goal is {100 * self.target:.0f} % right."
 
     @property
     def evidence(self) -> str:

@@ -26,6 +26,8 @@ SEEN = 60
 """Most images that the panel shows, so that a user can look at each."""
 OPENED = "labels-group"
 """Session key of the open group: the image that stands for it."""
+MOVING = "labels-moving"
+"""Session key: whether the next click on a group moves the selected images into it."""
 HISTORY, PROBLEM, MESSAGE = "labels-trails", "labels-problem", "labels-said"
 
 
@@ -194,6 +196,13 @@ def _continue_with(dataset: Dataset, images: list[int], message: str) -> None:
     """
     select(dataset.fingerprint, np.array(images, dtype=np.int64))
     st.session_state[MESSAGE] = message, selection(dataset).revision
+
+
+def clear_selection(dataset: Dataset) -> None:
+    """Select no image, and close the open group, whose images were selected."""
+    for key in (OPENED, MOVING):
+        st.session_state.pop(key, None)
+    select(dataset.fingerprint, np.zeros(0, np.int64))
 
 
 def last_message(revision: int) -> str:

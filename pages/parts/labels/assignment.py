@@ -22,6 +22,7 @@ from .actions import (
     assign_class,
     assign_typed_class,
     can_undo_action,
+    clear_selection,
     images_in_words,
     last_message,
     skip_images,
@@ -57,6 +58,9 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
         st.button("Undo", icon=":material/undo:", key="labels-undo", shortcut="U",
                   disabled=not can_undo_action(board.dataset), on_click=undo_action, args=(board.dataset,),
                   help="Reverts the last name, answer, or change of groups.")
+        if len(selected.ids):
+            st.button("Clear", icon=":material/deselect:", key="labels-clear", shortcut="Esc", type="tertiary",
+                      on_click=clear_selection, args=(board.dataset,), help="Selects no image, and closes the group.")
     _class_buttons(board, target)
     _true_class(board, target)
     if problem := st.session_state.pop(PROBLEM, ""):

@@ -34,7 +34,8 @@ def show_folders(board: Board) -> None:
                    "groups or images for a folder of each name.")
     with st.form("labels-folders", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         target = st.text_input("Folder to write to", key="labels-target", placeholder="/home/me/sorted", width=360,
-                               help="A new or empty folder on the computer that runs the app.")
+                               help="A new or empty folder on the computer that runs the app, or an earlier export, to "
+                                    "which images are added.")
         how = st.segmented_control("Write", list(HOW), default="copies", required=True, format_func=HOW.__getitem__,
                                    key="labels-how", help="Copies need space; links point to your files; a list "
                                                           "writes tables alone.")
@@ -73,12 +74,12 @@ def _planned(board: Board, target: str, how: How, rest: bool) -> Plan | UserErro
 
 def _show_plan(plan: Plan) -> None:
     """Show what would be written, and the button that writes it."""
-    head, *more = plan.lines
-    st.markdown(f"**Plan.** {escaped_message(head)}")
-    if plan.continues:
-        st.info(escaped_message(more[0]), icon=":material/resume:")
-    table = pd.DataFrame([(*names, count) for names, count in plan.folders.items()],
-                         columns=["Folder", "Class", "Images"])
+    st.markdown(f"**Plan.** {escaped_message(plan.lines[0])}")
+    for note in plan.notes:
+        st.info(escaped_message(note), icon=":material/info:")
+    table = pd.DataFrame([(folder, name, count, plan.guessed.get(name, 0))
+                          for (folder, name), count in plan.folders.items()],
+                         columns=["Folder", "Class", "Images", "Not confirmed"])
     st.dataframe(table[:MOST_ROWS], hide_index=True, width="content", height=min(260, 38 + 36 * len(table)))
     st.caption("Beside the folders: metadata.csv, images.parquet, fiftyone/, and label-studio.json with its XML.")
     if st.button(f"Write {counted(len(plan.items), 'image')}" if plan.how != "list" else "Write the list",

@@ -21,7 +21,15 @@ from ..draw.gallery import gallery, selectable_gallery, shade
 from ..shell.address import number_from_address
 from ..shell.run_hash import RUN_HASH
 from ..shell.selection import select, selection
-from .actions import OPENED, drop_group_changes, edit_group, images_in_words, stored_changes
+from .actions import (
+    MOVING,
+    OPENED,
+    clear_selection,
+    drop_group_changes,
+    edit_group,
+    images_in_words,
+    stored_changes,
+)
 from .assignment import show_selected
 from .board import Board, tile_to_label
 from .forming import (
@@ -42,8 +50,6 @@ LIST_HEIGHT, MOVE_HEIGHT, GROUP_HEIGHT = 560, 232, 470
 MOST_PARTS, SHOWN_OF_PART, PARTS_HEIGHT = 8, 4, 232
 SPLITTING = "labels-splitting"
 """Session key of the image by which the group is open whose parts are shown."""
-MOVING = "labels-moving"
-"""Session key: whether the next click on a group moves the selected images into it."""
 
 
 def show_groups(board: Board) -> None:
@@ -167,7 +173,8 @@ def _show_group(board: Board, rows: Array, number: int) -> None:
         st.button("Split", icon=":material/call_split:", key="labels-split", on_click=st.session_state.__setitem__,
                   args=(SPLITTING, st.session_state[OPENED]), help="Shows parts of similar images, which you can keep.")
         st.button("All groups", icon=":material/grid_view:", key="labels-all-groups", type="tertiary",
-                  on_click=_close, args=(board,), help="Closes this group; its images are no longer selected.")
+                  on_click=clear_selection, args=(board.dataset,),
+                  help="Closes this group; its images are no longer selected.")
     if st.session_state.get(SPLITTING) == st.session_state[OPENED] and len(rows) > 1:
         _show_parts(board, rows)
     ordered = images[::-1][:SHOWN]
@@ -177,11 +184,6 @@ def _show_group(board: Board, rows: Array, number: int) -> None:
     selectable_gallery(board.dataset, [tile_to_label(board, int(image)) for image in ordered],
                        "Images of the group, the border first", "labels-group-images", selection(board.dataset), 84,
                        GROUP_HEIGHT)
-
-
-def _close(board: Board) -> None:
-    st.session_state.pop(OPENED, None)
-    select(board.dataset.fingerprint, board.images[:0])
 
 
 def _separate_button(board: Board, images: Array, leaves: Array) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array
+from udml_core.base.errors import counted
 from udml_core.data.given.labels import assign, reject
 from udml_core.exploration.grouping import Proposal
 
@@ -21,23 +22,35 @@ from .board import MOST_TILES, Board, tile_to_label
 CLASS = "labels-proposed"
 
 
+def shown_rows(board: Board) -> Array:
+    """Return the rows of the images whose proposed name is shown."""
+    proposal = _chosen(board)
+    return np.zeros(0, np.int64) if proposal is None else proposal.rows[:MOST_TILES]
+
+
+def _chosen(board: Board) -> Proposal | None:
+    """Return the proposal of the chosen class, else the first; None without any."""
+    name = st.session_state.get(CLASS)
+    return next((proposal for proposal in board.proposals if board.names[proposal.code] == name),
+                next(iter(board.proposals), None))
+
+
 def show_proposals(board: Board) -> None:
     """Show the images that look like a class, and confirm or reject the name."""
-    found = board.proposals
-    if not found:
-        st.caption("No name is certain enough to be proposed. Name a group, or lower the certainty above.")
+    proposal = _chosen(board)
+    if proposal is None:
+        st.caption("No name is certain enough to be proposed. Name a group, or lower the certainty below the map.")
         return
-    by_name = {board.names[proposal.code]: proposal for proposal in found}
-    name = st.selectbox("Class", list(by_name), key=CLASS, width=420,
-                        help="The class with the most proposals is first.",
-                        format_func=lambda name: f"{len(by_name[name].rows):,} more look like {name}")
-    proposal = by_name.get(name) or found[0]
+    name = board.names[proposal.code]
+    st.selectbox("Class", [board.names[each.code] for each in board.proposals], key=CLASS, width=420,
+                 help="The class with the most proposals is first.")
     shown = Proposal(proposal.code, proposal.rows[:MOST_TILES], proposal.certainty[:MOST_TILES])
     images, chosen = board.images[shown.rows], selection(board.dataset).ids
     wrong = np.isin(images, chosen)
-    is_guess = board.names_given.least > 1
-    guesses = "No name is certain enough yet: these are guesses, and many are wrong. " if is_guess else ""
-    st.caption(f"{guesses}The least certain first. Select the wrong images and reject them, then confirm the rest.",
+    guesses = "No name is certain enough yet: these are guesses, and many are wrong. " \
+        if board.names_given.are_guesses else ""
+    st.caption(f"{counted(len(proposal.rows), 'image')} may show *{escaped(name)}*. {guesses}The least certain "
+               "first. Select the wrong images and reject them, then confirm the rest.",
                help="Your answers calibrate the certainty from which names are accepted.")
     with st.container(horizontal=True):
         st.button(f"Not {escaped(name)}: {wrong.sum():,} selected", icon=":material/close:", key="labels-reject",

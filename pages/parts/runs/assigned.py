@@ -38,8 +38,9 @@ def assigned_words(found: AssignedMeasures, has_trained: bool) -> str:
         found: The measures.
         has_trained: Whether the run trained on assigned labels, which then say little.
     """
-    figures = ", ".join(f"**{measure_of(key).name} {measure_of(key).text(of.value)}** (95 % interval {of.low:.1f} to "
-                        f"{of.high:.1f})" for key, of in found.measures.items())
+    figures = ", ".join(f"**{measure_of(key).plain_title} {measure_of(key).text(of.value)}** (95 % interval "
+                        f"{of.low:.1f} to {of.high:.1f})" for key, of in found.measures.items())
     caution = " The run trained on assigned labels, which makes these figures too high." if has_trained else ""
     return (f"Among the {found.images:,} images that you labeled, in {found.classes:,} classes: {figures}, over "
-            f"{found.queries:,} queries.{caution}")
+            f"{found.queries:,} queries. Other images do worse where you named groups of similar images at once."
+            f"{caution}")

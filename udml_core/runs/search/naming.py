@@ -33,6 +33,8 @@ from udml_core.runs.search.retrieval import Retrieval
 
 DEFAULT_LEAST, NONE_ACCEPTED = 0.5, 1.01
 """Certainty from which names are proposed as long as too little is known for a calibration; none is accepted then."""
+GUESSES = 24
+"""Most certain names that are proposed in any case as guesses, so that a user can check some."""
 Reach = Callable[[Booleans], Floats]
 
 
@@ -136,6 +138,11 @@ class NamedImages:
         return NONE_ACCEPTED if self.threshold is None else self.threshold.least
 
     @property
+    def are_guesses(self) -> bool:
+        """Whether it is not known of the names, from the certainty in use on, that enough of them are right."""
+        return self.least > 1 or self.threshold is None or self.least < self.threshold.least
+
+    @property
     def words(self) -> str:
         """What is known about the accepted names."""
         chosen = "" if self.chosen is None else "You accept no other names" if self.chosen > 1 else (
@@ -147,7 +154,8 @@ class NamedImages:
         if not chosen or self.chosen == self.threshold.least:
             return self.threshold.words
         if self.threshold.least > 1:
-            return f"{chosen}, where too many may be wrong. {self.threshold.words}"
+            return self.threshold.words if self.least > 1 else (
+                f"{chosen}, where too many may be wrong. {self.threshold.failure}")
         return f"{chosen}; {100 * self.threshold.least:.0f} % is advised. {self.threshold.evidence}"
 
     @cached_property
@@ -162,8 +170,12 @@ class NamedImages:
 
     @property
     def least_proposed(self) -> float:
-        """Certainty from which a name is proposed: it is a guess if no name is accepted."""
-        return DEFAULT_LEAST if self.least > 1 else self.least
+        """Certainty from which a name is proposed: if no name is accepted, the most certain names are guesses."""
+        if self.least <= 1:
+            return self.least
+        best, certainty = self.naming.named
+        open_names = np.sort(certainty[(best >= 0) & (self.codes < 0) & ~self.left_out])
+        return min(DEFAULT_LEAST, float(open_names[-GUESSES:].min(initial=DEFAULT_LEAST)))
 
     @property
     def proposals(self) -> list[Proposal]:
@@ -226,7 +238,8 @@ def names_along(dataset: Dataset, neighbors: Integers) -> dict[int, tuple[str, f
     if not assigned_labels(dataset) or not neighbors.shape[1]:
         return {}
     named = name_images(dataset, np.arange(len(dataset)), reach_along(neighbors, GAMMA))
-    best, certainty = named.naming.accepted(named.least_proposed), named.naming.named[1]
+    least = DEFAULT_LEAST if named.least > 1 else named.least
+    best, certainty = named.naming.accepted(least), named.naming.named[1]
     return {row: (named.classes[best[row]], float(certainty[row]))
             for row in np.flatnonzero((best >= 0) & (named.codes < 0)).tolist()}
 

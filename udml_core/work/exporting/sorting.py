@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -63,6 +63,8 @@ class Plan:
         excluded: Number of images that are left out because the user excluded them.
         missing: Number of images whose files are gone.
         continues: Whether the plan is the list of an interrupted export.
+        there: Paths of the images that an earlier export has written to the folder; they stay as they are.
+        former: Number of further images that an earlier export has written, whose class has changed or gone since.
     """
 
     dataset: Dataset
@@ -73,6 +75,8 @@ class Plan:
     excluded: int = 0
     missing: int = 0
     continues: bool = False
+    there: frozenset[str] = frozenset()
+    former: int = 0
 
     @property
     def classes(self) -> dict[str, int]:
@@ -85,6 +89,26 @@ class Plan:
         return dict(Counter((item.file.rpartition("/")[0], item.label) for item in self.items).most_common())
 
     @property
+    def guessed(self) -> dict[str, int]:
+        """Number of images of each class that no user gave the class, which has it by its certainty alone."""
+        return dict(Counter(item.label for item in self.items if item.label and not item.is_assigned))
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know before the plan is written, in sentences."""
+        notes = ["This continues the list of an interrupted export, unfinished.csv."] if self.continues else []
+        if guesses := sum(self.guessed.values()):
+            notes.append(f"{counted(guesses, 'name')} of these {_is(guesses)} given by certainty alone, without a yes "
+                         "from you; in metadata.csv the column assigned is 0 there.")
+        if there := len(self.there):
+            notes.append(f"{counted(there, 'image')} of an earlier export {_is(there)} there and will not be touched; "
+                         f"{len(self.items) - there:,} will be added.")
+        if self.former:
+            notes.append(f"{counted(self.former, 'image')} of an earlier export {_is(self.former)} still in the folder "
+                         "of a former name. Remove what you do not need there.")
+        return notes
+
+    @property
     def lines(self) -> list[str]:
         """The plan in words, a line for each folder."""
         excluded = f", and {self.excluded:,} that you excluded" if self.excluded else ""
@@ -94,10 +118,13 @@ class Plan:
                 f"{quoted(str(self.target))}. {counted(self.left_out, 'image')} without a name "
                 f"{'is' if self.left_out == 1 else 'are'} left out{excluded}. Your files are neither moved nor "
                 "deleted.")
-        again = ["This continues the list of an interrupted export, unfinished.csv."] if self.continues else []
-        return [head, *again, *(
+        return [head, *self.notes, *(
             f"{count:7,}  {folder}/" + (f"  (class {quoted(label)})" if label not in (folder, "") else "")
             for (folder, label), count in self.folders.items())]
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", with_unnamed: bool = False) -> Plan:
@@ -105,27 +132,29 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
 
     Args:
         named: The names.
-        target: A new or empty folder, or the folder of an interrupted export, whose list is continued.
+        target: A new or empty folder, the folder of an interrupted export, whose list is continued, or the folder of
+            an earlier export of these images, to which images are added.
         how: Copies, symbolic links, or a list alone.
         with_unnamed: Whether images without a name get a folder, too.
 
     Raises:
-        UserError: The folder is not empty, or there is no image to write.
+        UserError: The folder holds other files, or there is no image to write.
     """
     folder = Path(os.path.abspath(Path(target).expanduser()))
     if how not in HOWS:
         raise UserError(f"An export writes {', '.join(HOWS)}; got {quoted(str(how))}.")
     if (folder / UNFINISHED).exists():
         return _continued(named.dataset, folder)
-    check_target(named.dataset, folder)
+    earlier = earlier_items(named.dataset, folder)
     is_missing = ~named.left_out & _are_missing(named)
-    items = tuple(_items(named, np.flatnonzero(~named.left_out & ~is_missing), with_unnamed))
+    items = tuple(_items(named, np.flatnonzero(~named.left_out & ~is_missing), with_unnamed, folder, earlier))
     if not items or not (with_unnamed or any(item.label for item in items)):
         raise UserError("No image has a name, so there is no folder to write. Name groups on the page Label or with "
                         "`udml groups`, accept names from a lower certainty, or write images without a name, too.")
     excluded, missing = int(named.left_out.sum()), int(is_missing.sum())
+    there = frozenset(item.file for item in items) & {item.file for item in earlier}
     return Plan(named.dataset, folder, how, items, len(named.images) - len(items) - excluded - missing, excluded,
-                missing)
+                missing, there=there, former=len(earlier) - len(there))
 
 
 def _are_missing(named: NamedImages) -> Booleans:
@@ -149,38 +178,67 @@ def _check_outside(dataset: Dataset, folder: Path) -> None:
                             "part of the data set. Choose a folder outside it.")
 
 
-def check_target(dataset: Dataset, folder: Path) -> None:
-    """Check that a folder is new or empty and outside the user's images.
+def earlier_items(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
+    """Return the images that an earlier export of a data set has written to a folder; none if it is new or empty.
 
     Raises:
-        UserError: It is not.
+        UserError: It holds other files, or lies among the user's images.
     """
     _check_outside(dataset, folder)
     if folder.exists() and not folder.is_dir():
-        raise UserError(f"An export needs a new or empty folder, and {quoted(str(folder))} is a file. Choose another "
-                        "folder.")
-    if folder.exists() and (entry := next(folder.iterdir(), None)) is not None:
-        raise UserError(f"An export needs a new or empty folder, and {quoted(str(folder))} contains "
-                        f"{quoted(entry.name)}. Choose another folder.")
+        raise UserError(f"An export needs a folder, and {quoted(str(folder))} is a file. Choose another folder.")
+    entries = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
+    listed = _listed(dataset, folder) if METADATA in entries else ()
+    written = tuple(item for item in listed if _is_inside(item.file) and os.path.lexists(folder / item.file))
+    foreign = [name for name in entries if name not in LISTS or not listed]
+    if foreign and not written:
+        raise UserError(f"An export needs a new or empty folder, or an earlier export of the same images, and "
+                        f"{quoted(str(folder))} contains {quoted(foreign[0])}. Choose another folder.")
+    return written
 
 
-def _items(named: NamedImages, rows: Integers, with_unnamed: bool) -> Iterator[Item]:
-    """Yield the images of some rows, each with a path that stays below the target."""
-    folders = Names((UNNAMED, UNFINISHED, *LISTS))
-    folder_of = {name: folders.give(name) for name in named.classes}
+def _listed(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
+    """Return the images of a data set in the table of an earlier export.
+
+    Raises:
+        UserError: The table cannot be read.
+    """
+    try:
+        with (folder / METADATA).open(newline="", encoding="utf-8") as file:
+            items = [Item(unguarded(row["image"]), unguarded(row["file_name"]), unguarded(row["label"]),
+                          float(row["certainty"]), row["assigned"] == "1") for row in csv.DictReader(file)]
+    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
+        raise UserError(f"{quoted(str(folder / METADATA))} should list an earlier export, but could not be read: "
+                        f"{error}. Choose another folder.") from error
+    known = dataset.indices_by_name({item.image for item in items})
+    return tuple(item for item in items if item.image in known)
+
+
+def _items(named: NamedImages, rows: Integers, with_unnamed: bool, target: Path, earlier: Sequence[Item]
+           ) -> Iterator[Item]:
+    """Yield the images of some rows, each with a path that stays below the target.
+
+    An image that an earlier export has written with the same class keeps its path; no other file is in the way.
+    """
+    path_of = {(item.image, item.label): item.file for item in earlier}
+    folder_of = {item.label: item.file.partition("/")[0] for item in earlier if item.label}
+    folders = Names((UNNAMED, UNFINISHED, *LISTS, *folder_of.values()))
+    folder_of |= {name: folders.give(name) for name in named.classes if name not in folder_of}
     rest = UNNAMED if folder_of else ALL
-    files = {folder: Names() for folder in (*folder_of.values(), rest)}
+    files = {folder: Names(entry.name for entry in (target / folder).iterdir()) if (target / folder).is_dir() else
+             Names() for folder in (*folder_of.values(), rest)}
     certainty = named.naming.named[1]
     for row in rows.tolist():
         image, label = int(named.images[row]), named.class_of(row)
         if label or with_unnamed:
             folder, name = folder_of.get(label, rest), named.dataset.names[image]
-            file = files[folder].give_file(name if isinstance(named.dataset.images, FileImages) else f"{name}.png")
-            yield Item(name, f"{folder}/{file}", label, float(certainty[row]) if label else 0.0,
-                       bool(named.codes[row] >= 0))
+            path = path_of.get((name, label)) or (folder + "/" + files[folder].give_file(
+                name if isinstance(named.dataset.images, FileImages) else f"{name}.png"))
+            yield Item(name, path, label, float(certainty[row]) if label else 0.0, bool(named.codes[row] >= 0))
 
 
-LISTS = ("metadata.csv", "images.parquet", "fiftyone", "label-studio.json", "label-studio.xml")
+METADATA = "metadata.csv"
+LISTS = (METADATA, "images.parquet", "fiftyone", "label-studio.json", "label-studio.xml")
 """Files and folders of lists beside the folders of the classes."""
 
 

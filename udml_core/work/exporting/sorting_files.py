@@ -11,7 +11,7 @@ from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import replace_text
 from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset, FileImages, Report
-from udml_core.work.exporting.sorting import COLUMNS, UNFINISHED, Plan, check_target
+from udml_core.work.exporting.sorting import COLUMNS, UNFINISHED, Plan, earlier_items
 from udml_core.work.exporting.sorting_lists import write_lists
 
 PART = ".part"
@@ -34,7 +34,7 @@ def write_plan(plan: Plan, report: Report | None = None) -> list[Path]:
     """
     try:
         if not plan.continues:
-            check_target(plan.dataset, plan.target)
+            earlier_items(plan.dataset, plan.target)  # nothing may have come in between
             _check_space(plan)
             plan.target.mkdir(parents=True, exist_ok=True)
             _write_unfinished(plan)
@@ -57,15 +57,15 @@ def _check_space(plan: Plan) -> None:
     if plan.how != "copies" or not isinstance(plan.dataset.images, FileImages):
         return
     place = next(parent for parent in (plan.target, *plan.target.parents) if parent.exists())
-    needed = sum(_source(plan.dataset, index).stat().st_size for index in _indices(plan).values())
+    needed = sum(_source(plan.dataset, index).stat().st_size for index in _indices(plan, plan.there).values())
     free = shutil.disk_usage(place).free
     if needed + SPARE > free:
         raise UserError(f"The copies need {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free in "
                         f"{quoted(str(place))}. Choose another folder, or write links or a list.")
 
 
-def _indices(plan: Plan) -> dict[str, int]:
-    names = {item.image for item in plan.items}
+def _indices(plan: Plan, without: frozenset[str] = frozenset()) -> dict[str, int]:
+    names = {item.image for item in plan.items if item.file not in without}
     return plan.dataset.indices_by_name(names)
 
 
@@ -79,6 +79,8 @@ def _write_images(plan: Plan, report: Report | None) -> None:
     indices = _indices(plan)
     for number, item in enumerate(plan.items):
         path = plan.target / item.file
+        if item.file in plan.there:
+            continue  # as the user may have changed it
         if os.path.lexists(path):
             _check_whole(plan, indices[item.image], path)
         else:
