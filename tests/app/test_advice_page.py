@@ -183,8 +183,8 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     headline, meaning = verdict(test)
     assert headline == ":green[:material/trophy:] Best search: whitening"
     assert meaning.startswith("Whole groups are clearly better than with the frozen features")
-    assert "Short trainings were not tried: the time was used up. Run again with 5 minutes." in texts(test).replace(
-        "\\", "")
+    assert ("Short trainings were not tried: they would not have fitted into the time that was left. Run again with 5 "
+            "minutes.") in texts(test).replace("\\", "")
     words = texts(test)
     assert "Squeeze \\*Net\\*" in words, "names are escaped"
     assert f"Whitening: {PLAIN['whiten']} · A new image is searched in the same way." in words.replace("\\", "")
@@ -321,14 +321,14 @@ def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -
     assert not test.exception
     assert test.query_params["method"] in ("whiten", ["whiten"])
     words = texts(test).replace("\\", "")
-    assert "Race on these images · Best search: whitening. It needs no training." in words
+    assert "Race on these images · Whole groups: Best search: whitening. It needs no training." in words
     assert "takes seconds" not in words, "the form measures the time"
 
 
 def test_lab_says_if_nothing_surely_won_the_race(frozen: Run) -> None:
     finished(frozen, outcomes(frozen)[:1])
     words = texts(opened("train", dataset="digits")).replace("\\", "")
-    assert "Race on these images · Nothing beats the frozen features: search with these." in words
+    assert "Race on these images · Whole groups: Nothing beats the frozen features: search with these." in words
     assert "needs no training" not in words
 
 

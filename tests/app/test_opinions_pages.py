@@ -68,6 +68,16 @@ def test_runs_without_labels_are_listed_by_their_second_opinion_without_columns_
     assert not test.exception
 
 
+def test_lab_says_without_labels_whether_training_helped(pair: list[Run]) -> None:
+    run = without_labels(pair[0])
+    assert "Judge without labels" in [button.label for button in opened("train", live=run.id).button]
+    keep_opinion(run, BETTER, WORSE)
+    test = opened("train", live=run.id)
+    assert not test.exception
+    assert "**Did it help?**" in texts(test)
+    assert "**First result: better. Whole group: worse.** Compared with the frozen features" in texts(test)
+
+
 def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not(pair: list[Run]) -> None:
     agreeing, opposed = with_recall(pair[0], 51.2, 50.0), with_recall(pair[1], 48.8, 50.0)
     for run in pair:
@@ -243,13 +253,13 @@ def test_assigned_labels_measure_a_run_at_once(root: Path, tmp_path: Path,
     for code in (0, 1):
         assign(dataset, np.flatnonzero(dataset.labels == code)[:5].tolist(), f"digit *{code}*")
     shown = texts(opened("runs", run=run.id))
-    assert "Among the 10 images that you labeled, in 2 classes: **R@1" in shown
+    assert "Among the 10 images that you labeled, in 2 classes: **First result right · R@1" in shown
     assert "95 % interval" in shown
 
 
 def test_a_run_that_trained_on_assigned_labels_says_that_they_flatter_it() -> None:
     found = AssignedMeasures(4, 2, 4, {"recall@1": Measured(100.0, 51.0, 100.0)})
     assert assigned_words(found, has_trained=False) == (
-        "Among the 4 images that you labeled, in 2 classes: **R@1 100.0 %** (95 % interval 51.0 to 100.0), over 4 "
-        "queries.")
+        "Among the 4 images that you labeled, in 2 classes: **First result right · R@1 100.0 %** (95 % interval 51.0 to "
+        "100.0), over 4 queries. Other images do worse where you named groups of similar images at once.")
     assert "too high" in assigned_words(found, has_trained=True)

@@ -242,7 +242,8 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
         update={"verdict": "cannot tell"})})
     assert "the judges disagree on first results (+0.020, 0.010 to 0.030)" in words(split)
     late = Outcome(name="Views", setup=START, state="not tried", seconds=200)
-    assert outcome_words(late, race_of()) == "Views: not tried, because the time was used up; it takes about 3 min."
+    assert outcome_words(late, race_of()) == (
+        "Views: not tried, because it takes about 3 min, and less time was left.")
 
 
 def limits(race: Race) -> str:
@@ -389,16 +390,18 @@ def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -
     won = judged("Whitening", 0.02, 0.001).model_copy(update={"seconds": 250.0})
     views = outcome_in("given up", Setup(backbone="net", recipe="views"), 200.0, "Test-time views")
     assert gap_words(race_of(won, outcome_in("not tried"))).endswith(
-        "Short trainings were not tried: the time was used up. Run again with 15 minutes.")
+        "Short trainings were not tried: they would not have fitted into the time that was left. Run again with 15 "
+        "minutes.")
     assert gap_words(race_of(won, views, outcome_in("not tried", seconds=1000))).endswith(
         "Test-time views were given up after 3 min, because it took too long. "
-        "Short trainings were not tried: the time was used up. Run again "
+        "Short trainings were not tried: they would not have fitted into the time that was left. Run again "
         "with 30 minutes.")
     assert gap_words(race_of(won, outcome_in("not tried", seconds=7000))).endswith("Run again with 3 hours.")
     assert gap_words(race_of(outcome_in("not tried"), judged("Exemplar", 0.01, 0.001, "exemplar"))) == "", (
         "one training was judged")
     assert gap_words(race_of(outcome_in("not tried"), judged("Exemplar", 0.001, 0.003, "exemplar"))) == (
-        "Other short trainings were not tried: the time was used up. Run again with 15 minutes."), "nothing won"
+        "Other short trainings were not tried: they would not have fitted into the time that was left. Run again with "
+        "15 minutes."), "nothing won"
     assert gap_words(race_of(outcome_in("not possible"))) == "Short trainings were not possible: too few images"
     assert gap_words(race_of(won, outcome_in("not possible", Setup(backbone="other")))) == "", "they are not promised"
     assert "not tried" not in advice_words(race_of(won, outcome_in("not tried")), is_done=False)
@@ -714,7 +717,7 @@ def test_a_training_that_was_given_up_counts_as_tried() -> None:
     rows = (outcome_in("given up", seconds=43.0), outcome_in("not tried", distill, 21.0))
     assert gap_words(race_of(judged("Whitening", 0.02, 0.001), *rows)).startswith(
         "PLM was given up after 43 s, because it took too long. Other "
-        "short trainings were not tried: the time was used up. Run again with")
+        "short trainings were not tried: they would not have fitted into the time that was left. Run again with")
     assert gap_words(race_of(judged("Whitening", 0.02, 0.001), rows[0])).startswith(
         "PLM was given up after 43 s, because it took too long. Run again with")
 

@@ -70,7 +70,7 @@ def gap_words(race: Race) -> str:
                   f"{why_left_out(outcome)}." for outcome in gaps.given_up]
         if untried := [f"other {kind.removeprefix('other ')}" if kind in gaps.begun else kind
                        for kind in gaps.untried]:
-            words.append(f"{_begun(untried)} were not tried: the time was used up.")
+            words.append(f"{_begun(untried)} were not tried: they would not have fitted into the time that was left.")
         words.append(f"Run again with {minutes_words(gaps.minutes)}.")
     return " ".join(words)
 

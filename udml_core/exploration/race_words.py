@@ -33,7 +33,8 @@ INSTALL = (f"Install timm (pip install timm) and name one of its models as a jud
 def outcome_words(outcome: Outcome, race: Race) -> str:
     """Return a sentence on what became of a candidate, in comparison with the frozen features."""
     if outcome.state == "not tried":
-        return f"{outcome.name}: not tried, because the time was used up; it takes about {duration(outcome.seconds)}."
+        return (f"{outcome.name}: not tried, because it takes about {duration(outcome.seconds)}, and less time was "
+                "left.")
     if outcome.state == "given up":
         return f"{outcome.name}: given up {why_left_out(outcome)}."
     if outcome.against_start is None or outcome.against_best is None:

@@ -95,7 +95,7 @@ def sample_words(runs: Sequence[Run]) -> str:
     banded = all(f"{OPINIONS[0]}{ERROR}" in row for run in runs for row in run.metrics()[0] if OPINIONS[0] in row)
     interval = ("the band is its 95 % interval, and a difference whose band holds 0 may be chance" if banded else
                 "by an earlier version without an interval, so a small difference may be chance")
-    return f"Measured on a sample{images}; {interval}. The verdict decides: it is over all of them."
+    return f"Measured on a sample{images}; {interval}. The verdict decides: it compares all images that are searched."
 
 
 def alone(metrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> set[str]:

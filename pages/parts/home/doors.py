@@ -36,7 +36,7 @@ def show_doors() -> None:
         view_link("train", label="Try it live", icon=":material/science:", width="stretch",
                   help="Choose images and a method, and watch a model learn.")
         view_link("learn", label="Learn", icon=":material/school:", width="stretch",
-                  help="Twelve short lessons that work alone and in front of a class.")
+                  help="Short lessons that work alone and in front of a class.")
 
 
 def show_first_run() -> None:

@@ -171,7 +171,7 @@ def _follow(run: Run) -> None:
         st.rerun(scope="app")
     analysis = analysis_at(run, OF_RUN)
     if not analysis.folder.exists():
-        st.caption("The verdict without labels follows in the background; training goes first.")
+        st.caption("The verdict without labels follows in the background, unless another run trains.")
         return
     status = analysis.status()
     left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""

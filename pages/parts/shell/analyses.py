@@ -141,7 +141,7 @@ def _show_live(run: Run, done: frozenset[str]) -> None:
     for analysis in live:
         _show_progress(analysis)
     if not live:
-        st.caption("Maps and judgments without labels follow in the background; training goes first.")
+        st.caption("Maps and judgments without labels follow in the background, unless another run trains.")
 
 
 def _offer_wanted_maps(run: Run) -> None:

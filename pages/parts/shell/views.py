@@ -61,7 +61,7 @@ PAGES: Mapping[str, PageCard] = {
     "label": PageCard("Label", "new_label", "Assign a few classes or mark pairs, and see how far they reach."),
     "runs": PageCard("Runs", "monitoring", "Queue, curves and evaluation of all runs, side by side."),
     "data": PageCard("Data", "photo_library", "Look at a data set, or import your own images."),
-    "learn": PageCard("Learn", "school", "Twelve short lessons on metric learning."),
+    "learn": PageCard("Learn", "school", "Short lessons on metric learning."),
     "results": PageCard("Results", "table_chart", "Measurements of this project beside the papers' figures."),
 }
 """The pages by their names in the address, in the order of the sidebar."""

@@ -17,6 +17,7 @@ from udml_core.work import jobs
 
 from ..draw.figures import curve
 from ..draw.palette import percent
+from ..runs.opinion import show_opinion
 from ..shell.cached import dataset_of
 from ..shell.run_status import (
     ICONS,
@@ -87,8 +88,9 @@ def _show_result(run: Run) -> None:
         if still:
             _offer_another(run)
     else:
-        st.caption("These images have no classes, so nothing counts how many results are right. Runs compares the "
-                   "search before and after training without labels.")
+        st.markdown("**Did it help?**", help="These images have no classes, so encoders that took no part compare the "
+                                             "search with the frozen features and after training.")
+        show_opinion(run)
     if run.kept_epoch() < max(run.epoch_numbers(), default=0) and (kept := kept_words(run)):
         st.caption(f":material/bookmark: {kept}")  # else the result may not be what the last frame showed
     _show_ways(run)

@@ -20,6 +20,7 @@ from udml_core.data.given.exclusions import excluded_names
 from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_advice import tell_advice
 from udml_core.exploration.race_elsewhere import Elsewhere, find_elsewhere
+from udml_core.exploration.race_figures import MEASURES
 from udml_core.exploration.race_measured import Serves
 from udml_core.exploration.race_words import brief_words, searched_words
 from udml_core.runs import Run, RunRequest, find_run, list_runs
@@ -260,7 +261,7 @@ class Suggestion:
     Attributes:
         analysis: The race.
         method: The method of its best search; `frozen` if that needs no training; empty without a certain gain.
-        words: The best search, or that nothing surely beats the frozen features, in a sentence.
+        words: What the race served, and the best search, or that nothing surely beats the frozen features.
     """
 
     analysis: Analysis
@@ -281,7 +282,8 @@ def suggested_by_race(dataset: Dataset, root: Path) -> Suggestion | None:
                 elsewhere = None if other is None else other[0]
                 best = elsewhere.best if elsewhere is not None and elsewhere.wins(race) else race.best
                 method = "" if best is None else best.setup.method
-                return Suggestion(analysis, method, tell_advice(race, elsewhere=elsewhere).headline)
+                said = tell_advice(race, elsewhere=elsewhere).headline
+                return Suggestion(analysis, method, f"{MEASURES[race.serves].capitalize()}: {said}")
     return None
 
 

@@ -62,9 +62,10 @@ def marker_of(run: Run, what: FollowUp) -> Path:
 
 
 def planned(run: Run) -> tuple[AnalysisSpec, ...]:
-    """Return the requests in their order: the first map and its grid, the second opinions, and the slower map."""
-    umap = plan_analysis(UMAP)
-    return umap, plan_analysis(Grid, source=umap.id, frame=umap.frames[-1]), *_opinions(run), plan_analysis(TSNE)
+    """Return the requests in their order: whether training helped, the first map and its grid, and the slower map."""
+    umap, (*first, last) = plan_analysis(UMAP), _opinions(run) or (None,)
+    grid = plan_analysis(Grid, source=umap.id, frame=umap.frames[-1])
+    return tuple(spec for spec in (*first, umap, grid, last, plan_analysis(TSNE)) if spec is not None)
 
 
 def left_to_compute(run: Run) -> list[AnalysisSpec]:
