@@ -131,6 +131,9 @@ def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkey
     assert "Step 5 of 5, comparing all images" in str([element.proto for element in test.get("progress")])
     analysis_worker.work(analysis)
     test.run()
+    found = next(button.label for button in test.button if button.key == "audit-show").partition(": ")[2]
+    assert f"The audit has {found}, such as copies: these images take part" in texts(
+        opened("data", dataset=dataset.name, view="advice"))
     assert "equal content" in texts(test)
     assert next_map(runs_folder()) is None
     encoder = run.spec().encoder

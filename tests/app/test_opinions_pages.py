@@ -260,6 +260,6 @@ def test_assigned_labels_measure_a_run_at_once(root: Path, tmp_path: Path,
 def test_a_run_that_trained_on_assigned_labels_says_that_they_flatter_it() -> None:
     found = AssignedMeasures(4, 2, 4, {"recall@1": Measured(100.0, 51.0, 100.0)})
     assert assigned_words(found, has_trained=False) == (
-        "Among the 4 images that you labeled, in 2 classes: **First result right · R@1 100.0 %** (95 % interval 51.0 to "
-        "100.0), over 4 queries. Other images do worse where you named groups of similar images at once.")
+        "Among the 4 images that you labeled, in 2 classes: **First result right · R@1 100.0 %** (95 % interval 51.0 "
+        "to 100.0), over 4 queries. Other images do worse where you named groups of similar images at once.")
     assert "too high" in assigned_words(found, has_trained=True)
