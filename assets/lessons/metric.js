@@ -67,6 +67,7 @@ const LESSON = {
   build({ stage, state, change }) {
     const limits = [[-3.1, -2.0], [3.1, 2.0]];
     const plane = new Plane(stage, { x: [-3.1, 3.1], y: [-2.0, 2.0], width: 660, height: 426, label: "Forty points of two classes" });
+    plane.svg.style.overflow = "hidden"; // a long ellipse would lie over the words
     let [drawn, seen] = [null, ""];
     const sides = [1, 1]; // an end has its handle on the side of the query that faces the middle of the picture
     const ends = () => {
