@@ -174,14 +174,18 @@ class Chart {
     this.points.upload("to", this.to);
     this.measure();
     if (refit || (fresh && !this.stays)) this.fit();
-    if (first && this.header.camera) {
-      const [x, y, zoom] = this.header.camera;
-      this.camera = { x, y, zoom: this.withinLimits(zoom) };
-      this.keepInSight();
-      this.cameraIsFitted = false;
-    }
+    if (first && this.header.camera) this.look();
     this.travel = (fresh && !this.stays) || calm() ? 1 : 0;
     this.started = performance.now();
+  }
+
+  // Look where the address says. A frame without a size, as a new one may be, has no limits of the zoom yet.
+  look() {
+    const [x, y, zoom] = this.header.camera;
+    this.camera = { x, y, zoom: this.withinLimits(zoom) };
+    this.keepInSight();
+    this.cameraIsFitted = false;
+    this.hasNoSize = !this.stage.clientWidth || !this.stage.clientHeight;
   }
 
   // How much wider than high the frame is than the layout; 1 for a map that keeps its shape.
@@ -627,7 +631,8 @@ class Chart {
       this.legend.fit();
       if (!this.camera) return;
       this.reshape();
-      if (this.cameraIsFitted) this.fit();
+      if (this.cameraIsFitted || this.hasNoSize) this.fit();
+      if (this.hasNoSize) this.look();
       this.ask();
     });
     this.resized.observe(this.stage);

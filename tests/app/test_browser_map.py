@@ -179,6 +179,26 @@ def test_the_camera_never_runs_into_blank_space(page: Page, mapped: Run) -> None
     settle(page)
 
 
+def test_a_map_without_a_size_shows_the_view_of_its_address_once_it_has_one(page: Page, mapped: Run) -> None:
+    page.goto(f"/explore?run={mapped.id}")
+    chart = drawn_map(page)
+    settle(page)
+    wanted, shown = chart.evaluate("""async (root) => {
+        const drawn = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+        const { chart } = root;
+        const wanted = 2 * chart.fitted;
+        root.style.display = "none"; // as in a page that is drawn again
+        await drawn();
+        chart.header = { ...chart.header, camera: [chart.camera.x, chart.camera.y, wanted] };
+        chart.camera = null;
+        chart.move(chart.flat, true, true, null);
+        root.style.display = "";
+        await drawn();
+        return [wanted, chart.camera.zoom];
+    }""")
+    assert shown == pytest.approx(wanted, rel=0.01), "else all points fall into one"
+
+
 def test_clusters_follow_the_slider(page: Page, mapped: Run) -> None:
     page.goto(f"/clusters?run={mapped.id}")
     chart = drawn_map(page)
