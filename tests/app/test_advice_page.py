@@ -451,6 +451,16 @@ def test_a_race_that_runs_under_other_choices_is_named_with_a_button_that_shows_
         assert "Show it" not in [element.label for element in test.button], "the race is shown"
 
 
+@pytest.mark.parametrize(("ago", "words"), [(40, r"25 s of 5 min, and [45]\d s since\. "), (0, r"25 s of 5 min\. ")])
+def test_a_race_without_a_report_says_how_long_ago_the_last_was(ago: int, words: str, frozen: Run) -> None:
+    live = create_analysis(frozen, SPEC)
+    live.write_status(Status(state="running", heartbeat=time.time() - ago, phase="judge looks · 25 s of 5 min"))
+    with live.lock().acquire():
+        test = opened("data", **LINK)
+        assert not test.exception
+        assert re.search(words, str([element.proto for element in test.get("progress")]))
+
+
 def test_own_judgments_of_the_advised_pair_stand_beside_the_advice(frozen: Run) -> None:
     rows = outcomes(frozen)[:2]
     finished(frozen, rows)

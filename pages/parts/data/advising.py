@@ -41,6 +41,8 @@ from .race import show_race
 from .using import BUDGETS, awaited_search, show_awaited, show_race_button
 
 ACTION = "Find the best search"
+SILENT = 5.0
+"""Seconds without a report of the race after which the page says how long ago the last was."""
 WORDS: dict[Serves, str] = {"first": "The first result", "groups": "The whole group"}
 WHAT = ("Tries ways to improve the search one after the other, from seconds of arithmetic to short training without "
         "labels. **An encoder that took no part**, another pretrained network, looks at the results and says which way "
@@ -177,7 +179,9 @@ def _show_live(analysis: Analysis, key: str) -> None:
     if status.state not in LIVE_STATES:
         st.rerun(scope="app")
     race = race_of(analysis)
-    line = status.phase or "starting"
+    line, silent = status.phase or "starting", time.time() - status.heartbeat
+    if status.state == "running" and silent > SILENT:  # a judge reports only when it has finished many images
+        line += f", and {duration(silent)} since"
     with st.container(horizontal=True, vertical_alignment="center"):
         words = f"{line[0].upper()}{line[1:]}. {advice_words(race, is_done=False)}"
         st.progress(min(1.0, status.share), escaped(words))
