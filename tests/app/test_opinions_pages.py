@@ -75,7 +75,8 @@ def test_lab_says_without_labels_whether_training_helped(pair: list[Run]) -> Non
     test = opened("train", live=run.id)
     assert not test.exception
     assert "**Did it help?**" in texts(test)
-    assert "**First result: better. Whole group: worse.** Compared with the frozen features" in texts(test)
+    (said,) = (element for element in test.markdown if "**First result: better. Whole group: worse.**" in element.value)
+    assert said.help.startswith("Compared with the frozen features, without labels, by SqueezeNet 1.1")
 
 
 def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not(pair: list[Run]) -> None:

@@ -47,8 +47,13 @@ READING = ("Each judge is an encoder that took no part in this run. It measures 
            "of all weight.")
 
 
-def show_opinion(run: Run) -> None:
-    """Show what judges without labels say of a finished run's own embedding, or how to ask them."""
+def show_opinion(run: Run, is_brief: bool = False) -> None:
+    """Show what judges without labels say of a finished run's own embedding, or how to ask them.
+
+    Args:
+        run: The run.
+        is_brief: Whether the verdict stands alone, with all else behind its "?".
+    """
     opinions, own = stored_opinion(run), race_verdict(run, "")
     show_races(run, races_from(run) if run.spec().method == FROZEN else [])
     if own:
@@ -56,10 +61,10 @@ def show_opinion(run: Run) -> None:
     show_own(run)
     if run.spec().method == FROZEN:
         return
-    if run.status().state == "done" and (kept := kept_words(run)):
+    if not is_brief and run.status().state == "done" and (kept := kept_words(run)):
         st.caption(f":material/bookmark: {kept}")
     if opinions is not None:
-        _show_verdict(run, opinions)
+        _show_verdict(run, opinions, is_brief)
     elif run.is_example:
         if not has_labels(run.evaluation()):
             st.caption("This example has no second opinion. Examples are read-only.")
@@ -85,7 +90,7 @@ def verdict_icon(verdicts: Verdicts) -> str:
     return BETTER if "better" in said else WORSE if "worse" in said else UNCLEAR
 
 
-def _show_verdict(run: Run, opinions: Opinions) -> None:
+def _show_verdict(run: Run, opinions: Opinions, is_brief: bool) -> None:
     """Show the verdict of the second opinion, what labels say of it, and each judge behind a button.
 
     Where a race judged the run, its sentence stands in place of the second opinion's.
@@ -94,8 +99,13 @@ def _show_verdict(run: Run, opinions: Opinions) -> None:
     assert said is not None, "the run has a second opinion"
     verdicts, rest = opinion_words(opinions, candidates=candidates_beside(run)).split(". Compared", 1)
     agreed = agreement_words(said.verdicts, run.evaluation())
-    words = agreed if said.is_raced else " ".join(filter(None, (
-        f"{verdict_icon(said.verdicts)} **{verdicts}.** Compared{rest}", escaped(said.note), agreed)))
+    bold, details = f"{verdict_icon(said.verdicts)} **{verdicts}.**", " ".join(filter(None, (
+        f"Compared{rest}", escaped(said.note), agreed)))
+    if is_brief:
+        if not said.is_raced:
+            st.markdown(bold, help=details)
+        return
+    words = agreed if said.is_raced else f"{bold} {details}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(words)
         with st.popover("Judges", icon=":material/balance:", key=f"opinion-{run.id}", type="tertiary"):

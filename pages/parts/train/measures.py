@@ -90,7 +90,7 @@ def _show_result(run: Run) -> None:
     else:
         st.markdown("**Did it help?**", help="These images have no classes, so encoders that took no part compare the "
                                              "search with the frozen features and after training.")
-        show_opinion(run)
+        show_opinion(run, is_brief=True)
     if run.kept_epoch() < max(run.epoch_numbers(), default=0) and (kept := kept_words(run)):
         st.caption(f":material/bookmark: {kept}")  # else the result may not be what the last frame showed
     _show_ways(run)
