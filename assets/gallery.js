@@ -227,7 +227,9 @@ class Gallery {
       event.preventDefault(); // Enter would click the button, which selects the tile
       this.pick(button);
     } else if (event.key === "Escape") {
-      if (this.header.multiple) { this.chosen.fill(0); this.announce(); } else button.blur();
+      if (!this.header.multiple) { button.blur(); return; } // a button of the page may have this key
+      this.chosen.fill(0);
+      this.announce();
     } else if (event.key.toLowerCase() === "q" && !event.ctrlKey && !event.metaKey) this.query(event, button);
     else if (!isStreamlits(event.key)) return;
     event.stopPropagation();

@@ -17,8 +17,9 @@ import pytest
 LISTED = Path(__file__).with_name("slow.txt")
 SHARE = 0.4
 """Share of the recorded time that stays in `make test`."""
-KEPT = ("tests/app/test_browser", "tests/contract/", "tests/work/test_survival.py")
-"""Beginnings of tests that stay, however slow: they cover every page, every method and a kill; see `test_tiers.py`."""
+KEPT = ("tests/app/test_browser", "tests/contract/", "tests/project/", "tests/work/test_survival.py")
+"""Beginnings of tests that stay, however slow: they cover every page, every method, a kill, and what every change must
+keep; see `test_tiers.py`."""
 
 
 def fast_first(values: Iterable[Any], count: int = 1) -> list[Any]:

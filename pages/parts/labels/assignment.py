@@ -44,7 +44,12 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
     """
     images = selected.ids.tolist() or ([] if suggested is None else [suggested])
     with st.container(gap=None, key="labels-said"):
-        st.markdown(_what(board, selected, suggested))
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown(_what(board, selected, suggested), width="stretch")
+            if len(selected.ids):
+                st.button("Clear", icon=":material/deselect:", key="labels-clear", shortcut="Esc", type="tertiary",
+                          on_click=clear_selection, args=(board.dataset,),
+                          help="Selects no image, and closes the group.")
         st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">'
                 f'{html.escape(last_message(selected.revision))}</div>')
     target = Target(board.dataset, images, selected.revision)
@@ -58,9 +63,6 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
         st.button("Undo", icon=":material/undo:", key="labels-undo", shortcut="U",
                   disabled=not can_undo_action(board.dataset), on_click=undo_action, args=(board.dataset,),
                   help="Reverts the last name, answer, or change of groups.")
-        if len(selected.ids):
-            st.button("Clear", icon=":material/deselect:", key="labels-clear", shortcut="Esc", type="tertiary",
-                      on_click=clear_selection, args=(board.dataset,), help="Selects no image, and closes the group.")
     _class_buttons(board, target)
     _true_class(board, target)
     if problem := st.session_state.pop(PROBLEM, ""):
@@ -72,7 +74,7 @@ def _what(board: Board, selected: Selection, suggested: int | None) -> str:
     done, count = escaped(last_message(selected.revision)), len(selected.ids)
     key = " or press its key" if board.classes else ""
     if count:
-        return f"**{images_in_words(count)} selected** · {done or f'type a class{key}; Esc clears.'}"
+        return f"**{images_in_words(count)} selected** · {done or f'type a class{key}.'}"
     if suggested is not None:
         return f"**Suggested image** · {done or f'type its class{key}.'}"
     return f"**No image is selected** · {done or 'open a group, or select images on the map.'}"

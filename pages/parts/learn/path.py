@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from udml_core.base.errors import counted
 from udml_core.results.lessons import (
     answers_csv,
     clear_answers,
@@ -83,4 +84,5 @@ def _add_links() -> None:
         text = st.text_area("Links of students", height=68, placeholder="One link a line",
                             help="A student copies the link below the cards of the course, also in exported files.")
         if st.form_submit_button("Add answers") and text:
-            st.success(f"{record_links(runs_folder(), text)} answers added. The first answer of a reader counts.")
+            added = counted(record_links(runs_folder(), text), "answer")
+            st.success(f"{added} added. The first answer of a reader counts.")
