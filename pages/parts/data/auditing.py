@@ -107,7 +107,7 @@ def audit_line(dataset: Dataset) -> None:
     encoder = chosen_encoder(dataset)
     state = find_auditing(dataset, encoder, runs_folder())
     if state.run is not None and state.finished is not None:
-        count = findings_of(dataset)
+        count = _count_findings(dataset, state.run, state.finished)
         st.button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:", key="audit-show",
                   type="primary" if count and st.session_state.get(VIEW) != "audit" else "tertiary",
                   on_click=st.session_state.update, args=({VIEW: "audit"},),
@@ -276,12 +276,14 @@ def _show_broken(dataset: Dataset) -> None:
 def findings_of(dataset: Dataset) -> int:
     """Return the number of findings at the default settings among the images that are not excluded; 0 without audit."""
     state = find_auditing(dataset, chosen_encoder(dataset), runs_folder())
-    if state.run is None or state.finished is None:
-        return 0
-    decisions, ticket = decisions_of(dataset), state.finished.stored_status().ticket
-    return _sum_findings(dataset, state.run, state.finished.id, ticket, dataset.fingerprint,
-                         excluded_images(dataset).tobytes(), decisions.same.tobytes(), decisions.different.tobytes(),
-                         decisions)
+    return 0 if state.run is None or state.finished is None else _count_findings(dataset, state.run, state.finished)
+
+
+def _count_findings(dataset: Dataset, run: Run, audit: Analysis) -> int:
+    ticket = audit.stored_status().ticket
+    decisions = decisions_of(dataset)
+    return _sum_findings(dataset, run, audit.id, ticket, dataset.fingerprint, excluded_images(dataset).tobytes(),
+                         decisions.same.tobytes(), decisions.different.tobytes(), decisions)
 
 
 @st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)

@@ -116,7 +116,7 @@ class Plan:
         verb = {"copies": "Copies", "links": "Links", "list": "A list"}[self.how]
         head = (f"{verb} of {counted(len(self.items), 'image')} in {counted(len(self.folders), 'folder')} below "
                 f"{quoted(str(self.target))}. {counted(self.left_out, 'image')} without a name "
-                f"{'is' if self.left_out == 1 else 'are'} left out{excluded}. Your files are neither moved nor "
+                f"{_is(self.left_out)} left out{excluded}. Your files are neither moved nor "
                 "deleted.")
         return [head, *self.notes, *(
             f"{count:7,}  {folder}/" + (f"  (class {quoted(label)})" if label not in (folder, "") else "")
@@ -203,13 +203,7 @@ def _listed(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
     Raises:
         UserError: The table cannot be read.
     """
-    try:
-        with (folder / METADATA).open(newline="", encoding="utf-8") as file:
-            items = [Item(unguarded(row["image"]), unguarded(row["file_name"]), unguarded(row["label"]),
-                          float(row["certainty"]), row["assigned"] == "1") for row in csv.DictReader(file)]
-    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
-        raise UserError(f"{quoted(str(folder / METADATA))} should list an earlier export, but could not be read: "
-                        f"{error}. Choose another folder.") from error
+    _, items = _read(folder / METADATA, "an earlier export", "file_name", "label")
     known = dataset.indices_by_name({item.image for item in items})
     return tuple(item for item in items if item.image in known)
 
@@ -250,15 +244,9 @@ def _continued(dataset: Dataset, folder: Path) -> Plan:
     """
     _check_outside(dataset, folder)
     path = folder / UNFINISHED
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-        items = tuple(Item(unguarded(row["image"]), unguarded(row["file"]), unguarded(row["class"]),
-                           float(row["certainty"]), row["assigned"] == "1") for row in rows)
-        how = next(value for value in HOWS if value == rows[0]["how"])
-    except (OSError, ValueError, KeyError, TypeError, IndexError, StopIteration, csv.Error) as error:
-        raise UserError(f"{quoted(str(path))} should list an interrupted export, but could not be read: {error}. "
-                        "Choose another folder.") from error
+    how, items = _read(path, "an interrupted export", "file", "class")
+    if how is None:
+        raise UserError(f"{quoted(str(path))} does not say what an export writes. Choose another folder.")
     known = dataset.indices_by_name({item.image for item in items})
     for item in items:
         if item.image not in known:
@@ -268,6 +256,29 @@ def _continued(dataset: Dataset, folder: Path) -> Plan:
             raise UserError(f"{quoted(str(path))} lists the path {quoted(item.file)}, which an export does not write. "
                             "Choose another folder.")
     return Plan(dataset, folder, how, items, len(dataset) - len(items), continues=True)
+
+
+def _read(path: Path, what: str, file: str, label: str) -> tuple[How | None, tuple[Item, ...]]:
+    """Return what an export writes, if its table says so, and the images in the table.
+
+    Args:
+        path: The table.
+        what: What it should list, for the message.
+        file: Name of the column of paths.
+        label: Name of the column of classes.
+
+    Raises:
+        UserError: It cannot be read.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8") as table:
+            rows = list(csv.DictReader(table))
+        items = tuple(Item(unguarded(row["image"]), unguarded(row[file]), unguarded(row[label]),
+                           float(row["certainty"]), row["assigned"] == "1") for row in rows)
+    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
+        raise UserError(f"{quoted(str(path))} should list {what}, but could not be read: {error}. Choose another "
+                        "folder.") from error
+    return next((how for how in HOWS if rows and how == rows[0].get("how")), None), items
 
 
 def _is_inside(file: str) -> bool:
