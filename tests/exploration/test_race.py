@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from udml_core.exploration.plain_names import PLAIN, new_words, plain_words
 from udml_core.exploration.race import Outcome, Race, Setup
 from udml_core.exploration.race_advice import advice_words, figure_line, star_words, tell_advice
 from udml_core.exploration.race_certainty import certainty_words, resolution_words
-from udml_core.exploration.race_clock import Countdown, RaceClock, RaceProgress
+from udml_core.exploration.race_clock import Countdown, RaceClock, RaceProgress, ticking
 from udml_core.exploration.race_elsewhere import find_elsewhere
 from udml_core.exploration.race_figures import (
     COUNTED,
@@ -618,9 +619,44 @@ def test_the_share_and_the_time_of_a_race_belong_together_and_the_bar_is_never_f
     progress(0.5, "training · 50 %")
     now[0] = 400.0
     progress(0.5, "training · 60 %")
-    assert seen == [(0.0, "judge · 1 s of 5 min"), (0.5, "judge · 2 min of 5 min"),
-                    (0.75, "trying Whitening · about 50 s left"), (0.857, "training · 50 % · about 30 s left"),
-                    (0.99, "training · 60 % · 5 min are over, finishing")]
+    assert seen == [(0.0, "judge · 0:00 of 5:00 min"), (0.5, "judge · 2:30 of 5:00 min"),
+                    (0.75, "trying Whitening · 2:30 of 5:00 min, about 50 s left"),
+                    (0.857, "training · 50 % · 3:00 of 5:00 min, about 30 s left"),
+                    (0.99, "training · 60 % · 6:40 of 5:00 min, finishing")]
+
+
+def test_the_time_of_a_race_goes_on_while_nothing_is_reported() -> None:
+    now, seen = [0.0], list[tuple[float, str]]()
+    progress = RaceProgress(lambda share, step: seen.append((round(share, 3), step)), lambda: now[0], 300)
+    progress.tick()
+    assert not seen, "nothing was reported yet"
+    progress.announce("Whitening", 50.0, 50.0)
+    progress(0.2, "judge compares · 20 of 100")
+    now[0] = 30.0
+    progress.tick()
+    now[0] = 100.0
+    progress.tick()
+    assert seen[1:] == [(0.0, "judge compares · 20 of 100 · 0:00 of 5:00 min, about 50 s left"),
+                        (0.6, "judge compares · 20 of 100 · 0:30 of 5:00 min, about 20 s left"),
+                        (0.6, "judge compares · 20 of 100 · 1:40 of 5:00 min")], "the count stays, the time goes on"
+
+
+def test_the_clock_of_a_race_ticks_until_the_race_ends_and_an_error_in_it_harms_nothing() -> None:
+    told, ticked = list[str](), threading.Event()
+
+    def report(_share: float, step: str) -> None:
+        told.append(step)
+        if len(told) > 2:
+            ticked.set()
+            raise KeyboardInterrupt
+
+    progress = RaceProgress(report, lambda: 1.0, 300)
+    with ticking(progress, 0.01):
+        progress(0.0, "judge")
+        assert ticked.wait(10), "only the first report is the race's own"
+    count = len(told)
+    assert not any(thread.name == "clock of a race" for thread in threading.enumerate())
+    assert count == len(told) == 3
 
 
 def test_the_shown_time_runs_down_and_grows_only_by_more_than_half() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, RLock, Thread
 
 from udml_core.base.errors import duration
 from udml_core.data.dataset import DETAIL, WAITING, step_name
@@ -14,9 +16,16 @@ TELLING_SHARE = 0.05
 """Smallest share of a step from which its time is estimated."""
 TELLING_SECONDS = 3.0
 """Shortest time of a training from which the rest is estimated."""
+TICK = 1.0
+"""Seconds between two reports of a race whose step says nothing itself."""
 LONGER, FASTER = 1.5, 3.0
 """Factor by which an estimate must be longer than the shown time to replace it, and the speed of a shown time that is
 too long, in seconds a second."""
+
+
+def clock_words(seconds: float) -> str:
+    """Return a time as minutes and seconds that a reader sees tick, such as 1:40."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
 class RaceClock:
@@ -105,7 +114,7 @@ class Countdown:
 
 
 class RaceProgress:
-    """Reports the progress of a race: its share and its time belong together.
+    """Reports the progress of a race: its share and its time belong together, and the share never falls.
 
     The time that is left is never less than what is known: a candidate whose share grows slowly takes longer than was
     expected, and so do the candidates after it, as a busy machine slows down all of them.
@@ -125,6 +134,7 @@ class RaceProgress:
         self._began, self._own, self._rest = 0.0, 0.0, 0.0
         self._phase, self._last = (0.0, 0.0), 0.0
         self._shown = Countdown()
+        self._step, self._done, self._lock = "", 0.0, RLock()
 
     def __call__(self, share: float, step: str) -> None:
         """Report a step with the time of the race.
@@ -133,13 +143,25 @@ class RaceProgress:
             share: Finished share of the candidate; 0 if it is not known.
             step: The step.
         """
+        with self._lock:
+            self._follow(self._elapsed(), share)
+            self._step = step
+            self.tick()
+
+    def tick(self) -> None:
+        """Report the last step again with the time of now."""
+        with self._lock:
+            if self._step:
+                self._tell(self._step)
+
+    def _tell(self, step: str) -> None:
         now = self._elapsed()
-        self._follow(now, share)
-        left, budget = self._shown(now, self.seconds_left()), duration(self._seconds)
-        time_words = f"about {duration(left)} left" if left is not None else (
-            f"{duration(now)} of {budget}" if now < self._seconds else f"{budget} are over, finishing")
+        left, passed = self._shown(now, self.seconds_left()), f"{clock_words(now)} of {clock_words(self._seconds)} min"
+        time_words = f"{passed}, about {duration(left)} left" if left is not None else (
+            passed if now < self._seconds else f"{passed}, finishing")
         done = min(ALMOST, now / (self._seconds if left is None else now + left))
-        self._report(done, step if step_name(step) == WAITING else f"{step}{DETAIL}{time_words}")
+        self._done = max(self._done, done)  # a bar that falls back looks like a fault
+        self._report(self._done, step if step_name(step) == WAITING else f"{step}{DETAIL}{time_words}")
 
     def announce(self, name: str, left: float | None, own: float) -> None:
         """Report that a candidate is tried.
@@ -149,11 +171,12 @@ class RaceProgress:
             left: Expected seconds until the race ends; None if they are not known.
             own: The candidate's share of them.
         """
-        now = self._elapsed()
-        self._end, self._slower = None if left is None else now + left, None
-        self._began, self._own, self._rest = now, own, max(0.0, (left or 0.0) - own)
-        self._phase, self._last = (now, 0.0), 0.0
-        self(0.0, f"trying {name}")
+        with self._lock:
+            now = self._elapsed()
+            self._end, self._slower = None if left is None else now + left, None
+            self._began, self._own, self._rest = now, own, max(0.0, (left or 0.0) - own)
+            self._phase, self._last = (now, 0.0), 0.0
+            self(0.0, f"trying {name}")
 
     def seconds_left(self) -> float | None:
         """Return the expected seconds until the race ends, at most the rest of its time; None if they are not known."""
@@ -173,3 +196,28 @@ class RaceProgress:
         own_left = (now - began) * (1 - share) / (share - first)
         slowdown = max(1.0, (now - self._began + own_left) / self._own) if self._own else 1.0
         self._slower = now + own_left + slowdown * self._rest
+
+
+@contextmanager
+def ticking(progress: RaceProgress, seconds: float = TICK) -> Iterator[None]:
+    """Let the time of a race go on while a judge or a candidate computes and says nothing.
+
+    Args:
+        progress: The progress.
+        seconds: Time between two reports.
+    """
+    ended = Event()
+
+    def tick() -> None:
+        # A request to stop, or a folder that was removed, ends the race at the next report of its own.
+        with suppress(BaseException):
+            while not ended.wait(seconds):
+                progress.tick()
+
+    thread = Thread(target=tick, name="clock of a race", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

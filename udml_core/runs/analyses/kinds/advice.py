@@ -32,6 +32,7 @@ from udml_core.runs.tasks import TRAINING
 if TYPE_CHECKING:
     from udml_core.exploration.jury import Jury
     from udml_core.exploration.race_clock import RaceClock
+    from udml_core.numerics.second_opinion import Judge
     from udml_core.runs import Run
 
 ENCODERS = tuple(judge for judge in JUDGES if judge not in WEAK)
@@ -131,8 +132,8 @@ class Advice(AnalysisKind):
         from udml_core.data.judging import unknown_judges
         from udml_core.exploration.judged_track import JudgedTrack
         from udml_core.exploration.jury import Jury
-        from udml_core.exploration.race_clock import RaceClock, RaceProgress
-        from udml_core.numerics.second_opinion import QUERIES, VIEWED, Judge
+        from udml_core.exploration.race_clock import RaceClock, RaceProgress, ticking
+        from udml_core.numerics.second_opinion import QUERIES
 
         clock, seconds = RaceClock(), 60 * self.budget
         earlier = race.with_lines(material.parts()).outcomes
@@ -140,8 +141,37 @@ class Advice(AnalysisKind):
         began = clock() - spent
         progress = RaceProgress(material.report, lambda: clock() - began, seconds)
         material.report = progress
+        with ticking(progress):
+            judges = self._judges(material, race, indices, seconds - spent, clock)
+            jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
+            unknown = unknown_judges(judges, material.backbone)
+            jury.check_differs(material.vectors("final", indices), unknown)
+            for part in material.part_features() if unknown else ():
+                jury.check_differs(part[indices], unknown)
+            seconds = max(seconds, clock() - began + LEFT_FOR_CANDIDATES * seconds)
+            embeddings = _Embeddings(material, race, indices, began + seconds, clock)
+            track = JudgedTrack(embeddings, jury, len(indices), clock() - began, partial(_refusal, race), clock,
+                                progress.announce)
+            ideas = list_ideas(self._rivals(race, jury), race.titles, material.backbone != TABLE)
+            known, outcomes = {outcome.setup: outcome for outcome in earlier}, list[Outcome]()
+            for outcome in run_with_parts(race, ideas, track, seconds, known):
+                outcomes.append(outcome)
+                if known.get(outcome.setup) != outcome:
+                    # Else the phase names a candidate that is listed.
+                    material.report(0.0, "choosing the next candidate")
+                    material.append(outcome.model_dump(mode="json"))
+            embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
+            progress.announce("the best candidates against each other", None, 0.0)
+            return settle(race.model_copy(update={"outcomes": tuple(outcomes), "weights": jury.weights,
+                                                  "group": jury.depth, "images": len(indices)}), track)
+
+    def _judges(self, material: Material, race: Race, indices: Integers, seconds: float,
+                clock: RaceClock) -> dict[str, Judge]:
+        """Return the judges whose features fit into the time."""
+        from udml_core.numerics.second_opinion import VIEWED, Judge
+
         seen, judges = evenly_spaced(len(indices), VIEWED), dict[str, Judge]()
-        for name in self._sitting(material, race, seconds - spent):
+        for name in self._sitting(material, race, seconds):
             material.report(0.0, f"judge looks at changed copies: {race.titles[name]}")
             telling = _telling(material, f"judge looks at the images: {race.titles[name]}", clock,
                                count=indices[-1] + 1)
@@ -149,26 +179,7 @@ class Advice(AnalysisKind):
             material.report(0.0, "a judge compares the photographs' pixels, all at once" if name in WEAK else
                             f"judge compares the images: {race.titles[name]}")
             judges[name] = Judge.of(features, None if views is None else (seen, views))
-        jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
-        unknown = unknown_judges(judges, material.backbone)
-        jury.check_differs(material.vectors("final", indices), unknown)
-        for part in material.part_features() if unknown else ():
-            jury.check_differs(part[indices], unknown)
-        seconds = max(seconds, clock() - began + LEFT_FOR_CANDIDATES * seconds)
-        embeddings = _Embeddings(material, race, indices, began + seconds, clock)
-        track = JudgedTrack(embeddings, jury, len(indices), clock() - began, partial(_refusal, race), clock,
-                            progress.announce)
-        ideas = list_ideas(self._rivals(race, jury), race.titles, material.backbone != TABLE)
-        known, outcomes = {outcome.setup: outcome for outcome in earlier}, list[Outcome]()
-        for outcome in run_with_parts(race, ideas, track, seconds, known):
-            outcomes.append(outcome)
-            if known.get(outcome.setup) != outcome:
-                material.report(0.0, "choosing the next candidate")  # else the phase names a candidate that is listed
-                material.append(outcome.model_dump(mode="json"))
-        embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
-        progress.announce("the best candidates against each other", None, 0.0)
-        return settle(race.model_copy(update={"outcomes": tuple(outcomes), "weights": jury.weights,
-                                              "group": jury.depth, "images": len(indices)}), track)
+        return judges
 
     def _rivals(self, race: Race, jury: Jury) -> list[str]:
         """Return the other backbones to try, alone and beside the start's.
