@@ -427,9 +427,9 @@ def test_a_gain_must_be_certain_among_all_candidates() -> None:
     assert race.best is None, "of 11, 2.84 standard errors are needed"
     assert advice_words(race) == (
         "No clear winner: keep the frozen features. Search with the pretrained network as it is: in first results, "
-        "none of 11 candidates is better beyond chance. A close call: the best of 11 candidates without any gain would "
-        "look this good by chance in about 15 of 100 races, which is too often to call it better. A race with fewer "
-        "candidates may call it better: blind judgments can decide. To decide it, judge the largest gain yourself: "
+        "none of 11 candidates is better beyond chance. A close call: luck alone shows a gain this large in about 15 "
+        "of 100 such races, which is too often to call it better. Blind judgments can decide. To decide it, judge the "
+        "largest gain yourself: "
         "whitening. The largest gain, of whitening, may be chance among 11 candidates (+2.200, −0.638 to 5.038). "
         "Beside that: no clear difference in whole groups (0.000, −0.014 to 0.014). The race ended when every "
         f"candidate was tried (11). {resolution_words(race)}")

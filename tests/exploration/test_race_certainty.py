@@ -49,12 +49,11 @@ def test_a_call_near_the_limit_is_close_and_says_so_above_the_figures() -> None:
         assert any(words.startswith("How sure") for words in told.details) == (not close)
     won, lost = race_with(2.3), race_with(2.3, 10)
     assert certainty_words(won, won.judged[0]) == (
-        "A close call: a candidate without any gain would look this good by chance in about 1 of 100 races. Among more "
-        "candidates, or with other images, the same gain may count as no clear difference: confirm it by blind "
-        "judgments.")
+        "A close call: luck alone shows a gain this large in about 1 of 100 such races. With more candidates, or with "
+        "other images, it may count as no clear difference: confirm it by blind judgments.")
     assert certainty_words(lost, lost.judged[0]).startswith(
-        "A close call: the best of 11 candidates without any gain would look this good by chance in about 12 of 100 "
-        "races, which is too often to call it better.")
+        "A close call: luck alone shows a gain this large in about 12 of 100 such races, which is too often to call it "
+        "better.")
     assert "close call" not in " ".join(tell_advice(won, is_done=False).sentences), "more candidates follow"
 
 
@@ -67,6 +66,30 @@ def test_a_gain_that_judges_dispute_is_not_a_matter_of_chance() -> None:
     race = race.model_copy(update={"outcomes": (outcome,)})
     assert not is_close(race, outcome)
     assert certainty_words(race, outcome) == ""
+
+
+def test_an_advice_that_one_judge_does_not_see_says_which() -> None:
+    race, better = race_with(9.0), Measured(verdict="better", difference=0.04, low=0.03, high=0.05)
+    unclear = Measured(verdict="cannot tell", difference=0.001, low=-0.002, high=0.004)
+    worse = better.reversed
+    of = race.judged[0].against_start
+    assert of is not None
+
+    def said(**by_judge: Measured) -> str:
+        """Return what is said if each judge measures this of the first results, and the opposite of the groups."""
+        own = of.model_copy(update={"by_judge": {name: (one, one.reversed) for name, one in by_judge.items()}})
+        outcome = race.judged[0].model_copy(update={"against_start": own})
+        told = tell_advice(race.model_copy(update={
+            "outcomes": (outcome,), "titles": {"net": "The net", "eye": "An eye"},
+            "weights": {"pixels": 0.1, "eye": 0.2, "net": 0.7}}))
+        return " ".join(words for words in told.shown if "judges agree" in words)
+
+    assert said(net=better, pixels=better) == ""
+    assert said(pixels=unclear, net=better) == (
+        "Not all judges agree: The net finds it better; the raw pixels, a weak judge, see no clear difference.")
+    assert said(net=better, eye=worse) == "Not all judges agree: The net finds it better; An eye finds it worse."
+    assert said(net=better, eye=better, pixels=worse) == (
+        "Not all judges agree: The net and An eye find it better; the raw pixels, a weak judge, find it worse.")
 
 
 def test_no_clear_difference_names_what_the_race_can_tell() -> None:

@@ -31,7 +31,7 @@ from udml_core.exploration.race_figures import (
 from udml_core.exploration.race_gaps import LATE, find_gaps, gap_words, minutes_words
 from udml_core.exploration.race_measured import Comparison, Serves
 from udml_core.exploration.race_running import refines_at_hand
-from udml_core.exploration.race_words import changed_sentence, outcome_words, sentence
+from udml_core.exploration.race_words import changed_sentence, dissent_words, outcome_words, sentence
 
 AT_HAND = ("It was judged on the images at hand, which it refines with each other: what new images gain was not "
            "measured, and images that you add need a new refinement.")
@@ -110,7 +110,8 @@ def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
         return _tell_no_winner(race, gaps, for_other_aim) if is_done else _advised(_unclear_words(race), [], [])
     assert best.against_start is not None, "the advice was judged"
     return _advised(f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.",
-                    [f"{_meaning_words(best.against_start, race.serves, race.count)} {_simpler_words(race)}".rstrip()],
+                    [f"{_meaning_words(best.against_start, race.serves, race.count)} {_simpler_words(race)}".rstrip(),
+                     dissent_words(race, best)],
                     [_simplest_words(race), _compared_words(race, best), _calls(race),
                      _other_change(best.against_start, race.serves),
                      AT_HAND if refines_at_hand(best.setup) else "", gaps])

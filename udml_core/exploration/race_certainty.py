@@ -52,29 +52,22 @@ def certainty_words(race: Race, outcome: Outcome) -> str:
     gain = race.gain(outcome)
     if gain.difference <= 0 or gain.agreed != "better":
         return ""
-    chance, among = chance_of(gain, race.count), _among(race.count)
-    said = f"{among} would look this good by chance in {_of_races(chance)}"
+    said = f"luck alone shows a gain this large in {_of_races(chance_of(gain, race.count))}"
     if not is_close(race, outcome):
         return f"How sure: {said}."
     if race.verdict(outcome) == "better":
-        return (f"A close call: {said}. Among more candidates, or with other images, the same gain may count as no "
-                "clear difference: confirm it by blind judgments.")
-    return (f"A close call: {said}, which is too often to call it better. A race with fewer candidates may call it "
-            "better: blind judgments can decide.")
-
-
-def _among(count: int) -> str:
-    return "a candidate without any gain" if count == 1 else (
-        f"the best of {count} candidates without any gain")
+        return (f"A close call: {said}. With more candidates, or with other images, it may count as no clear "
+                "difference: confirm it by blind judgments.")
+    return f"A close call: {said}, which is too often to call it better. Blind judgments can decide."
 
 
 def _of_races(chance: float) -> str:
     """Return a chance as a number of races."""
     if chance < RARE:
-        return "fewer than 1 of 1,000 races"
+        return "fewer than 1 of 1,000 such races"
     if chance < 0.01:
-        return f"about {max(1, round(1000 * chance))} of 1,000 races"
-    return f"about {round(100 * chance)} of 100 races"
+        return f"about {max(1, round(1000 * chance))} of 1,000 such races"
+    return f"about {round(100 * chance)} of 100 such races"
 
 
 def resolution_words(race: Race) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from udml_core.base.errors import duration
+from collections.abc import Sequence
+
+from udml_core.base.errors import duration, listed
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_figures import (
@@ -22,6 +24,8 @@ from udml_core.exploration.race_measured import Comparison, Serves
 
 FEW_CHANGED = 0.2
 """An advice that changes a smaller share of the first results is a small change."""
+FOUND = {"better": "find{} it better", "worse": "find{} it worse", "cannot tell": "see{} no clear difference"}
+"""What judges find, with the place of the ending of one judge's verb."""
 KEPT = "kept for the next steps"
 """What is said of a candidate on which later candidates build."""
 EXAMPLE = "timm:resnet50.a1_in1k"
@@ -106,6 +110,29 @@ def judge_lines(race: Race, outcome: Outcome) -> list[str]:
     order = sorted(alone, key=lambda name: -race.weights.get(name, 0.0)) if len(alone) > 1 else []
     return [f"{race.titles.get(name, name)}: {measured_words(alone[name][0], MEASURES['first'])}, "
             f"{measured_words(alone[name][1], MEASURES['groups'])}." for name in order]
+
+
+def dissent_words(race: Race, outcome: Outcome) -> str:
+    """Return which judges find a search better and which do not, in a sentence; empty if all find it better."""
+    of = outcome.against_start
+    alone = {} if of is None else of.by_judge
+    by_verdict: dict[str, list[str]] = {verdict: [] for verdict in FOUND}
+    for name in sorted(alone, key=lambda name: -race.weights.get(name, 0.0)):
+        by_verdict[alone[name][race.serves == "groups"].said].append(name)
+    if not by_verdict["better"] or len(by_verdict["better"]) == len(alone):
+        return ""
+    said = [f"{listed([_judge_name(race, name) for name in names])} {FOUND[verdict].format(_ending(names))}"
+            for verdict, names in by_verdict.items() if names]
+    return f"Not all judges agree: {'; '.join(said)}."
+
+
+def _judge_name(race: Race, name: str) -> str:
+    return "the raw pixels, a weak judge," if name in WEAK else race.titles.get(name, name)
+
+
+def _ending(names: Sequence[str]) -> str:
+    """Return the ending of a verb of which judges are the subject; raw pixels are several."""
+    return "" if len(names) > 1 or names[0] in WEAK else "s"
 
 
 def searched_words(race: Race, outcome: Outcome) -> str:
