@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
@@ -137,7 +138,12 @@ def test_no_page_opens_a_path_of_its_own() -> None:
 def test_only_the_task_says_whether_its_worker_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An exposed app may start the dispatcher that also executes runs of the command line."""
     environments: list[dict[str, str]] = []
-    monkeypatch.setattr(dispatch.subprocess, "Popen", lambda *_, env, **__: environments.append(env))
+
+    def start(*_: Any, env: dict[str, str], **__: Any) -> SimpleNamespace:
+        environments.append(env)
+        return SimpleNamespace(pid=2**30)
+
+    monkeypatch.setattr(dispatch.subprocess, "Popen", start)
     monkeypatch.setenv(EXPOSED, "1")
     dispatch.start_worker(["work"], tmp_path / "log.txt", {})
     dispatch.start_worker(["work"], tmp_path / "log.txt", {EXPOSED: "1"})

@@ -45,6 +45,8 @@ def processes(root: Path, word: str) -> list[psutil.Process]:
 class Ended:
     """A process that has ended without a word."""
 
+    pid = 2**30
+
     def wait(self) -> int:
         return 1
 
@@ -94,6 +96,16 @@ def test_a_worker_takes_settings_but_no_code_from_the_folder(tmp_path: Path, mon
     assert "LD_PRELOAD" not in environment
     assert run.status().state == "interrupted"  # the stand-in for the worker ended without a word
     assert run.status().message == dispatch.NEVER_STARTED
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has classes of priority")
+def test_a_worker_lets_pages_go_first(tmp_path: Path) -> None:
+    worker = dispatch.start_worker(["runs", "--runs", str(tmp_path)], tmp_path / "log.txt", {})
+    try:
+        assert psutil.Process(worker.pid).nice() == min(19, psutil.Process().nice() + dispatch.YIELDING)
+    finally:
+        worker.kill()
+        worker.wait()
 
 
 def test_a_task_queued_again_while_its_worker_ended_is_not_marked_as_failed(

@@ -48,7 +48,7 @@ BAND = "rgba(0,114,178,0.2)"
 AXES = {DISTANCE: "distance", COSINE: "cosine similarity"}
 """The axis of what an embedding's results are compared by."""
 GOOD_FOR = ("Your answers find the similarity down to which images show the same thing: Search then marks where its "
-            "results stop to do so, and duplicates, exports and `udml same` use the same limit.")
+            "results stop to do so, and duplicates and exports use the same limit.")
 WORDS = {True: "the same", False: "different", None: "skipped"}
 
 

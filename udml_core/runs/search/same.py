@@ -228,20 +228,17 @@ class SamePairs:
 
     @property
     def _so_far(self) -> str:
-        """The estimate where its lower end is highest, and how its interval narrows."""
+        """The estimate where its lower end is highest."""
         known = self.estimate
         safest = int(np.argmax(known.precision[1]))
         value, low, high = map(float, known.precision[:, safest])
-        place = place_words(self.measure, float(known.edges[safest]))
-        # In simulations, four times the judgments leave 0.26 to 0.40 of the width.
-        bounds = interval((value, low, high))
+        place, bounds = place_words(self.measure, float(known.edges[safest])), interval((value, low, high))
         there = counted(int(((self.answers != OPEN) & (self.plan.distances <= known.edges[safest])).sum()), "pair")
-        narrower = f"With {4 * known.judged} judgments this interval is about half as wide, or narrower. "
         if high - low > UNKNOWN:
             return (f"So far, {there} judged {place}: {bounds} of such results show the same thing, so nothing can be "
-                    f"said yet. {narrower}")
+                    "said yet. ")
         return (f"So far, {percent(value)} of the results {place} show the same thing ({bounds}, from {there} judged "
-                f"there). {narrower}")
+                "there). ")
 
     @property
     def population(self) -> str:
