@@ -639,7 +639,7 @@ def test_two_runs_of_one_race_are_compared_as_the_race_judged_them(
                            (judged_pair(rival, other), ("cannot tell", "cannot tell"))):
         assert pair is not None
         assert pair.verdicts == verdicts
-        assert "only if it is certain among the 12 candidates of their race." in pair.judges
+        assert "only if it stands out among the 12 comparisons of their race." in pair.judges
     for run in (rival, frozen):
         without_labels(run)
     shown = texts(opened("compare", runs=f"{rival.id}.{frozen.id}", part="Settings"))
@@ -758,7 +758,7 @@ def test_a_run_that_its_race_did_not_judge_is_as_strictly_judged_on_every_page(f
     assert table[["First result", "Whole group"]].to_numpy().tolist() == [
         ["no clear difference", "better"], ["reference", "reference"]]
     note = ("No race judged this training alone, only as part of a search: pca, then whitening, so the race's advice "
-            "stays. As in the race, a gain counts only if it is certain among 12 candidates.")
+            "stays. A gain counts only if it stands out among 12 comparisons, the race's included.")
     pages = {"runs": texts(opened("runs", run=trained.id)), "search": frame_verdict(trained, "final")[0],
              "compare": texts(opened("compare", runs=f"{trained.id}.{frozen.id}", part="Settings"))}
     for page, words in pages.items():

@@ -181,5 +181,5 @@ def test_pages_say_which_epoch_is_kept_and_a_verdict_on_the_same_images_is_stric
     assert kept_words(plain).startswith("Kept: epoch 5, the last. No encoder that took no part had looked")
     assert kept_words(last) == ""
     assert [candidates_beside(of) for of in (run, plain, last, halved)] == [5, 1, 1, 1]
-    assert "among 5, by the same images: a gain counts only if it is certain among 5 candidates." in epochs_words(run)
+    assert "among 5, by the same images: a gain counts only if it stands out among 5 comparisons." in epochs_words(run)
     assert epochs_words(halved) == epochs_words(last) == "", "the verdict is on other images than the choice"

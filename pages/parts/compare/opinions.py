@@ -129,7 +129,7 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
     else:
         measured, judges = opinions.measured("final"), _judges_of(opinions)
     among = "" if race.count == 1 else (
-        f" A difference counts only if it is certain among the {race.count} candidates of their race.")
+        f" A difference counts only if it stands out among the {race.count} comparisons of their race.")
     return Pair(Verdicts(*(each.said_among(race.count) for each in measured)), size, f"{judges}.{among}")
 
 

@@ -122,7 +122,7 @@ def show_judges(opinions: Opinions, candidates: int = 1) -> None:
     st.dataframe(judge_table(opinions), hide_index=True, width="content",
                  alt="Difference in mean cosine of each judge, with its 95 % interval and weight.")
     wider = "" if candidates <= 1 else (
-        f" The verdict counts a difference only if it is certain among {candidates} candidates, of a race or epochs, "
+        f" The verdict counts a difference only if it stands out among {candidates} comparisons, of a race or epochs, "
         "and this run: for that each interval is wider than in the table.")
     st.caption(f"{DECIDES} {READING}{wider} Weight: share of a query's neighbors that the judge keeps when it sees "
                f"another view of the query. First result: the nearest image. {group_size_words(opinions.group)}")

@@ -91,8 +91,8 @@ def epochs_words(run: Run) -> str:
         return ""
     chosen = f"A judge also chose the epoch, among {epochs}, by the same images"
     if _raced_beside(run):
-        return f"{chosen}, so these are candidates, too."
-    return f"{chosen}: a gain counts only if it is certain among {counted(candidates_beside(run), 'candidate')}."
+        return f"{chosen}, so these count as comparisons, too."
+    return f"{chosen}: a gain counts only if it stands out among {counted(candidates_beside(run), 'comparison')}."
 
 
 def unraced_words(*runs: Run) -> str:
@@ -108,5 +108,5 @@ def unraced_words(*runs: Run) -> str:
     refined = judged_in_race(lacking)
     only = "" if refined is None else f" alone, only as part of a search: {setup_words(refined[0], refined[1].setup)}"
     raced, count = _raced_beside(lacking), candidates_beside(lacking)
-    among = f" As in the race, a gain counts only if it is certain among {count} candidates." if raced else ""
+    among = f" A gain counts only if it stands out among {count} comparisons, the race's included." if raced else ""
     return f"No race judged this training{only}, so the race's advice stays.{among}"
