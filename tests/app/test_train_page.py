@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell.method_lines import LINES, line_of
 from pages.parts.shell.run_status import escaped
+from pages.parts.train import measures
 from pages.parts.train.cluster_counts import cluster_counts, count_words
 from pages.parts.train.encoder_choice import SECOND
 from pages.parts.train.method_cards import MARKS, card_groups, lacking
@@ -24,7 +25,7 @@ from pages.parts.train.settings import TriedAlpha, tried_alpha
 from pages.parts.train.slider_words import effect_of
 from pages.views.train import FIELDS_AT_ONCE
 from tests.app.opening import opened, switched, texts
-from tests.running import trained, write_digits
+from tests.running import trained, worked, write_digits
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
@@ -786,6 +787,21 @@ def test_a_run_that_trains_is_shown_again_on_its_own_data_set_only(submitted: li
     test.query_params.update({"dataset": "fashion-mini", "method": "pca", "backbone": "pixels"})
     switched(test, "train")
     assert "live" not in test.query_params
+
+
+def test_a_curve_that_begins_below_the_frozen_features_says_why(tmp_path: Path) -> None:
+    random = worked(tmp_path, fields={"beginning": "random", "dimension": 8})
+    below, above = [{"epoch": 0, "gain": 0.2}, {"epoch": 1, "gain": 0.6}], [{"epoch": 0, "gain": 0.5}]
+    words = measures._beginning_words(random, below, "gain", {"raw pixels": 0.4, "PCA": 0.9})
+    assert words == ("Begins below raw pixels: epoch 0 is before training, when a new layer turns each image's "
+                     "features into 8 random mixtures.")
+    assert measures._beginning_words(random, above, "gain", {"raw pixels": 0.4, "PCA": 0.9}) == ""
+    assert measures._beginning_words(random, below, "gain", {"PCA": 0.9}) == "", "what is not drawn is not named"
+    opinions = [{"epoch": 0, "second opinion": -0.1}, {"epoch": 1, "second opinion": 0.1}]
+    assert measures._beginning_words(random, opinions, "second opinion", {}) == words, "a gain over these features"
+    assert measures._beginning_words(random, opinions[1:], "second opinion", {}) == ""
+    fitted = worked(tmp_path, fields={"beginning": "pca", "dimension": 8})
+    assert measures._beginning_words(fitted, below, "gain", {"raw pixels": 0.4}) == ""
 
 
 @pytest.mark.parametrize(("after", "frozen", "pca", "kind"), [

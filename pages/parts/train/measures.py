@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import streamlit as st
 
@@ -160,3 +161,16 @@ def _show_curves(run: Run, names: Sequence[str], epoch: float | None) -> None:
         st.markdown(f"**{CURVES[name]}**", help=curve_of(name).help)
         curve(name, {"": rows}, f"lab-{name}", height=HEIGHT, title=CURVES[name], beaten=beaten,
               cursor=epoch, narrow=True)
+        if name == names[0] and (begins := _beginning_words(run, rows, name, beaten)):
+            st.caption(begins)
+
+
+def _beginning_words(run: Run, rows: Sequence[Mapping[str, Any]], name: str, beaten: Mapping[str, float]) -> str:
+    """Say why a curve begins below the features from which training starts; empty if it does not."""
+    spec, before = run.spec(), next((row.get(name) for row in rows if row["epoch"] == 0), None)
+    raw = raw_words(spec)
+    start = 0.0 if name == "second opinion" else beaten.get(raw)  # a gain over these features
+    if before is None or start is None or before >= start or spec.fields.get("beginning") != "random":
+        return ""
+    return (f"Begins below {raw}: epoch 0 is before training, when a new layer turns each image's features into "
+            f"{spec.fields['dimension']} random mixtures.")
