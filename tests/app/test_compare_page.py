@@ -6,12 +6,14 @@ import base64
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.compare.classes import class_means
+from pages.parts.compare.matched_maps import matched_maps
 from pages.parts.compare.queries import FEW_ROWS, HITS_IN_ROW, won_tiles
 from pages.parts.compare.seed_means import gap_interval
 from pages.parts.shell.cached import load_retrieval
@@ -58,6 +60,24 @@ def test_a_judged_pair_of_one_of_several_runs_leads_to_its_differences_until_run
     test.multiselect(key="compare-runs").set_value([run.id, pair[1].id]).run()
     assert not test.exception
     assert "queries that Judge asks last" not in texts(test)
+
+
+def test_without_classes_all_maps_have_the_colors_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = np.array([[0.0, 0], [9, 0], [-9, 0], [0, 9], [0.1, 0]])
+    indices = {"first": np.array([2, 4, 6, 8, 9]), "second": np.array([3, 4, 6, 8])}
+    positions = {"first": first, "second": np.random.default_rng(0).normal(size=(4, 2))}
+
+    def frame(run: SimpleNamespace, _map: str) -> SimpleNamespace:
+        projection = SimpleNamespace(indices=indices[run.id], positions=[positions[run.id]])
+        return SimpleNamespace(run=run, dataset=SimpleNamespace(labels=None), projection=projection, frame=0)
+
+    monkeypatch.setattr("pages.parts.compare.matched_maps.load_map", frame)
+    runs = [SimpleNamespace(id=name) for name in indices]
+    maps = matched_maps(runs, {run.id: run for run in runs})  # type: ignore[arg-type]
+    shown = {name: [of.color.names[value] if value >= 0 else of.color.none for value in of.color.values]
+             for name, of in maps.items()}
+    assert shown == {"first": ["middle", "right", "left", "top", "right"],
+                     "second": ["not on the first map", "right", "left", "top"]}
 
 
 @pytest.mark.parametrize("page", ["home", "retrieval", "explore"])

@@ -22,13 +22,21 @@ def nearest_rows(points: np.ndarray, row: int, k: int) -> list[int]:
     return [int(other) for other in np.argsort(distances, kind="stable") if other != row][:k]
 
 
-def key_of(before: np.ndarray, after: np.ndarray, labels: np.ndarray | None, row: int, k: int) -> tuple[int, int, int]:
+def mean_distance(points: np.ndarray, row: int, k: int) -> float:
+    """Return the mean squared distance from an image to its k nearest others."""
+    return float(np.sort(((points - points[row]) ** 2).sum(axis=1))[1:k + 1].mean())
+
+
+def key_of(before: np.ndarray, after: np.ndarray, labels: np.ndarray | None, row: int, k: int
+           ) -> tuple[int, int, bool, int]:
     first, second = nearest_rows(before, row, k), nearest_rows(after, row, k)
     same = len(set(first) & set(second))
+    usual = np.median([mean_distance(before, other, k) for other in range(len(before))])
+    is_far = mean_distance(before, row, k) > usual + 1e-6
     if labels is None:
-        return (0, 0, same)
+        return (0, 0, is_far, same)
     gain = sum(labels[other] == labels[row] for other in second) - sum(labels[other] == labels[row] for other in first)
-    return (-abs(gain), -gain, same)
+    return (-abs(gain), -gain, is_far, same)
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +78,20 @@ def test_images_without_a_class_have_no_hits() -> None:
     order = most_changed(before, after, labels, 5).tolist()
     unknown = [row for row in most_changed(before, after, k=5).tolist() if row < 24]
     assert [row for row in order if row < 24] == unknown
+
+
+def test_without_classes_a_played_training_never_begins_with_an_outlier() -> None:
+    random = np.random.default_rng(3)
+    before = random.normal(size=(60, 4)).astype(np.float32)
+    before[7] += 50
+    after = before.copy()
+    after[7] = after[0] + 0.01  # other neighbors than before
+    moved = [3, 12, 30]
+    usual = [row for row in range(60) if not key_of(before, after, None, row, 10)[2]]
+    after[moved] = -after[moved] * 3
+    row = first_query(before, after, None)
+    assert row in usual
+    assert key_of(before, after, None, row, 10)[3] == min(key_of(before, after, None, other, 10)[3] for other in usual)
 
 
 def test_duplicates_do_not_displace_neighbors() -> None:

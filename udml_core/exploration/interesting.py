@@ -22,8 +22,9 @@ def most_changed(before: Array, after: Array, labels: Array | None = None, k: in
     """Order images by the change of their nearest neighbors, largest change first.
 
     With labels, the change is the difference of hits among the k nearest neighbors, in either direction; of equal
-    changes, a gain precedes a loss. Remaining ties, and images without labels, are ordered by the number of neighbors
-    that are the same before and after, fewest first.
+    changes, a gain precedes a loss. Of remaining ties, and of images without labels, images with near neighbors before
+    training come first: the results of an outlier, such as a strip among photographs, change much and show nothing.
+    Then the number of neighbors that are the same before and after decides, fewest first.
 
     Args:
         before: Embeddings (n, l) before training.
@@ -41,15 +42,22 @@ def most_changed(before: Array, after: Array, labels: Array | None = None, k: in
         return np.zeros(0, dtype=np.int64)
     queries = evenly_spread(len(gallery), most_queries)
     k = min(k, len(gallery) - 1)
-    first, second = (nearest(points[gallery], k, own=queries)[1] for points in (before, after))
-    kept = neighbors_kept(first, second)
+    (far, first), (_, second) = (nearest(points[gallery], k, own=queries) for points in (before, after))
+    kept, is_far = neighbors_kept(first, second), ~_has_near(far)
     if labels is None:
-        return gallery[queries[np.argsort(kept, kind="stable")]]
+        return gallery[queries[np.lexsort((kept, is_far))]]
     classes = np.asarray(labels)[gallery]
     own = classes[queries][:, None]
     hits = [((classes[neighbors] == own) & (own >= 0)).sum(axis=1) for neighbors in (first, second)]
     gain = hits[1] - hits[0]
-    return gallery[queries[np.lexsort((kept, -gain, -np.abs(gain)))]]
+    return gallery[queries[np.lexsort((kept, is_far, -gain, -np.abs(gain)))]]
+
+
+def _has_near(distances: Array) -> Array:
+    """Return whether the neighbors of each image, by their squared distances (q, k), are at most as far as usual."""
+    mean = distances.mean(axis=1)
+    near: Array = mean <= np.median(mean)
+    return near
 
 
 def gains_and_losses_in_turn(gains: Sequence[int]) -> list[int]:
@@ -71,6 +79,8 @@ def gains_and_losses_in_turn(gains: Sequence[int]) -> list[int]:
 def first_query(before: Array, after: Array, labels: Array | None, k: int = 10) -> int:
     """Return the row of the image that training improves most, the query that a played training begins with.
 
+    Without classes, the results of an image with near neighbors that change most, as in `most_changed`.
+
     Args:
         before: Embedding (s, d) before training.
         after: Embedding (s, l) of the same images after it.
@@ -79,9 +89,10 @@ def first_query(before: Array, after: Array, labels: Array | None, k: int = 10) 
     """
     if len(before) < 2:
         return 0
-    first, last = (nearest(points, min(k, len(points) - 1))[1] for points in (before, after))
+    (far, first), (_, last) = (nearest(points, min(k, len(points) - 1)) for points in (before, after))
     if labels is None:
-        return clearest_row(first, last)
+        usual = np.flatnonzero(_has_near(far))
+        return int(usual[clearest_row(first[usual], last[usual])])
     return clearest_row(first, last, (labels[first] == labels[:, None], labels[last] == labels[:, None]))
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array
-from udml_core.exploration.comparison import aligned_layouts
-from udml_core.exploration.map_content import Layout
+from udml_core.base.arrays import Array, rows_of
+from udml_core.exploration.comparison import PLACES, aligned_layouts, places_on
+from udml_core.exploration.map_content import Color, Layout
 from udml_core.exploration.map_values import bounds
 from udml_core.runs import Run
 from udml_core.runs.analyses import KINDS, MAPS, Analysis, finished_maps, list_analyses
@@ -98,10 +99,12 @@ class MatchedMap:
     Attributes:
         frame: The map.
         positions: (n, 2) turned positions.
+        color: The colors of its points, of the same kind on all maps.
     """
 
     frame: MapFrame
     positions: Array
+    color: Color
 
 
 def matched_maps(runs: Sequence[Run], analyses: Mapping[str, Analysis]) -> dict[str, MatchedMap]:
@@ -114,7 +117,18 @@ def matched_maps(runs: Sequence[Run], analyses: Mapping[str, Analysis]) -> dict[
     frames = [load_map(run, analyses[run.id].id) for run in runs if run.id in analyses][:MOST_MAPS]
     positions = aligned_layouts([(frame.projection.indices, frame.projection.positions[frame.frame])
                                  for frame in frames]) if frames else []
-    return {frame.run.id: MatchedMap(frame, places) for frame, places in zip(frames, positions, strict=True)}
+    return {frame.run.id: MatchedMap(frame, places, _color(frame, frames[0]))
+            for frame, places in zip(frames, positions, strict=True)}
+
+
+def _color(frame: MapFrame, first: MapFrame) -> Color:
+    """Return the classes; without classes, where each image lies on the first map, so that a reader sees what moved."""
+    if frame.dataset.labels is not None:
+        return default_color(frame)
+    places = places_on(first.projection.positions[first.frame])
+    rows = rows_of(first.projection.indices, frame.projection.indices)
+    return Color("place on the first map", np.where(rows >= 0, places[rows], -1), PLACES, none="not on the first map",
+                 fixed=True)
 
 
 def show_matched_map(matched: MatchedMap, name: str, query: int | None = None, neighbors: Sequence[int] = (),
@@ -135,5 +149,5 @@ def show_matched_map(matched: MatchedMap, name: str, query: int | None = None, n
     layout = Layout(frame.projection.indices, matched.positions, f"{frame.run.id} {frame.map_id} matched",
                     bounds(matched.positions), frame.neighbors)
     marks = [] if query is None else [Ring(query, "query", neighbors)]
-    return draw_map(frame.dataset, layout, default_color(frame), f"Map of {name}, {len(layout.indices)} images",
+    return draw_map(frame.dataset, layout, matched.color, f"Map of {name}, {len(layout.indices)} images",
                     f"compare-map-{frame.run.id}", height=height, linked=True, marks=marks)
