@@ -21,6 +21,7 @@ from ..shell.awaited import note_exclusion
 from ..shell.selection import select, selection
 from ..shell.user_errors import as_user_errors
 from .enlarged import enlarge
+from .moving import show_moving
 
 MOST_TILES = 400
 MESSAGE, PROBLEM, ACTIONS = "audit-message", "audit-problem", "audit-actions"
@@ -77,10 +78,11 @@ def show_excluded(dataset: Dataset) -> None:
         list_buttons(dataset)
     if not len(excluded):
         st.info("No image is excluded, so new runs use all images.", icon=":material/check_circle:")
-        return
-    words = (f"{len(excluded):,} of {len(dataset):,} images are neither trained on nor evaluated by new runs. Earlier "
-             "runs keep the list that they started with. No file is deleted: **Download list** names these files.")
-    select_images(dataset, ShownImages(excluded, [], words), "Excluded images", "audit-excluded")
+    else:
+        words = (f"New runs leave out {len(excluded):,} of {len(dataset):,} images. Earlier runs keep the list that "
+                 "they started with. The files stay where they are until you move them below.")
+        select_images(dataset, ShownImages(excluded, [], words), "Excluded images", "audit-excluded")
+    show_moving(dataset)
 
 
 def list_buttons(dataset: Dataset) -> None:

@@ -57,6 +57,11 @@ def excluded_names(dataset: Dataset) -> tuple[str, ...]:
     return tuple(dataset.names[index] for index in excluded_images(dataset))
 
 
+def listed_names(dataset: Dataset) -> tuple[str, ...]:
+    """Return all names on the exclusion list, with those of images that have left the folder."""
+    return tuple(_replay(dataset)[0])
+
+
 def exclude(dataset: Dataset, images: Iterable[int]) -> int:
     """Add images to the exclusion list in one action.
 
