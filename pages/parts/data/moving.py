@@ -33,7 +33,7 @@ def show_moving(dataset: Dataset) -> None:
     """Offer to move excluded images out of their folder, and moved images back.
 
     Args:
-        dataset: The data set as it is now.
+        dataset: The data set in its present state.
     """
     count, folders = len(excluded_images(dataset)), moved_folders(dataset)
     if not (count or folders):

@@ -107,7 +107,7 @@ def plan_moving(dataset: Dataset, folder: Path | str) -> MovePlan:
     """Plan to move the excluded images of a data set out of its folder; nothing is moved.
 
     Args:
-        dataset: A folder of images as it is now.
+        dataset: A folder of images in its present state.
         folder: A new or empty folder outside it, or one to which images of this data set were moved before.
 
     Raises:
@@ -135,7 +135,7 @@ def plan_moving_back(dataset: Dataset, folder: Path | str) -> MovePlan:
     """Plan to move excluded images back into the folder of a data set; nothing is moved.
 
     Args:
-        dataset: The folder of images as it is now.
+        dataset: The folder of images in its present state.
         folder: The folder of the moved files, or their list.
 
     Raises:
