@@ -20,7 +20,7 @@ from udml_core.base.paths import dataset_cache
 from udml_core.data import catalog, features, image_facts, image_hashes
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder
-from udml_core.data.features import features_of
+from udml_core.data.features import features_of, stored_words
 from udml_core.data.given.exclusions import exclude, excluded_names
 from udml_core.data.given.growth import changes_of, mark_seen, note_looked, since_words, was_looked_at
 from udml_core.data.given.labels import assign
@@ -269,3 +269,17 @@ def test_new_images_that_were_named_or_excluded_are_no_news(folder: Path) -> Non
     assert changes.removed == (), "an excluded image that left is no news"
     assign(now, [now.names.index(f"new {number}.png") for number in (27, 28)], "gull")
     assert changes_of(now) is None
+
+
+def test_the_preparation_says_which_features_are_stored(folder: Path) -> None:
+    dataset = catalog.load(str(folder))
+    encoder = jobs.encoder_of(dataset, "pixels")
+    assert stored_words(dataset, encoder) == ""
+    features_of(dataset, Encoder(encoder))
+    assert stored_words(dataset, encoder) == "The features of all images are stored and used again."
+    (folder / "15.png").unlink()
+    fewer = catalog.load(str(folder))
+    assert stored_words(fewer, encoder) == "The features of all images are stored and used again."
+    part(24).save(folder / "new.png")
+    now = catalog.load(str(folder))
+    assert stored_words(now, encoder) == "The features of 23 of 24 images are stored and used again."

@@ -152,9 +152,9 @@ def features_path(dataset: Dataset, spec: EncoderSpec) -> Path:
 def stored_words(dataset: Dataset, spec: EncoderSpec) -> str:
     """Say of how many images the features are stored, so that they are not computed again; empty without any."""
     path = features_path(dataset, spec)
-    if path.exists():
+    earlier = None if spec.parts or path.exists() else earlier_file(dataset, path.name)
+    if path.exists() or (earlier is not None and not len(earlier.missing)):
         return "The features of all images are stored and used again."
-    earlier = None if spec.parts else earlier_file(dataset, path.name)
     return "" if earlier is None else (f"The features of {len(earlier.known):,} of {len(dataset):,} images are stored "
                                        "and used again.")
 

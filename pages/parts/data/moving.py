@@ -86,11 +86,11 @@ def _show_planned(dataset: Dataset) -> None:
     st.markdown(f"**Plan.** {escaped_message(plan.lines[0])}")
     for note in plan.notes:
         st.info(escaped_message(note), icon=":material/info:")
-    rows = [(item.file, "moves", item.bytes / 1e6) for item in plan.items]
+    rows = [(item.file, "moves", item.bytes / 1e3) for item in plan.items]
     table = pd.DataFrame([*rows, *((file, f"stays: {reason}", None) for file, reason in plan.left)],
-                         columns=["File", "What happens", "MB"])
+                         columns=["File", "What happens", "kB"])
     st.dataframe(table[:MOST_ROWS], hide_index=True, height=min(260, 38 + 36 * len(table[:MOST_ROWS])),
-                 column_config={"MB": st.column_config.NumberColumn(format="%.2f")})
+                 column_config={"kB": st.column_config.NumberColumn(format="%.1f")})
     if len(table) > MOST_ROWS:
         st.caption(f"The first {MOST_ROWS} of {len(table):,} files.")
     words = counted(len(plan.items), "file")

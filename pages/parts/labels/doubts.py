@@ -25,8 +25,8 @@ def say_doubts(board: Board) -> None:
     if not board.spreads or len(selection(board.dataset).ids):
         return
     looked = _looked(board)
-    rows = [row for row in _doubtful(board.run, board.frame, board.codes.tobytes(), board.left_out.tobytes(), board)
-            .tolist() if int(board.images[row]) not in looked]
+    found = _doubtful(board.run, board.frame, board.codes.tobytes(), board.left_out.tobytes(), board)
+    rows = [row for row in found.tolist() if int(board.images[row]) not in looked]
     if not rows:
         return
     code = board.codes[rows[0]]  # the class with the most doubtful image
@@ -34,8 +34,8 @@ def say_doubts(board: Board) -> None:
     others = len({int(board.codes[row]) for row in rows}) - 1
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         more = f" {counted(others, 'more class')} to check." if others else ""
-        st.markdown(f":material/help: **{counted(len(images), 'image')} named *{escaped(board.names[code])}* may not belong "
-                    f"there.**{more}", width="content")
+        st.markdown(f":material/help: **{counted(len(images), 'image')} named *{escaped(board.names[code])}* may be "
+                    f"something else.**{more}", width="content")
         st.button("Look", icon=":material/visibility:", key="labels-doubts", on_click=_show, args=(board, images),
                   help="Selects images that lie far from the others of this class, or nearer to another class; name "
                        "them again, or clear the selection to keep them.")

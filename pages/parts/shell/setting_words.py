@@ -12,7 +12,6 @@ from udml_core.runs import RunRequest
 from udml_core.runs.spec import ExclusionList
 from udml_core.work.jobs.presets import show
 
-
 ALL_IMAGES = ExclusionList().words
 
 

@@ -1,4 +1,4 @@
-"""Numbers of groups that stay when images are added to a folder: a group is numbered as the earlier one it continues."""
+"""Numbers of groups that stay when images are added: a group is numbered as the earlier group that it continues."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ Opened = Callable[[Run], tuple[Retrieval, Grouping] | None]
 def earlier_runs(run: Run) -> list[Run]:
     """Return runs of the first and the latest states of a run's folder, by the same method and encoder.
 
-    A state has certain images, without the images that were excluded then. The states are in order, and the run itself is
-    last.
+    A state has certain images, without the images that were excluded then. The states are in order, and the run
+    itself is last.
     """
-    spec, first = run.spec(), {}
+    spec = run.spec()
+    first: dict[tuple[str, str], Run] = {}
     state = spec.fingerprint, spec.excluded.digest
     for other in sorted(list_runs(run.folder.parent), key=lambda other: other.id):
         if other.id >= run.id or not other.stored_status().can_search:
