@@ -29,11 +29,11 @@ def say_doubts(board: Board) -> None:
     rows = [row for row in found.tolist() if int(board.images[row]) not in looked]
     if not rows:
         return
-    code = board.codes[rows[0]]  # the class with the most doubtful image
+    code = np.bincount(board.codes[rows]).argmax()  # the class with the most
     images = board.images[[row for row in rows if board.codes[row] == code]]
     others = len({int(board.codes[row]) for row in rows}) - 1
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        more = f" {counted(others, 'more class')} to check." if others else ""
+        more = f" {counted(others, 'other class')} to check, too." if others else ""
         st.markdown(f":material/help: **{counted(len(images), 'image')} named *{escaped(board.names[code])}* may be "
                     f"something else.**{more}", width="content")
         st.button("Look", icon=":material/visibility:", key="labels-doubts", on_click=_show, args=(board, images),
