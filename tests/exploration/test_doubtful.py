@@ -34,7 +34,8 @@ def test_an_image_far_from_all_others_of_its_class_is_doubtful() -> None:
 
 
 def test_an_image_does_not_pull_the_middle_of_its_own_class() -> None:
-    points = np.concatenate([directions(0, 2), directions(1, 1), directions(1, 3)])
+    angles = np.radians([0, 0, 46, 90, 90, 90])  # 46 degrees are just nearer to 90; with itself the middle would be 15
+    points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     assert doubtful(points, [0, 0, 0, 1, 1, 1]) == [2]
 
 
