@@ -16,6 +16,7 @@ from pages.parts.labels.actions import clear_selection
 from pages.parts.labels.assigned import show_assigned_labels
 from pages.parts.labels.assignment import naming_bar, show_selected, show_suggested
 from pages.parts.labels.board import MOST_TILES, Board, board_of, tile_to_label
+from pages.parts.labels.doubts import say_doubts
 from pages.parts.labels.folders import show_folders
 from pages.parts.labels.forming import current_groups, offer_groups
 from pages.parts.labels.graph_view import gamma_slider
@@ -215,13 +216,10 @@ def show_next(board: Board) -> None:
         st.success("Every image of the training half has a label or was skipped. Select an image to change its label.",
                    icon=":material/check_circle:")
         return
-    st.caption("These images have the most unlabeled images around them, so a label reaches farthest from here. The "
-               "badge is the rank and the number of visits. Click an image to select it.",
-               help="Walks step from image to similar image at random until they reach a label or end. They visit "
-                    "these images most often. Each image is chosen as if the images before it were labeled, so that "
-                    "the suggestions lie apart.")
-    tiles = [tile_to_label(board, image, f"{rank} · {suggestion.visits:,.0f}")
-             for rank, (image, suggestion) in enumerate(zip(board.suggested_images, board.suggestions, strict=True), 1)]
+    st.caption("A name for one of these images helps most others, the first most. Click an image to select it.",
+               help="Random walks from image to similar image, until they reach a label or end, visit these images "
+                    "most often. Each is chosen as if the images before it had a label, so that they differ.")
+    tiles = [tile_to_label(board, image, f"number {rank}") for rank, image in enumerate(board.suggested_images, 1)]
     selectable_gallery(board.dataset, tiles, "Images to label next", "labels-next", selected, 84, 300)
 
 
@@ -247,6 +245,7 @@ def work(board: Board, section: str, suggested: int | None) -> None:
     draw = {"groups": show_groups, "next": show_next, "proposals": show_proposals, "labels": show_assigned_labels,
             "folders": show_folders}
     naming_bar(board, selection(board.dataset), suggested)
+    say_doubts(board)
     show_out_of_sight(board, section)
     show_sections([Section(name, title, partial(draw[name], board)) for name, title in TITLES.items()], SECTIONS)
 

@@ -232,7 +232,7 @@ def test_selected_images_are_excluded_and_listed(dataset: Dataset, audited: None
     assert "selected" not in test.query_params
     listed = audit_page(dataset, finding="excluded", selected=f"{dataset.fingerprint[:6]}:5.7")
     assert list(shown[-1]) == [3, 5]
-    assert "2 of 18 images are neither trained on nor evaluated" in texts(listed)
+    assert "New runs leave out 2 of 18 images." in texts(listed)
     listed.button(key="audit-include").click().run()
     assert excluded_images(dataset).tolist() == [3]
 
@@ -398,10 +398,28 @@ def test_a_list_is_imported_and_a_file_that_is_none_changes_nothing(dataset: Dat
     assert excluded_names(dataset) == ("china/02.png",)
 
 
+def test_an_imported_list_has_a_switch(dataset: Dataset, audited: None) -> None:
+    exclude(dataset, [4])
+    exclude(dataset, [1, 2], "*issues*.csv")
+    test = audit_page(dataset, finding="excluded")
+    (switch,) = [toggle for toggle in test.toggle if toggle.label.startswith("Use the list")]
+    assert switch.label == r"Use the list \*issues\*.csv (2 images)"
+    assert switch.value
+    switch.set_value(False).run()
+    assert not test.exception
+    assert excluded_images(dataset).tolist() == [4]
+    (switch,) = [toggle for toggle in test.toggle if toggle.label.startswith("Use the list")]
+    assert not switch.value
+    switch.set_value(True).run()
+    assert excluded_images(dataset).tolist() == [1, 2, 4]
+    test.button(key="audit-undo").click().run()
+    assert excluded_images(dataset).tolist() == [4]
+
+
 def test_train_says_how_many_images_are_left_out(dataset: Dataset) -> None:
     exclude(dataset, [1, 2])
     test = opened("train", dataset=dataset.name, method="frozen", backbone="pixels")
-    assert "2 excluded images are neither trained on nor evaluated." in texts(test)
+    assert "This run leaves out the 2 images that you excluded." in texts(test)
     none = opened("train", dataset=dataset.name, method="frozen", backbone="pixels", exclusions="none")
-    assert "neither trained on nor evaluated." not in texts(none)
+    assert "that you excluded." not in texts(none)
     assert auditing.FINDINGS["excluded"] == "Excluded"

@@ -111,7 +111,7 @@ def test_browsed_images_are_sorted_by_outlier_score_and_similarity(shown: list[l
     scores, similarities = expected_values(np.asarray(browsed.embeddings("final")))
     assert shown[-1][:5] == np.argsort(-scores, kind="stable")[:5].tolist()
     assert {"Map", "Search"} <= {link.label for link in test.get("page_link")}
-    assert "Train on them" in {link.label for link in test.get("page_link")}
+    assert "Train on these images" in {link.label for link in test.get("page_link")}
     opened("data", dataset="digits", sort="duplicate")
     assert similarities[shown[-1]].tolist() == pytest.approx(sorted(similarities, reverse=True), abs=1e-6)
 
@@ -152,7 +152,7 @@ def test_too_few_images_are_not_offered_for_training(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(computed, "LEAST_TRAINED", 1798)
     labels = {link.label for link in opened("data", dataset="digits").get("page_link")}
     assert "Search" in labels
-    assert "Train on them" not in labels
+    assert "Train on these images" not in labels
 
 
 def expected_values(embeddings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -70,3 +70,4 @@ def test_pages_call_nothing_that_writes_to_a_named_folder() -> None:
               if isinstance(node, ast.Attribute | ast.Name)}
     assert {pair for pair in called if pair[1] in WRITERS} == set()
     assert {file for file, name in called if name == "write_plan"} == {"folders.py"}
+    assert {file for file, name in called if name == "move_files"} == {"moving.py"}

@@ -94,7 +94,7 @@ def test_the_new_images_are_shown_with_their_copies_and_the_earlier_run(folder: 
     test.button(key="audit-offer").click().run()
     assert excluded_names(catalog.load(str(folder))) == ("new _copy_.png",)
     assert test.button(key="growth-confirm").disabled, "no name is proposed"
-    test.button(key="growth-seen").click().run()
+    test.button(key="growth-done").click().run()
     assert not test.exception
     assert "Nothing has changed in this folder" in texts(test)
 

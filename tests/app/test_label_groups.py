@@ -100,7 +100,7 @@ def test_changes_of_groups_survive_a_reload_and_are_undone_or_dropped_there(phot
     assert len(changed) == len(before) + 2, "two images are a group of their own, and the first group has two parts"
     reloaded = opened("labels", run=photos.id, section="groups", groups="8")
     assert sizes(reloaded) == changed
-    assert reloaded.button(key="labels-drop-changes").label == "Drop 2 changes"
+    assert reloaded.button(key="labels-drop-changes").label == "Undo 2 edits of groups"
     assert sizes(reloaded.button(key="labels-drop-changes").click().run()) == before
     assert sizes(reloaded.button(key="labels-undo").click().run()) == changed
     again = opened("labels", run=photos.id, section="groups", groups="8")

@@ -203,3 +203,36 @@ def test_new_images_get_names_from_labels_of_the_old(folder: Path, shell: Shell,
     news = answer(*shell, "audit", str(folder), "--new", "--backbone", "pixels")["new"]
     assert computed == [], "a copy of an old file has its features"
     assert [row["name"] for row in news["images"]] == ["shirt"]
+
+
+def test_excluded_files_move_out_and_back(folder: Path, tmp_path: Path, shell: Shell) -> None:
+    away = tmp_path / "away"
+    answer(*shell, "exclude", str(folder), "a/0.png", "b/6.png", "--json")
+    before = sorted(folder.rglob("*.png"))
+    planned = answer(*shell, "exclude", str(folder), "--move-to", str(away), "--plan", "--json")
+    assert (planned["files"], planned["moved"], planned["planned"]) == (["a/0.png", "b/6.png"], 0, True)
+    assert not away.exists()
+    code, _, err = call(*shell, "exclude", str(folder), "--move-to", str(away))
+    assert code == 2
+    assert "a/0.png" in err
+    assert "Nothing was moved: without a terminal to ask in, confirm the plan by --yes." in err
+    assert not away.exists()
+    moved = answer(*shell, "exclude", str(folder), "--move-to", str(away), "--yes", "--json")
+    assert (moved["moved"], moved["to"]) == (2, str(away))
+    assert sorted(path.name for path in away.rglob("*.png")) == ["0.png", "6.png"]
+    code, _, err = call(*shell, "exclude", str(folder), "--move-back", str(away / "moved.csv"), "--yes")
+    assert code == 0, err
+    assert "2 files moved." in err
+    assert sorted(folder.rglob("*.png")) == before
+    assert not list(away.iterdir())
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["--yes"], "belong to a move"), (["--plan"], "belong to a move"),
+    (["a/0.png", "--move-to", "x"], "takes no other change"), (["--undo", "--move-back", "x"], "takes no other change"),
+    (["--move-to", "x", "--move-back", "x"], "takes no other change"),
+    (["--move-back", "nowhere"], "should list moved images")])
+def test_wrong_moves_are_errors(words: list[str], message: str, folder: Path, shell: Shell) -> None:
+    code, _, err = call(*shell, "exclude", str(folder), *words)
+    assert code == 2
+    assert message in err

@@ -20,9 +20,11 @@ from udml_core.data.given.exclusions import (
     exclude,
     excluded_images,
     excluded_names,
+    excluding_files,
     include,
     parse_list,
     read_list,
+    switch_file,
     undo,
     write_list,
 )
@@ -201,3 +203,25 @@ def test_names_that_spreadsheets_would_run_survive_the_file_and_do_not_run(folde
     assert content == b"image\r\n'=a/+1.png\r\n"
     assert parse_list(content, "list.csv", dataset).images.tolist() == [index]
     assert parse_list(b"image\r\n=a/+1.png\r\n", "own.csv", dataset).images.tolist() == [index]
+
+
+def test_an_imported_list_is_switched_off_and_on(digits: Dataset) -> None:
+    exclude(digits, [3])
+    assert exclude(digits, [3, 5, 7], "issues.csv") == 2
+    assert excluding_files(digits) == {"issues.csv": (3, True)}
+    switch_file(digits, "issues.csv", False)
+    assert excluded_images(digits).tolist() == [3], "what the user excluded stays"
+    assert excluding_files(digits) == {"issues.csv": (3, False)}
+    assert undo(digits) == 3
+    assert excluded_images(digits).tolist() == [3, 5, 7]
+    switch_file(digits, "issues.csv", False)
+    switch_file(digits, "issues.csv", True)
+    include(digits, [5])
+    assert excluded_images(digits).tolist() == [3, 7]
+    assert excluding_files(digits) == {"issues.csv": (2, True)}
+    switch_file(digits, "issues.csv", False)
+    exclude(digits, [9], "issues.csv")
+    assert excluded_images(digits).tolist() == [3, 7, 9], "another import switches the list on"
+    append_to_log(digits, KIND, {"switch": 7, "on": False})
+    append_to_log(digits, KIND, {"exclude": [digits.names[11]], "file": ["x"]})
+    assert excluded_images(digits).tolist() == [3, 7, 9, 11], "a damaged line is skipped, or counts as it can"

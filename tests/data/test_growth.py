@@ -20,9 +20,10 @@ from udml_core.base.paths import dataset_cache
 from udml_core.data import catalog, features, image_facts, image_hashes
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder
-from udml_core.data.features import features_of
+from udml_core.data.features import features_of, stored_words
 from udml_core.data.given.exclusions import exclude, excluded_names
-from udml_core.data.given.growth import changes_of, mark_seen, since_words
+from udml_core.data.given.growth import changes_of, mark_seen, note_looked, since_words, was_looked_at
+from udml_core.data.given.labels import assign
 from udml_core.data.image_facts import facts_of
 from udml_core.data.image_hashes import hashes_of
 from udml_core.data.sources.versions import image_to_draw
@@ -240,3 +241,45 @@ def test_new_images_are_compared_with_the_old(folder: Path) -> None:
     assert copies == {f"new copy {number}.bmp": f"{number:02}.png" for number in COPIED}
     assert [image.is_copy for image in found[:3]] == [True] * 3
     assert "tile 90 %" in next(image for image in found if image.name).words(grown)
+
+
+def test_new_images_that_were_named_or_excluded_are_no_news(folder: Path) -> None:
+    catalog.load(str(folder))
+    for number in range(24, 28):
+        part(number).save(folder / f"new {number}.png")
+    dataset = catalog.load(str(folder))
+    new = [dataset.names.index(f"new {number}.png") for number in range(24, 28)]
+    exclude(dataset, new[:1])
+    assign(dataset, new[1:3], "gull")
+    changes = changes_of(dataset)
+    assert changes is not None
+    assert changes.new.tolist() == new[3:]
+    assert changes.words.startswith("1 new file since ")
+    assert not was_looked_at(dataset)
+    note_looked(dataset)
+    note_looked(dataset)
+    assert was_looked_at(dataset)
+    assert changes_of(dataset) is not None, "the list stays"
+    part(28).save(folder / "new 28.png")
+    assert not was_looked_at(catalog.load(str(folder))), "more files came since"
+    (folder / "new 24.png").unlink()
+    now = catalog.load(str(folder))
+    changes = changes_of(now)
+    assert changes is not None
+    assert changes.removed == (), "an excluded image that left is no news"
+    assign(now, [now.names.index(f"new {number}.png") for number in (27, 28)], "gull")
+    assert changes_of(now) is None
+
+
+def test_the_preparation_says_which_features_are_stored(folder: Path) -> None:
+    dataset = catalog.load(str(folder))
+    encoder = jobs.encoder_of(dataset, "pixels")
+    assert stored_words(dataset, encoder) == ""
+    features_of(dataset, Encoder(encoder))
+    assert stored_words(dataset, encoder) == "The features of all images are stored and used again."
+    (folder / "15.png").unlink()
+    fewer = catalog.load(str(folder))
+    assert stored_words(fewer, encoder) == "The features of all images are stored and used again."
+    part(24).save(folder / "new.png")
+    now = catalog.load(str(folder))
+    assert stored_words(now, encoder) == "The features of 23 of 24 images are stored and used again."

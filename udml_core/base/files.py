@@ -72,18 +72,18 @@ def publish_folder(aside: Path, final: Path) -> None:
     Without this a power cut can leave a renamed folder of empty files.
     """
     for path in aside.rglob("*"):
-        _sync(path)
+        sync(path)
     publish(aside, final)
 
 
 def publish(aside: Path, final: Path) -> None:
     """Rename a file or a folder that was written aside, after it is on the disk."""
-    _sync(aside)
+    sync(aside)
     aside.replace(final)
-    _sync(final.parent)
+    sync(final.parent)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Wait until a file, or the list of files of a folder, is on the disk."""
     if os.name == "nt" and path.is_dir():  # Windows keeps the lists of folders by itself.
         return

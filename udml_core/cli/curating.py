@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -148,16 +149,31 @@ def exclude(dataset: DatasetName,
             again: Annotated[bool, typer.Option("--include", help=(
                 "Remove these images from the list instead, so that runs use them again."))] = False,
             undo: Annotated[bool, typer.Option("--undo", help="Revert the last change of the list.")] = False,
+            move_to: Annotated[Path | None, typer.Option(metavar="FOLDER", help=(
+                "Move the files of all excluded images to this folder outside the data set, with their subfolders and "
+                "the list moved.csv. Shows the plan and asks first."))] = None,
+            move_back: Annotated[Path | None, typer.Option(metavar="LIST", help=(
+                "Move the files on the list moved.csv, or in its folder, back into the data set."))] = None,
+            plan: Annotated[bool, typer.Option("--plan", help="Show the plan of a move and move nothing.")] = False,
+            yes: Annotated[bool, typer.Option("--yes", help="Move without a question.")] = False,
             out: Annotated[Path | None, typer.Option(help="Write the list as CSV to this file.")] = None,
             as_json: Json = False) -> None:
     """Exclude images of a data set from later runs, or list the excluded images.
 
-    Excluded images are neither trained on nor evaluated. Their files do not change.
+    No run learns from excluded images or searches them. Their files stay in place unless --move-to moves them; an
+    interrupted move continues by the same command.
     """
     from udml_core.data import catalog
     from udml_core.data.given import exclusions
 
     loaded = catalog.load(dataset, print_progress())
+    if move_to or move_back:
+        if images or file or again or undo or out or (move_to and move_back):
+            raise UserError("A move takes no other change of the list. Remove --move-to or --move-back, or the rest.")
+        _move(loaded, move_to, move_back, plan, yes, as_json)
+        return
+    if plan or yes:
+        raise UserError("--plan and --yes belong to a move. Add --move-to FOLDER or --move-back LIST.")
     if undo and (images or file or again):
         raise UserError("An undo takes no images. Remove the images, or --undo.")
     if again and not (images or file):
@@ -175,6 +191,27 @@ def exclude(dataset: DatasetName,
                   "digest": exclusions.digest_of(names)}, as_json, lambda: list(names))
 
 
+def _move(dataset: Dataset, away: Path | None, back: Path | None, is_plan: bool, yes: bool, as_json: bool) -> None:
+    """Show the plan of a move, ask, and move the files."""
+    from udml_core.work.exporting import move_files, plan_moving, plan_moving_back
+
+    plan = plan_moving_back(dataset, back) if back is not None else plan_moving(dataset, away or "")
+    files = [item.file for item in plan.items]
+    for line in (*plan.lines, *(f"  {file}" for file in files)):
+        typer.echo(line, err=as_json or not is_plan)
+    if not (is_plan or yes) and files:
+        if not sys.stdin.isatty():
+            raise UserError("Nothing was moved: without a terminal to ask in, confirm the plan by --yes.")
+        if not typer.confirm(f"Move {counted(len(files), 'file')}?", err=True):
+            raise UserError("Nothing was moved.")
+    moved = 0 if is_plan else move_files(plan, print_progress())
+    if not is_plan:
+        typer.echo(f"{counted(moved, 'file')} moved." + ("" if plan.is_back else " Undo: " + shlex.join(
+            ["udml", "exclude", dataset.name, "--move-back", str(plan.away)])), err=True)
+    if as_json:
+        print_answer({"dataset": dataset.name, "from": str(plan.source), "to": str(plan.target), "planned": is_plan,
+                      "moved": moved, "files": files,
+                      "left": [{"file": name, "reason": reason} for name, reason in plan.left]}, as_json, lambda: [])
 
 
 def sample(dataset: DatasetName,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,6 +15,7 @@ from udml_core.cli.output import print_answer, print_progress
 
 if TYPE_CHECKING:
     from udml_core.base.arrays import Integers
+    from udml_core.runs import Run
     from udml_core.runs.analyses.kinds.groups import Grouping
     from udml_core.runs.search import Retrieval
 
@@ -44,7 +46,8 @@ def groups(name: RunName,
     """Form groups of similar images, list them, and name, split or merge them.
 
     Each group is listed with its most typical images and the images at its border. Groups have the same numbers each
-    time: 1 is the largest. Groups that were merged or split in the app stay so.
+    time: 1 is the largest, and when images are added, a group keeps the number that most of its images had. Groups
+    that were merged or split in the app stay so.
     """
     from udml_core.data.given.labels import undo as revert
     from udml_core.runs.search import Retrieval
@@ -102,8 +105,14 @@ def _rows_of_groups(opened: Retrieval, grouping: Grouping, frame: str, count: in
     from udml_core.data.given.group_changes import group_changes
     from udml_core.exploration.grouping import edit_groups, remaining_groups, split_group
     from udml_core.runs.search.naming import groups_at_epsilon
+    from udml_core.runs.search.numbering import numbered_groups
 
-    codes = grouping.tree.groups(count) if epsilon is None else groups_at_epsilon(opened, grouping, frame, epsilon)
+    if epsilon is not None:
+        codes = groups_at_epsilon(opened, grouping, frame, epsilon)
+    elif frame == "final":
+        codes = numbered_groups(opened.run, count, lambda run: _grouped(run, opened, grouping))
+    else:
+        codes = grouping.tree.groups(count)
     changes = group_changes(opened.dataset)
     if changes.problem:
         typer.echo(changes.problem, err=True)
@@ -116,6 +125,19 @@ def _rows_of_groups(opened: Retrieval, grouping: Grouping, frame: str, count: in
         rows += [own[part] for part in remaining_groups(codes, np.ones(len(own), bool))]
         rows[group - 1] = own[:0]
     return rows
+
+
+def _grouped(run: Run, opened: Retrieval, grouping: Grouping) -> tuple[Retrieval, Grouping] | None:
+    """Return a run of an earlier state and its groups; None if it cannot be opened."""
+    from udml_core.runs.search import Retrieval
+    from udml_core.runs.search.naming import grouping_of
+
+    if run.id == opened.run.id:
+        return opened, grouping
+    with suppress(UserError):  # most of its images are gone
+        earlier = Retrieval(run)
+        return earlier, grouping_of(earlier, "final", print_progress())
+    return None
 
 
 def _group(rows: list[Integers], group: int) -> Integers:

@@ -149,6 +149,16 @@ def features_path(dataset: Dataset, spec: EncoderSpec) -> Path:
     return dataset_cache(dataset.fingerprint) / f"{spec.key}.npy"
 
 
+def stored_words(dataset: Dataset, spec: EncoderSpec) -> str:
+    """Say of how many images the features are stored, so that they are not computed again; empty without any."""
+    path = features_path(dataset, spec)
+    earlier = None if spec.parts or path.exists() else earlier_file(dataset, path.name)
+    if path.exists() or (earlier is not None and not len(earlier.missing)):
+        return "The features of all images are stored and used again."
+    return "" if earlier is None else (f"The features of {len(earlier.known):,} of {len(dataset):,} images are stored "
+                                       "and used again.")
+
+
 def are_features_at_hand(dataset: Dataset, spec: EncoderSpec) -> bool:
     """Return whether `features_at_hand` has the features."""
     return dataset.vectors is not None or _are_tiny(dataset, spec) or features_path(dataset, spec).exists()

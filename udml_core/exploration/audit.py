@@ -74,9 +74,10 @@ class AuditSettings(Options):
     least_cosine: Annotated[float, Field(ge=0, le=1), Shown(label="Least cosine similarity", step=0.01)] = 0.85
     """Least cosine similarity of the features of near-duplicates."""
 
-    fence: Annotated[float, Field(ge=0, le=20), Shown(label="Limit of outliers", high=6, step=0.1)] = 1.5
-    """How far an outlier stands from its nearest images: beyond the farthest quarter by this many times the width of
-    the middle half. 1.5 is the usual rule of statistics; higher values find fewer."""
+    fence: Annotated[float, Field(ge=0, le=20), Shown(label="Least strangeness of outliers", high=6, step=0.1)
+                     ] = 1.5
+    """Higher values mark fewer images as outliers: their distance to the images most like them exceeds the distances
+    of three quarters of all images by this many times the width of the middle half. 1.5 is usual in statistics."""
 
     least_images: Annotated[int, Field(ge=0, le=1000), Shown(label="Images in a class, at least", high=50)] = 5
     """Classes with fewer images are small."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.optimize import linear_sum_assignment
 
 from udml_core.base.arrays import Array, Floats, Integers, rows_by_group, rows_of
 from udml_core.data.given.group_changes import GroupChange
@@ -49,6 +50,25 @@ def by_size(groups: Integers) -> Integers:
     ranks = np.empty(len(sizes), int)
     ranks[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
     return ranks[codes]
+
+
+def keep_numbers(groups: Integers, earlier: Integers) -> Integers:
+    """Number groups (n,) as earlier groups that share most images with them; further groups get the free numbers.
+
+    Args:
+        groups: Group (n,) of each image, 0 … g−1.
+        earlier: Earlier group (n,) of each image; −1 for images that had none.
+    """
+    count, known = groups.max(initial=-1) + 1, earlier >= 0
+    shared = np.zeros((count, max(count, earlier.max(initial=-1) + 1)), int)
+    np.add.at(shared, (groups[known], earlier[known]), 1)
+    rows, numbers = linear_sum_assignment(-shared)
+    is_kept = shared[rows, numbers] > 0
+    numbered = np.full(count, -1)
+    numbered[rows[is_kept]] = numbers[is_kept]
+    free = np.setdiff1d(np.arange(2 * shared.shape[1]), numbered)
+    numbered[numbered < 0] = free[:int((numbered < 0).sum())]
+    return numbered[groups]
 
 
 def build_tree(points: Floats, report: Report = ignore_progress) -> GroupTree:

@@ -47,7 +47,7 @@ CHECKS = {
     "bright": Check("Bright", 0.05, "darkness of the darkest parts, from 0 (white) to 1 (black)"),
     "information": Check("Low information", 0.3, "variety of the colors, from 0 (one plain color) to 1"),
     "aspect": Check("Odd aspect ratio", 0.35, "shorter side divided by the longer, 1 for a square"),
-    "size": Check("Odd size", 0.5, "closeness to the usual size of these images, 0.5 at the ends of the usual range"),
+    "size": Check("Odd size", 0.5, "how near the size is to the usual size: 1 is usual, below 0.5 is odd"),
 }
 
 

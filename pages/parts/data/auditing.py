@@ -42,6 +42,7 @@ from .computed import chosen_encoder
 from .duplicates import show_border, show_groups
 from .excluding import NONE, ShownImages, change_list, list_buttons, select_images, show_excluded
 from .growing import FINDING, show_new
+from .moving import say_moved, show_moving
 from .rankings import kept_mask, show_outliers, show_quality
 from .settings import choose_settings, propose_threshold, say_threshold
 
@@ -63,6 +64,7 @@ NOTHING = {"exact": "No two images have equal content.", "near": "No near-duplic
 
 def show_audit(dataset: Dataset) -> None:
     """Show the audit, its progress, or the button that starts it."""
+    say_moved()
     encoder = chosen_encoder(dataset)
     state = find_auditing(dataset, encoder, runs_folder())
     key = f"data-audit-{dataset.fingerprint[:12]}-{encoder.key}"
@@ -83,6 +85,7 @@ def _show_first(dataset: Dataset) -> None:
         st.info("Copies, quality and broken files appear here first. Near-duplicates and outliers follow when all "
                 "images are compared.", icon=":material/hourglass_top:")
         _await_first(dataset)
+        show_moving(dataset)
         return
     st.caption(":material/hourglass_top: First findings. Near-duplicates and outliers follow when all images are "
                "compared.")

@@ -171,11 +171,11 @@ def choose_backbone(encoder: EncoderSpec) -> None:
 
 def _show_links(run: Run, dataset: Dataset) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
-        st.markdown("**Look at them as**", width="content")
+        st.markdown("**Show these images as**", width="content")
         for page, label, icon in PAGES:
             view_link(page, label=label, icon=icon, query_params={"run": run.id}, width="content")
         if len(dataset) >= LEAST_TRAINED:
-            view_link("train", label="Train on them", icon=":material/model_training:", width="content",
+            view_link("train", label="Train on these images", icon=":material/model_training:", width="content",
                       query_params={"dataset": run.spec().dataset})
 
 

@@ -13,16 +13,28 @@ from udml_core.base.arrays import Integers
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.duplicate_decisions import can_undo_decision, undo_decision
-from udml_core.data.given.exclusions import can_undo, exclude, excluded_images, include, parse_list, undo, write_list
+from udml_core.data.given.exclusions import (
+    can_undo,
+    exclude,
+    excluded_images,
+    excluding_files,
+    include,
+    parse_list,
+    switch_file,
+    undo,
+    write_list,
+)
 from udml_core.data.given.uploads import parse_upload
 
 from ..draw.gallery import selectable_gallery, tile_of
 from ..shell.awaited import note_exclusion
+from ..shell.run_status import escaped
 from ..shell.selection import select, selection
 from ..shell.user_errors import as_user_errors
 from .enlarged import enlarge
+from .moving import show_moving
 
-MOST_TILES = 400
+MOST_TILES, LONGEST_NAME = 400, 100
 MESSAGE, PROBLEM, ACTIONS = "audit-message", "audit-problem", "audit-actions"
 NONE = np.zeros(0, np.int64)
 
@@ -75,12 +87,32 @@ def show_excluded(dataset: Dataset) -> None:
                       disabled=not len(listed), on_click=change_list, args=(dataset, include, listed),
                       help="New runs use these images again.")
         list_buttons(dataset)
+    _show_files(dataset)
     if not len(excluded):
         st.info("No image is excluded, so new runs use all images.", icon=":material/check_circle:")
-        return
-    words = (f"{len(excluded):,} of {len(dataset):,} images are neither trained on nor evaluated by new runs. Earlier "
-             "runs keep the list that they started with. No file is deleted: **Download list** names these files.")
-    select_images(dataset, ShownImages(excluded, [], words), "Excluded images", "audit-excluded")
+    else:
+        words = (f"New runs leave out {len(excluded):,} of {len(dataset):,} images. Earlier runs keep the list that "
+                 "they started with. The files stay where they are until you move them below.")
+        select_images(dataset, ShownImages(excluded, [], words), "Excluded images", "audit-excluded")
+    show_moving(dataset)
+
+
+def _show_files(dataset: Dataset) -> None:
+    """Show a switch for each imported list, such as one of another program."""
+    for number, (file, (count, is_on)) in enumerate(excluding_files(dataset).items()):
+        key = f"audit-list-{number}-{dataset.fingerprint[:12]}"
+        st.session_state[key] = is_on
+        st.toggle(escaped(f"Use the list {file} ({counted(count, 'image')})"), key=key, on_change=_switch,
+                  args=(dataset, file, not is_on), help="Off: images that only this list excludes are used again.")
+
+
+def _switch(dataset: Dataset, file: str, is_on: bool) -> None:
+    def act() -> None:
+        switch_file(dataset, file, is_on)
+        note_exclusion(dataset)
+        _actions(dataset).append("list")
+
+    keep_problem(act)
 
 
 def list_buttons(dataset: Dataset) -> None:
@@ -149,7 +181,7 @@ def _import(dataset: Dataset, file: Any) -> None:
     """Exclude the images that an uploaded file names."""
     def act() -> str:
         listed = parse_upload(parse_list, file.getvalue(), file.name, dataset)
-        excluded = exclude(dataset, listed.images.tolist())
+        excluded = exclude(dataset, listed.images.tolist(), file.name[:LONGEST_NAME])
         note_exclusion(dataset)
         _actions(dataset).append("list")
         count = len(listed.unknown)

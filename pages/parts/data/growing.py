@@ -14,7 +14,7 @@ from udml_core.base.arrays import Booleans
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset, UserImage
 from udml_core.data.given.exclusions import exclude
-from udml_core.data.given.growth import Changes, mark_seen
+from udml_core.data.given.growth import Changes, mark_seen, note_looked
 from udml_core.data.given.labels import assign
 from udml_core.data.image_facts import ImageFacts
 from udml_core.data.text_tiles import file_of
@@ -29,7 +29,7 @@ from udml_core.work.jobs.auditing import start_auditing
 
 from ..draw.gallery import gallery, tile_of
 from ..shell.cached import load_retrieval, signature_of
-from ..shell.growth import load_changes
+from ..shell.growth import changes_to_say, load_changes
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_titles
 from ..shell.selection import selection
@@ -50,19 +50,25 @@ def show_changes(dataset: Dataset, view: str) -> None:
         dataset: The data set.
         view: Session key of the page's view.
     """
-    changes = load_changes(dataset)
+    changes = changes_to_say(dataset)
     if changes is None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="data-changes"):
         st.markdown(f":material/new_releases: **{changes.words}**", width="content")
-        looks = st.button("Look at them", key="growth-look", icon=":material/fact_check:",
+        looks = st.button("Show them", key="growth-look", icon=":material/fact_check:",
                           on_click=_open, args=(view,),
                           help="Compares the new images with the others in the background; nothing is computed twice.")
-        st.button("Mark as seen", key="growth-seen", icon=":material/done_all:", on_click=keep_problem,
-                  args=(lambda: mark_seen(dataset),), help="Counts changes of this folder from now on.")
+        _seen_button(dataset, "growth-seen")
     with keep_user_errors("growth-look", dataset.fingerprint, looks):
         if looks:
             start_auditing(dataset, chosen_encoder(dataset), runs_folder())
+
+
+def _seen_button(dataset: Dataset, key: str) -> None:
+    """Show the button that ends the list of changes."""
+    st.button("Mark as seen", key=key, icon=":material/done_all:", on_click=keep_problem,
+              args=(lambda: mark_seen(dataset),),
+              help="Empties this list: from now on it counts new changes of this folder.")
 
 
 @st.fragment(run_every="10s")
@@ -90,6 +96,7 @@ def show_new(dataset: Dataset, audit: Audit, findings: Findings, kept: Booleans,
     if changes is None:
         st.success("Nothing has changed in this folder since you looked last.", icon=":material/check_circle:")
         return
+    keep_problem(lambda: note_looked(dataset))
     found = new_images(audit, changes, findings, kept, facts, names_along(dataset, audit.neighbors))
     copies = np.array([image.index for image in found if image.is_copy], np.int64)
     chosen = selection(dataset).ids
@@ -102,6 +109,7 @@ def show_new(dataset: Dataset, audit: Audit, findings: Findings, kept: Booleans,
                   help="Excludes new images that are duplicates of images that were there before.")
         _confirm_button(dataset, [image for image in found if image.name and (
             image.index in chosen if len(chosen) else not image.is_copy)])
+        _seen_button(dataset, "growth-done")
         list_buttons(dataset)
     _show_others(changes)
     if found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from operator import attrgetter
 
@@ -14,7 +15,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.archive import SUFFIXES, image_paths, plain_stem
 from udml_core.data.sources.embeddings import EmbeddingTable
-from udml_core.data.sources.image_folder import LAYOUT
+from udml_core.data.sources.image_folder import LAYOUT, Folder
 from udml_core.data.sources.levels import (
     NO_CLASSES,
     ClassLevel,
@@ -93,7 +94,22 @@ def choose_level(path: str) -> int | None:
     levels, found_layout = _preview(path)
     if found_layout is not None:
         st.info(found_layout, icon=":material/dataset:")
+    beside = [] if levels else _levels_beside(path)
+    if beside and not st.checkbox("Use this list", value=True, key=f"import-list-{path}",
+                                  help="Off: the images of the folder are opened without the list of classes."):
+        level = _ask_level(beside, path)
+        return first_class_level(beside) if level is None else level
     return _ask_level(levels, path)
+
+
+@st.cache_data(ttl="10s", max_entries=8, show_spinner=False)
+def _levels_beside(path: str) -> list[ClassLevel]:
+    """Return the levels of a folder whose list of images can be ignored; none for other folders."""
+    with suppress(UserError, OSError):
+        source = catalog.folder_of(path)
+        if isinstance(source, TableFolder) and os.path.isdir(source.path):
+            return Folder(source.path).levels()
+    return []
 
 
 def choose_level_of_upload(archive: UploadedFile) -> int | None:

@@ -34,9 +34,9 @@ def show_quality(dataset: Dataset, facts: ImageFacts | None, kept: Booleans) -> 
                                  help="What the images are ranked by, the worst first.") or "blurry"
     write_address("check", check, "blurry")
     scores = quality_scores(facts, check)
-    limit = st.slider("Score below which an image is a finding", 0.0, 1.0, CHECKS[check].limit, 0.01,
+    limit = st.slider("Mark images with a score below", 0.0, 1.0, CHECKS[check].limit, 0.01,
                       key=f"audit-limit-{check}", persist_state="session",
-                      help="Scores are between 0 and 1, the lowest is the worst; the ranking goes on beyond it.")
+                      help="From 0, the worst, to 1: a higher value marks more images as findings.")
     ranked = worst_first(scores, kept)
     count = int((scores[ranked] < limit).sum())
     show_ranking(dataset, ranked, scores[ranked], count, f"Number: {CHECKS[check].text}. The lowest first.",
@@ -57,8 +57,8 @@ def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, beyond: Intege
         return
     scores = audit.outlier_scores()
     ranked = worst_first(-scores, kept)
-    caption = (f"Number: how little the image is like its {audit.neighbors.shape[1]} nearest images, from 0 (equal) to "
-               "2. Damaged, mislabeled and rare images come first.")
+    caption = (f"Number: how much the image differs from its {audit.neighbors.shape[1]} most similar images, from 0 "
+               "(equal) to 2. Damaged, mislabeled and rare images come first.")
     show_ranking(dataset, ranked, scores[ranked], len(beyond), caption, "audit-outliers")
     chosen = selection(dataset).ids
     if len(ranked):
@@ -99,8 +99,8 @@ def _show_neighbors(dataset: Dataset, audit: Audit, index: int) -> None:
         tile_of(dataset, int(other), badge=f"cosine {similarity:.2f}")
         for other, similarity in zip(audit.neighbors[index], audit.similarities[index], strict=True))]
     gallery(dataset, tiles, "Nearest images", "audit-neighbors", 96, strip=True)
-    st.caption("The first selected image, or the first of the ranking, and its nearest images by features: the less "
-               "similar they are, the more it stands apart.")
+    st.caption("The first selected image, or the first of the ranking, beside the images that are most like it. "
+               "Cosine: 1 is equal, and the lower it is, the less they have in common.")
 
 
 def kept_mask(count: int, excluded: Integers) -> Booleans:

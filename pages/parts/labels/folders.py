@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import time
-
 import pandas as pd
 import streamlit as st
 
-from udml_core.base.errors import UserError, counted, duration
+from udml_core.base.errors import UserError, counted
 from udml_core.base.paths import is_exposed
-from udml_core.data.dataset import Report
+from udml_core.data.given.exclusions import excluded_images
 from udml_core.runs.search.naming import NamedImages, name_all
+from udml_core.work.exporting import moved_folders
 from udml_core.work.exporting.sorting import How, Plan, plan_sorting
 from udml_core.work.exporting.sorting_files import write_plan
 
-from ..shell.cached import load_retrieval, progress_bar
+from ..data.moving import say_moved, show_moving
+from ..shell.cached import load_dataset, load_retrieval, progress_bar, with_time
 from ..shell.run_status import escaped_message
 from .board import Board
 
@@ -51,6 +51,11 @@ def show_folders(board: Board) -> None:
         _show_plan(plan)
     if written := st.session_state.get(WRITTEN):
         st.success(escaped_message(written), icon=":material/check_circle:")
+    say_moved()
+    now = load_dataset(board.run.spec().dataset)
+    if len(excluded_images(now)) or moved_folders(now):
+        with st.expander("Move excluded images", icon=":material/block:"):
+            show_moving(now)
 
 
 def _names(board: Board) -> NamedImages:
@@ -94,7 +99,7 @@ def _write(plan: Plan) -> None:
               help="What is written stays, and the same export continues later.")
     try:
         with progress_bar("Writing …") as report:
-            write_plan(plan, _with_time(report))
+            write_plan(plan, with_time(report))
     except UserError as error:
         st.session_state[PLANNED] = error
     else:
@@ -102,17 +107,3 @@ def _write(plan: Plan) -> None:
         st.session_state[WRITTEN] = (f"{counted(len(plan.items), 'image')} in {counted(len(plan.classes), 'folder')} "
                                      f"written to {plan.target}.")
     st.rerun(scope="fragment")
-
-
-def _with_time(report: Report) -> Report:
-    """Return a reporter that adds the time left, at most ten times a second."""
-    start, last = time.monotonic(), [0.0]
-
-    def timed(share: float, step: str) -> None:
-        now = time.monotonic()
-        if now - last[0] > 0.1:
-            last[0] = now
-            left = (now - start) * (1 - share) / max(share, 1e-6)
-            report(share, f"{step}, about {duration(left)} left")
-
-    return timed

@@ -6,11 +6,14 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array, rows_of
+from udml_core.base.errors import UserError
 from udml_core.exploration.grouping import MOST_LEAVES, edit_groups
 from udml_core.runs import Run
 from udml_core.runs.analyses import Scope, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.groups import Grouping, Groups
+from udml_core.runs.search import Retrieval
 from udml_core.runs.search.naming import grouping_of, groups_analysis, groups_at_epsilon, has_graph
+from udml_core.runs.search.numbering import numbered_groups
 
 from ..draw.slider import live_slider
 from ..shell.address import choose_segment, number_from_address, write_address
@@ -79,8 +82,28 @@ def _formed_groups(board: Board, grouping: Grouping) -> Array:
     rows = grouped_rows(board)
     if is_by_epsilon(board):
         return groups_at(board.run, board.frame, number_from_address("epsilon", EPSILON, 0.0, 1.0))[rows]
-    most = min(grouping.tree.most, MOST_GROUPS)
-    return grouping.tree.groups(_number_of_groups(board, most))[rows]
+    count = _number_of_groups(board, min(grouping.tree.most, MOST_GROUPS))
+    if board.frame != "final":  # a refinement belongs to its run
+        return grouping.tree.groups(count)[rows]
+    return _numbered(board.run, count)[rows]
+
+
+@st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
+def _numbered(run: Run, count: int) -> Array:
+    return numbered_groups(run, count, lambda each: _opened(each, each.id == run.id))
+
+
+def _opened(run: Run, is_own: bool) -> tuple[Retrieval, Grouping] | None:
+    """Return a run and its groups; None if they are not at hand, which never happens to the run of the page."""
+    try:
+        retrieval, is_stored = load_retrieval(run), groups_analysis(run, "final") is not None
+        if not (is_own or is_stored or len(retrieval.kept) <= MOST_LEAVES):
+            return None
+        return retrieval, _computed(run, "final", is_stored)
+    except UserError:
+        if is_own:
+            raise
+        return None
 
 
 def is_by_epsilon(board: Board) -> bool:

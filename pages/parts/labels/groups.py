@@ -96,8 +96,9 @@ def _say_groups(board: Board, images: int, groups: int) -> None:
                    "it.", help="Each group is shown by its most typical image, with its number and its size.",
                    width="stretch")
         if count := len(stored.changes):
-            st.button(f"Drop {counted(count, 'change')}", icon=":material/restart_alt:", key="labels-drop-changes",
-                      type="tertiary", on_click=drop_group_changes, args=(board.dataset, count),
+            st.button(f"Undo {counted(count, 'edit')} of groups", icon=":material/restart_alt:",
+                      key="labels-drop-changes", type="tertiary", on_click=drop_group_changes,
+                      args=(board.dataset, count),
                       help="Forms the groups again without what you merged, split and moved; Undo brings it back.")
 
 

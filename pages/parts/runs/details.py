@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from udml_core.base.errors import duration
+from udml_core.base.errors import counted, duration
 from udml_core.data.speed import measured_speed
 from udml_core.numerics.measures import measure_of
 from udml_core.runs import Run, runs_folder
@@ -190,7 +190,7 @@ def show_settings(run: Run) -> None:
     took = f" · took {since(status)}" if since(status) else ""
     st.markdown(f"{escaped(title_of(spec))}")
     st.markdown(f"`{run.id}` · {spec.split} split · {spec.encoder.words} · {spec.device}{took}"
-                + (f" · excluded {spec.excluded.words}" if spec.excluded.count else ""))
+                + (f" · without {counted(spec.excluded.count, 'excluded image')}" if spec.excluded.count else ""))
     st.code(command_of(spec), language="bash", wrap_lines=True)
     st.caption("This command starts an equal run. The button at the right end copies it."
                + (f" {limits}" if (limits := command_limits(spec)) else ""))

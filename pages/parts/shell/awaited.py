@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable
+from contextlib import suppress
 
 import streamlit as st
 
 from udml_core.base.errors import UserError, counted, duration
 from udml_core.data.dataset import Dataset
+from udml_core.data.features import stored_words
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.search import FROZEN
@@ -19,6 +21,7 @@ from udml_core.work.jobs.browse import continue_browsing
 from udml_core.work.jobs.stages import Stage, stage_of
 
 from .cached import load_dataset
+from .run_hash import RUN_HASH
 from .run_status import UNSEEN, escaped
 from .user_errors import show_user_errors
 from .views import view_link
@@ -124,6 +127,8 @@ def show_progress(task: Run | Analysis, begun: str, what: str = "Browsing",
         st.rerun(scope="app")
     stage = stage_of(task, status)
     line = f"{stage.words}{_ahead(task, status)}"
+    known = _stored_words(task if isinstance(task, Run) else task.run)
+    meanwhile = f"{known} {meanwhile}".strip()
     bar, button = st.columns([4, 1], vertical_alignment="center")
     with bar:
         st.progress(_share(begun, task, stage), f"{line}. {meanwhile}")
@@ -133,6 +138,14 @@ def show_progress(task: Run | Analysis, begun: str, what: str = "Browsing",
             jobs.stop(task)
         st.session_state.pop(begun, None)
         st.rerun(scope="app")
+
+
+@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
+def _stored_words(run: Run) -> str:
+    """Say how many features were stored when the preparation was shown first, as later they all are."""
+    with suppress(UserError):  # the data set is gone; the run says so itself
+        return stored_words(load_dataset(run.spec().dataset), run.spec().encoder)
+    return ""
 
 
 def _ahead(task: Run | Analysis, status: Status) -> str:

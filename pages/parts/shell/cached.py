@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from udml_core.base.errors import duration
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.given.judged_pairs import log_version
@@ -75,6 +77,11 @@ def _available(name: str) -> tuple[str, str]:
     source = catalog.find(name)
     source.check()
     return source.name, source.signature()
+
+
+def forget_signature(name: str) -> None:
+    """Look at a data set's files again at once, because the app has moved some."""
+    _available.clear(name)
 
 
 class _Opened:
@@ -144,6 +151,20 @@ def progress_bar(text: str = "") -> Iterator[Report]:
         yield report
     finally:
         bar.empty()
+
+
+def with_time(report: Report) -> Report:
+    """Return a reporter that adds the time left, at most ten times a second."""
+    start, last = time.monotonic(), [0.0]
+
+    def timed(share: float, step: str) -> None:
+        now = time.monotonic()
+        if now - last[0] > 0.1:
+            last[0] = now
+            left = (now - start) * (1 - share) / max(share, 1e-6)
+            report(share, f"{step}, about {duration(left)} left")
+
+    return timed
 
 
 def load_retrieval(run: Run) -> Retrieval:

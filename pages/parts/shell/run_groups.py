@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from udml_core.base.errors import counted
 from udml_core.runs import Run
 
 PARTS = ("Data set", "Split", "Backbone", "Excluded images")
@@ -45,6 +46,7 @@ def group_column(runs: Sequence[Run]) -> tuple[str, list[str]]:
 
 def group_words(run: Run) -> str:
     """Return a run's group in words, such as Digits, split seen, backbone pixels."""
-    _, split, backbone, excluded = group_of(run)
+    _, split, backbone, _ = group_of(run)
     words = f"{run.spec().dataset_title.split(',')[0]}, split {split}, backbone {backbone}"
-    return f"{words}, {excluded}" if run.spec().excluded.count else words
+    count = run.spec().excluded.count
+    return f"{words}, without {counted(count, 'image')} that you excluded" if count else words

@@ -9,7 +9,10 @@ from typing import Any
 from udml_core.base.declaration import Described, describe
 from udml_core.methods import METHODS
 from udml_core.runs import RunRequest
+from udml_core.runs.spec import ExclusionList
 from udml_core.work.jobs.presets import show
+
+ALL_IMAGES = ExclusionList().words
 
 
 @lru_cache(maxsize=1024)
@@ -30,6 +33,8 @@ def setting_words(name: str, value: Any, method: str) -> str:
     """
     field = field_of(name, method)
     shown = value_text(value)
+    if name == "excluded":  # the digest of its list tells people nothing
+        return "all images" if shown == ALL_IMAGES else f"without {shown.partition(',')[0]}"
     if field is None:
         return f"{name.replace('_', ' ')} {shown}"
     symbol, unit = field.shown.symbol, field.shown.unit

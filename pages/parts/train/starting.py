@@ -6,7 +6,7 @@ import html
 
 import streamlit as st
 
-from udml_core.base.errors import duration
+from udml_core.base.errors import counted, duration
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import caution_of
 from udml_core.methods import Method
@@ -71,7 +71,7 @@ def time_words(expected: jobs.Estimate) -> str:
 def show_cautions(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
     """Say what the user should know of the images and pairs before a start."""
     if spec.excluded.count:
-        st.caption(f"{spec.excluded.count:,} excluded images are neither trained on nor evaluated.")
+        st.caption(f"This run leaves out the {counted(spec.excluded.count, 'image')} that you excluded.")
     if caution := caution_of(dataset, spec.halves(dataset)):
         st.caption(f":material/warning: {caution}")
     if pairs.given is not None:

@@ -1,7 +1,9 @@
 """Images that users exclude from training and evaluation, by name.
 
 Each line of the log is one action: {"exclude": […]} adds images to the list, {"include": […]} removes them, and
-{"undo": true} reverts the last action that was not reverted yet. Files of images are never changed or removed.
+{"undo": true} reverts the last action that was not reverted yet. Images from a file, which another program may have
+written, have its name: {"exclude": […], "file": NAME}. {"switch": NAME, "on": false} ignores that file until it is
+switched on. Files of images are never changed or removed here.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -57,12 +60,18 @@ def excluded_names(dataset: Dataset) -> tuple[str, ...]:
     return tuple(dataset.names[index] for index in excluded_images(dataset))
 
 
-def exclude(dataset: Dataset, images: Iterable[int]) -> int:
+def listed_names(dataset: Dataset) -> tuple[str, ...]:
+    """Return all names on the exclusion list, with images that have left the folder."""
+    return tuple(_replay(dataset)[0])
+
+
+def exclude(dataset: Dataset, images: Iterable[int], file: str = "") -> int:
     """Add images to the exclusion list in one action.
 
     Args:
         dataset: The data set.
         images: Indices of the images; images on the list stay there.
+        file: Name of the file that lists them; empty for images that the user chose.
 
     Returns:
         The number of images that were not on the list before.
@@ -71,7 +80,10 @@ def exclude(dataset: Dataset, images: Iterable[int]) -> int:
         UserError: The list cannot be written.
     """
     before = set(excluded_images(dataset).tolist())
-    return _append(dataset, "exclude", [index for index in images if index not in before])
+    listed = list(images)
+    new = [index for index in listed if index not in before]
+    _append(dataset, "exclude", listed if file else new, {"file": file} if file else {})
+    return len(set(new))
 
 
 def include(dataset: Dataset, images: Iterable[int]) -> int:
@@ -201,29 +213,63 @@ def parse_list(content: bytes, name: str, dataset: Dataset) -> ImageList:
     return ImageList(images, unknown)
 
 
-def _append(dataset: Dataset, action: str, images: list[int]) -> int:
+def switch_file(dataset: Dataset, file: str, is_on: bool) -> None:
+    """Ignore the images that a file excludes, or exclude them again; undo reverts it.
+
+    Raises:
+        UserError: The list cannot be written.
+    """
+    append_to_log(dataset, KIND, {"switch": file, "on": is_on})
+
+
+def excluding_files(dataset: Dataset) -> dict[str, tuple[int, bool]]:
+    """Return the files that exclude images, with the number of their images and whether they count."""
+    by_file, off = _sources(_actions(dataset))
+    return {file: (len(names), file not in off) for file, names in by_file.items() if file and names}
+
+
+def _append(dataset: Dataset, action: str, images: list[int], more: Mapping[str, str] = MappingProxyType({})) -> int:
     names = [dataset.names[index] for index in dict.fromkeys(images)]
     if names:
-        append_to_log(dataset, KIND, {action: names})
+        append_to_log(dataset, KIND, {action: names, **more})
     return len(names)
 
 
 def _replay(dataset: Dataset) -> tuple[list[str], list[tuple[str, list[str]]]]:
     """Return the excluded names and the actions that were not reverted, in order; damaged lines are skipped."""
-    actions = [(action, row[action]) for row in read_actions(dataset, KIND, lambda row: _action_of(row) is not None)
-               if (action := _action_of(row)) is not None]
-    excluded: dict[str, None] = {}
-    for action, names in actions:
-        if action == "exclude":
-            excluded |= dict.fromkeys(names)
+    actions = _actions(dataset)
+    by_file, off = _sources(actions)
+    excluded = dict.fromkeys(name for file, names in by_file.items() if file not in off for name in names)
+    return list(excluded), [(action, list(by_file.get(row[action], ())) if action == "switch" else row[action])
+                            for action, row in actions]
+
+
+def _actions(dataset: Dataset) -> list[tuple[str, Mapping[str, Any]]]:
+    rows = read_actions(dataset, KIND, lambda row: _action_of(row) is not None)
+    return [(action, row) for row in rows if (action := _action_of(row)) is not None]
+
+
+def _sources(actions: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[dict[str, dict[str, None]], set[str]]:
+    """Return the names by the file that excludes them, empty for the user's own choice, and the files that are off."""
+    by_file: dict[str, dict[str, None]] = {"": {}}
+    off: set[str] = set()
+    for action, row in actions:
+        if action == "switch":
+            off = off - {row["switch"]} if row.get("on") else off | {row["switch"]}
+        elif action == "exclude":
+            file = str(row.get("file", ""))
+            by_file.setdefault(file, {}).update(dict.fromkeys(row["exclude"]))
+            off.discard(file)
         else:
-            included = set(names)
-            excluded = {name: None for name in excluded if name not in included}
-    return list(excluded), actions
+            included = set(row["include"])
+            by_file = {file: {name: None for name in names if name not in included} for file, names in by_file.items()}
+    return by_file, off
 
 
 def _action_of(row: Mapping[str, Any]) -> str | None:
     """Return what a line does to the list; None if it is damaged."""
+    if isinstance(row.get("switch"), str):
+        return "switch"
     return next((name for name in ACTIONS if _is_names(row.get(name))), None)
 
 

@@ -1,7 +1,9 @@
 """What has changed in a folder of images since the user looked at its changes last.
 
-Each line of the log is {"seen": fingerprint}: from then on changes count from this state of the folder. Before the
-first line they count from the state in which the folder was opened first.
+Each line {"seen": fingerprint} of the log marks a state of the folder, from which changes count. Before the first line
+they count from the state in which the folder was opened first. New images that the user has named or excluded are no
+news, and neither are excluded images that left the folder. A line {"looked": fingerprint} ends the reminder of the
+changes up to this state, which stay listed.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ import numpy as np
 from udml_core.base.arrays import Integers
 from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset, FileImages, Skipped
-from udml_core.data.given.log import append_to_log, log_version, read_log
+from udml_core.data.given.exclusions import listed_names
+from udml_core.data.given.labels import assigned_labels
+from udml_core.data.given.log import append_to_log, read_log
 from udml_core.data.sources.versions import Version, known_versions, read_version
 
 KIND = "seen"
@@ -28,7 +32,7 @@ class Changes:
 
     Attributes:
         since: When the user looked last, in seconds since 1970.
-        new: Ascending indices (m,) of new images.
+        new: Ascending indices (m,) of new images that are neither named nor excluded.
         changed: Ascending indices (c,) of images whose files were replaced.
         removed: Names of removed images.
         broken: New files that cannot be read.
@@ -80,15 +84,27 @@ def changes_of(dataset: Dataset) -> Changes | None:
         dataset.names, dataset.digests, strict=True)], bool)
     known = {file: entry["digest"] for file, entry in version.entries.items()}
     broken = tuple(skipped for skipped in dataset.skipped if skipped.file not in known)
-    here = set(dataset.names)
-    changes = Changes(since, np.flatnonzero(~is_known), np.flatnonzero(differs),
-                      tuple(name for name in version.names if name not in here), broken)
+    here, excluded = set(dataset.names), set(listed_names(dataset))
+    decided = excluded | assigned_labels(dataset).keys()
+    is_decided = np.array([name in decided for name in dataset.names], bool)
+    changes = Changes(since, np.flatnonzero(~is_known & ~is_decided), np.flatnonzero(differs),
+                      tuple(name for name in version.names if name not in here and name not in excluded), broken)
     return changes if changes.words else None
 
 
-def seen_version(dataset: Dataset) -> tuple[int, ...]:
-    """Return numbers that change when the user looks at the changes; none before the first time."""
-    return log_version(dataset, KIND)
+def note_looked(dataset: Dataset) -> None:
+    """Note that the user has opened the list of all changes so far, unless that is noted.
+
+    Raises:
+        UserError: The note cannot be written.
+    """
+    if not was_looked_at(dataset):
+        append_to_log(dataset, KIND, {"looked": dataset.fingerprint})
+
+
+def was_looked_at(dataset: Dataset) -> bool:
+    """Return whether the user has opened the list of all changes so far."""
+    return any(row.get("looked") == dataset.fingerprint for row in read_log(dataset, KIND))
 
 
 def mark_seen(dataset: Dataset) -> None:

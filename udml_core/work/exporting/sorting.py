@@ -165,7 +165,7 @@ def _are_missing(named: NamedImages) -> Booleans:
     return np.array([not (images.root / images.files[image]).exists() for image in named.images.tolist()], bool)
 
 
-def _check_outside(dataset: Dataset, folder: Path) -> None:
+def check_outside(dataset: Dataset, folder: Path) -> None:
     """Check that a folder is outside the user's images.
 
     Raises:
@@ -184,7 +184,7 @@ def earlier_items(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
     Raises:
         UserError: It holds other files, or lies among the user's images.
     """
-    _check_outside(dataset, folder)
+    check_outside(dataset, folder)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"An export needs a folder, and {quoted(str(folder))} is a file. Choose another folder.")
     entries = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
@@ -242,7 +242,7 @@ def _continued(dataset: Dataset, folder: Path) -> Plan:
     Raises:
         UserError: The list is damaged, is of other images, lies among the images, or names a path outside the folder.
     """
-    _check_outside(dataset, folder)
+    check_outside(dataset, folder)
     path = folder / UNFINISHED
     how, items = _read(path, "an interrupted export", "file", "class")
     if how is None:

@@ -1,0 +1,57 @@
+"""A line about named images that may be wrong, with one click to see them."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from udml_core.base.arrays import Array
+from udml_core.base.errors import counted
+from udml_core.exploration.doubtful import doubtful_rows
+from udml_core.runs import Run
+
+from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import escaped
+from ..shell.selection import select, selection
+from .actions import clear_selection
+from .board import Board
+
+LOOKED = "labels-doubts-looked"
+"""Session key of the images by data set that the user was shown, which are not counted again."""
+
+
+def say_doubts(board: Board) -> None:
+    """Say how many images of a class may be wrong, and offer to show them; nothing without doubts."""
+    if not board.spreads or len(selection(board.dataset).ids):
+        return
+    looked = _looked(board)
+    found = _doubtful(board.run, board.frame, board.codes.tobytes(), board.left_out.tobytes(), board)
+    rows = [row for row in found.tolist() if int(board.images[row]) not in looked]
+    if not rows:
+        return
+    code = np.bincount(board.codes[rows]).argmax()  # the class with the most
+    images = board.images[[row for row in rows if board.codes[row] == code]]
+    others = len({int(board.codes[row]) for row in rows}) - 1
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        more = f" {counted(others, 'other class')} to check, too." if others else ""
+        st.markdown(f":material/help: **{counted(len(images), 'image')} named *{escaped(board.names[code])}* may be "
+                    f"something else.**{more}", width="content")
+        st.button("Look", icon=":material/visibility:", key="labels-doubts", on_click=_show, args=(board, images),
+                  help="Selects images that lie far from the others of this class, or nearer to another class; name "
+                       "them again, or clear the selection to keep them.")
+
+
+def _looked(board: Board) -> set[int]:
+    looked: dict[str, set[int]] = st.session_state.setdefault(LOOKED, {})
+    return looked.setdefault(board.dataset.fingerprint, set())
+
+
+def _show(board: Board, images: Array) -> None:
+    _looked(board).update(images.tolist())
+    clear_selection(board.dataset)
+    select(board.dataset.fingerprint, np.sort(images))
+
+
+@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
+def _doubtful(run: Run, frame: str, codes: bytes, left_out: bytes, _board: Board) -> Array:  # noqa: ARG001
+    return doubtful_rows(_board.points, np.where(_board.left_out, -1, _board.codes), ~_board.left_out)

@@ -1,0 +1,46 @@
+"""Named images that may be wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udml_core.exploration.doubtful import doubtful_rows
+
+
+def directions(center: int, count: int) -> np.ndarray:
+    """Return points around an axis, all about as far from it."""
+    angles = 2.4 * np.arange(count)
+    around = np.zeros((count, 6))
+    around[:, 4], around[:, 5] = np.cos(angles), np.sin(angles)
+    return np.eye(6)[center] + 0.05 * around
+
+
+def doubtful(points: np.ndarray, codes: list[int], is_open: np.ndarray | None = None) -> list[int]:
+    return doubtful_rows(points, np.array(codes), np.ones(len(codes), bool) if is_open is None else is_open).tolist()
+
+
+def test_images_nearer_to_another_class_are_doubtful() -> None:
+    points = np.concatenate([directions(0, 10), directions(1, 10)])
+    assert doubtful(points, [0] * 10 + [1] * 10) == []
+    assert doubtful(points, [0] * 9 + [1] + [1] * 10) == [9], "named as the other class"
+    assert doubtful(points * 7, [0] * 9 + [1] + [1] * 10) == [9], "lengths do not matter"
+    mixed = np.arange(20) != 9
+    assert doubtful(points, [0] * 9 + [1] + [1] * 10, mixed) == [], "an excluded image is no doubt"
+
+
+def test_an_image_far_from_all_others_of_its_class_is_doubtful() -> None:
+    points = np.concatenate([directions(0, 20), directions(3, 1)])
+    assert doubtful(points, [0] * 21)[:1] == [20], "also if there is no other class"
+
+
+def test_an_image_does_not_pull_the_middle_of_its_own_class() -> None:
+    angles = np.radians([0, 0, 46, 90, 90, 90])  # 46 degrees are just nearer to 90; with itself the middle would be 15
+    points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    assert doubtful(points, [0, 0, 0, 1, 1, 1]) == [2]
+
+
+def test_few_names_give_no_doubts() -> None:
+    points = directions(0, 5)
+    assert doubtful(points, [-1] * 5) == []
+    assert doubtful(points, [0, 0, 1, -1, -1]) == []
+    assert doubtful(np.concatenate([directions(0, 3), directions(1, 2)]), [0, 0, 0, 1, 0])[:1] != [3], "one is no class"
