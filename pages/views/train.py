@@ -39,7 +39,7 @@ from pages.parts.train.settings import (
 )
 from pages.parts.train.several import show_several
 from pages.parts.train.slider_words import effect_of
-from pages.parts.train.start_steps import show_steps_ahead
+from pages.parts.train.start_steps import keep_worker_ready, show_steps_ahead
 from pages.parts.train.starting import show_cautions, show_drawer_button, show_measured, show_start
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
@@ -224,5 +224,7 @@ def draw() -> None:
             if dataset is not None:
                 show_form(dataset, rest, watched_run())
                 keep_choices()
+        if dataset is not None:
+            keep_worker_ready()
     except UserError as error:
         st.error(escaped_message(with_titles(str(error))), icon=":material/error:")

@@ -30,6 +30,7 @@ from udml_core.work.jobs.queue import (
     waiting_analyses,
     waiting_runs,
 )
+from udml_core.work.jobs.ready import keep_ready
 from udml_core.work.jobs.settings import FIRST_RUN, Settings
 from udml_core.work.jobs.suggestions import (
     QUICK_SECONDS,
@@ -73,6 +74,7 @@ __all__ = [
     "find_preset",
     "first_method",
     "image_kind",
+    "keep_ready",
     "left_to_compute",
     "link_of",
     "move",
