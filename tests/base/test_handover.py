@@ -49,7 +49,8 @@ def test_a_process_with_other_settings_is_left_alone_and_ends_when_no_page_wants
     assert thread.is_alive()
     os.utime(folder / "wanted", (0, 0))
     thread.join(10)
-    assert not thread.is_alive() and found == [None]
+    assert not thread.is_alive()
+    assert found == [None]
 
 
 def test_the_offer_of_a_process_that_died_is_no_offer(tmp_path: Path) -> None:
