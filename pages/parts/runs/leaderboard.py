@@ -45,6 +45,8 @@ PLAIN = {measure.name: measure.plain for measure in MAIN_MEASURES}
 """The measures in plain words."""
 SHORT = dict(zip(PLAIN, QUESTION_WORDS[::-1], strict=True))
 """The same in words that fit above their figures."""
+JUDGED = dict(zip(QUESTION_WORDS, ("Judged first", "Judged group"), strict=True))
+"""Headings of the verdicts without labels, beside the measures of the same names."""
 SHORT_SAID = {**{words: words for words in SAID.values()}, SAID["cannot tell"]: "unclear"}
 """The verdicts in words that leave room for all columns on a small screen."""
 NOT_JUDGED, COMPARED_WITH = "not judged", "reference"
@@ -261,8 +263,8 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
               f"decides first. Unclear: {SAID['cannot tell']}. "
               f"{NOT_JUDGED.capitalize()}: choose the run and press Judge without labels.")
     for heading, subject in zip(QUESTION_WORDS, ("The nearest image", "All images near a query"), strict=True):
-        width = 7 * len(f"{heading}, judged") + 4
-        columns[heading] = column.TextColumn(f"{heading}, judged", help=f"{subject}, {judged}",
+        width = 7 * max(map(len, (JUDGED[heading], *SHORT_SAID.values()))) + 10
+        columns[heading] = column.TextColumn(JUDGED[heading], help=f"{subject}, {judged}",
                                              width=None if heading == shown[-1] else width)
     for name, over in OVER.items():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
