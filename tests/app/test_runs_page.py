@@ -166,7 +166,7 @@ def test_a_sampled_evaluation_offers_to_ask_all_test_images(
     monkeypatch.setattr(details, "measured_speed", {evaluation_kind(run.spec()): 20.0}.get)
     monkeypatch.setattr(jobs, "analyse", lambda of, spec: requests.append((of.id, spec.kind)))
     test = opened("runs", run=run.id)
-    assert "A sample of 50 of 359 is asked, so R@1 is known to ± 6.2 points." in texts(test)
+    assert "A sample of 50 of 359 is asked, so first result right is known to ± 6.2 points." in texts(test)
     button = next(button for button in test.button if button.label == "Ask all test images")
     assert button.help.endswith("It takes about 2 min.")
     button.click().run()
