@@ -2,7 +2,7 @@
 // Everything arrives once; playing, scrubbing, hovering and choosing the query never ask Python.
 // header: {label, name, token, epochs, count, width (k), positions (e, s, 2), neighbors (e, s, k), classes (s) | null,
 //          classNames, pool, recall (e) | null, measure, sheets, query, chosen, rival {name, neighbors (s, k)} | null,
-//          bars {point, own {name, note}, rivals [{name, note}], measures [{name, meaning, values (e), rivals}]} | null}
+//          bars {point, own {name, note}, rivals [{name, note}], measures [{name, hint, values (e), rivals}]} | null}
 // answers: trigger "searched" row; state "view" and trigger "opened" {token, query, epoch}, where the epoch is null
 //          while the training plays
 const PATH_MS = 7000; // of a whole training, within the bounds of an epoch
@@ -499,8 +499,8 @@ class Instrument {
       box.firstChild.style.width = `${value}%`;
       return box;
     };
-    const heads = bars.measures.map(({ name, meaning }) => {
-      const head = make("small", "head", meaning);
+    const heads = bars.measures.map(({ name, hint }) => {
+      const head = Object.assign(make("small", "head"), { title: hint });
       head.prepend(make("b", "", `${name} `));
       return head;
     });
@@ -514,8 +514,8 @@ class Instrument {
     this.bars.style.setProperty("--measures", bars.measures.length);
     this.bars.replaceChildren(make("span", ""), ...heads, ...own,
       ...bars.rivals.flatMap((rival, at) => line(rival, bars.measures.map(({ rivals }) => rivals[at]), "rival")));
-    this.bars.setAttribute("aria-label", bars.measures.map(({ name, meaning, values, rivals }) => [
-      `${name}, ${meaning}: ${bars.own.name} ${shown(values[0])} before training, ${shown(values[this.last])} after training`,
+    this.bars.setAttribute("aria-label", bars.measures.map(({ name, hint, values, rivals }) => [
+      `${name}. ${hint} ${bars.own.name} ${shown(values[0])} before training, ${shown(values[this.last])} after training`,
       ...rivals.map((value, at) => `${bars.rivals[at].name} ${shown(value)}`)].join("; ")).join(". "));
   }
 

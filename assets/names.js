@@ -2,7 +2,8 @@
 // whose names cover neither each other nor images.
 const MOST_NAMES = 60;
 const MOST_MEASURED = 2000; // points of a category that its center is computed from
-const NAME_HEIGHT = 17;
+const NAME_HEIGHT = 24; // pixels, with room around a name, without which many of them read as one block
+const NAME_MARGIN = 8;
 const LONGEST_NAME = 22;
 const LEAST_NAMED = 3; // points, and share of the largest category's; the name of a smaller category would hide it
 const LEAST_SHARE = 0.02;
@@ -69,7 +70,7 @@ class Names {
   }
 }
 
-const nameBox = (x, y, half) => ({ left: x - half - 3, right: x + half + 3, top: y - NAME_HEIGHT / 2, bottom: y + NAME_HEIGHT / 2 });
+const nameBox = (x, y, half) => ({ left: x - half - NAME_MARGIN, right: x + half + NAME_MARGIN, top: y - NAME_HEIGHT / 2, bottom: y + NAME_HEIGHT / 2 });
 
 const wordFont = (root) => `600 13px ${getComputedStyle(root).fontFamily}`; // as the page writes
 

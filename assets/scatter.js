@@ -78,9 +78,9 @@ class Chart {
     this.answers = answers;
     const old = this.header;
     const differs = (name) => JSON.stringify(old?.[name]) !== JSON.stringify(header[name]);
-    const [positions, ids, values, classes, neighbors, segments, mask, right, down, followed] = await Promise.all([
+    const [positions, ids, values, classes, neighbors, segments, mask, right, down, ...followed] = await Promise.all([
       header.positions, header.ids, header.color.values, header.classes, header.neighbors, header.segments,
-      header.selection.mask, header.grid?.right, header.grid?.down, header.follow?.values].map(array));
+      header.selection.mask, header.grid?.right, header.grid?.down, ...(header.follow ?? []).map((of) => of.values)].map(array));
     if (turn !== this.turn || !this.root.isConnected) return; // a newer update came first
     this.header = header;
     this.root.setAttribute("aria-label", header.label);
@@ -122,19 +122,17 @@ class Chart {
 
   // While a slider moves, the colors follow in the browser: Python hears of the slider when it is released.
   watch() {
-    this.watching ??= new MutationObserver(() => this.follow());
-    this.watching.disconnect();
-    this.slider = this.header.follow && document.querySelector(this.header.follow.slider);
-    if (this.slider) this.watching.observe(this.slider, { subtree: true, childList: true, characterData: true });
+    for (const forget of this.watching ?? []) forget();
+    this.watching = (this.header.follow ?? []).map((of, number) => watchValue(of.slider, (value) => this.follow(number, value)));
   }
 
-  follow() {
-    const { follow, count, color } = this.header;
-    const value = parseFloat(this.slider?.textContent);
-    const at = Math.round((value - follow.low) / follow.step);
-    if (!(at >= 0) || (at + 1) * count > this.followed.length) return;
-    this.header = { ...this.header, color: { ...color, label: `${follow.label}${value}`, token: `followed ${at}` } };
-    this.recolor(this.followed.subarray(at * count, (at + 1) * count));
+  // Show the colors of a slider at the value for which they are known that is nearest to its own.
+  follow(number, value) {
+    const { count, follow } = this.header;
+    const { at: known, label, color } = follow[number];
+    const at = known.reduce((best, other, place) => (Math.abs(other - value) < Math.abs(known[best] - value) ? place : best), 0);
+    this.header = { ...this.header, color: { ...color, label: label.replace("{}", value), token: `followed ${number} ${at}` } };
+    this.recolor(this.followed[number].subarray(at * count, (at + 1) * count));
     this.legend.draw();
     this.ask(true);
     this.root.dataset.colored = this.header.color.token;
@@ -799,7 +797,7 @@ class Chart {
     window.removeEventListener("udml-select", this.onSelect);
     clearTimeout(this.writing);
     this.resized.disconnect();
-    this.watching?.disconnect();
+    for (const forget of this.watching ?? []) forget();
     cancelAnimationFrame(this.waiting);
     this.points.end();
   }

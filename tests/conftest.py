@@ -101,6 +101,7 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UDML_CACHE", str(folder))
         patch.setenv("UDML_EXAMPLES", "0")  # tests count runs; tests of the examples turn them on
+        patch.setenv("UDML_READY", "0")  # each page of a test would start a process
         patch.setenv("UDML_MAPS", "0")  # tests of maps after a run switch them on
         patch.setattr(os, "fsync", lambda _: None)  # tests of power cuts bring a disk that knows what was synced
         patch.setenv("UDML_TEST_RUNS", str(session / "executed-runs"))  # see `tests.running.worked`

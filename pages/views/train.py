@@ -25,7 +25,7 @@ from pages.parts.train.method_choice import (
     lacks_labels,
     suggested_method,
 )
-from pages.parts.train.preview import show_preview, show_some
+from pages.parts.train.preview import hindrance_of, show_preview, show_some
 from pages.parts.train.settings import (
     choose_settings,
     explain_settings,
@@ -39,7 +39,8 @@ from pages.parts.train.settings import (
 )
 from pages.parts.train.several import show_several
 from pages.parts.train.slider_words import effect_of
-from pages.parts.train.start_steps import show_steps_ahead
+from pages.parts.train.start_map import settle_colors
+from pages.parts.train.start_steps import keep_worker_ready, show_steps_ahead
 from pages.parts.train.starting import show_cautions, show_drawer_button, show_measured, show_start
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
@@ -191,7 +192,8 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
     with start, show_user_errors():
         request, spec = planned(method, dataset, settings, {"fields": fields} | values | supervised, pairs)
         is_planned = True
-        show_start(spec, dataset, pairs, watched is not None and watched.status().state in LIVE_STATES)
+        show_start(spec, dataset, pairs, watched is not None and watched.status().state in LIVE_STATES,
+                   hindrance_of(spec, dataset))
         with more:
             show_cautions(spec, dataset, pairs)
             show_measured(spec, dataset, settings, example)
@@ -213,6 +215,7 @@ def draw() -> None:
     """Draw the view."""
     try:
         restore_choices()
+        settle_colors()
         failure = st.session_state.pop("train-like-failure", "")
         if failure:
             st.warning(failure, icon=":material/link_off:")
@@ -224,5 +227,7 @@ def draw() -> None:
             if dataset is not None:
                 show_form(dataset, rest, watched_run())
                 keep_choices()
+        if dataset is not None:
+            keep_worker_ready()
     except UserError as error:
         st.error(escaped_message(with_titles(str(error))), icon=":material/error:")

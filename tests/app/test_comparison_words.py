@@ -28,16 +28,16 @@ def standings(*after: float | None, frozen: float | None = 50.0) -> list[Standin
 
 @pytest.mark.parametrize(("measured", "words"), [
     ({"A": standings(66.2), "B": standings(57.44), "C": standings(36.0)},
-     "**A finds most of the whole group**: MAP@R 66.2 %, 8.8 points above B and 16.2 points above frozen features. "
+     "**A finds most of the whole group**: 66.2 %, 8.8 points above B and 16.2 points above frozen features. "
      "Runs with other seeds would show the spread."),
     ({"B": standings(57.0, 59.0), "A": standings(66.0, 68.0)},
-     "**A finds most of the whole group**: MAP@R 67.0 %, 9.0 points above B and 17.0 points above frozen features. "
+     "**A finds most of the whole group**: 67.0 %, 9.0 points above B and 17.0 points above frozen features. "
      "The difference is larger than its spread over seeds, ± 2.0 points."),
     ({"A": standings(58.0, 59.0), "B": standings(57.0, 59.0)},
      "The difference is within its spread over seeds, ± 1.6 points, so the order may be chance."),
     ({"A": standings(58.0, 59.0), "B": standings(57.0)}, "Runs with other seeds would show the spread."),
     ({"A": standings(40.04), "B": standings(39.96)},
-     "**A and B are level** in the whole group found: MAP@R 40.0 %, but 10.0 points below frozen features."),
+     "**A and B are level** in the whole group found: 40.0 %, but 10.0 points below frozen features."),
     ({"A": standings(50.04), "B": standings(39.96)}, "10.0 points above B and level with frozen features."),
     ({"A": standings(40.0, frozen=None), "B_2": standings(39.0)}, "40.0 %, 1.0 points above B\\_2. "),
 ])
@@ -48,7 +48,7 @@ def test_the_verdict_names_the_best_run_and_weighs_the_difference(measured: dict
 
 @pytest.mark.parametrize(("after", "frozen", "words"), [
     (81.9, 96.1, "and 4.7 points above frozen features; its first result is right less often than with them, "
-     "by 14.2 points of R@1."),
+     "by 14.2 points."),
     (97.0, 96.1, "and 4.7 points above frozen features. "), (96.1, 96.1, "and 4.7 points above frozen features. ")])
 def test_the_verdict_names_a_nearest_image_that_contradicts(after: float, frozen: float, words: str) -> None:
     measured = {"A": standings(57.4, frozen=52.7), "B": standings(36.3, frozen=52.7)}

@@ -204,7 +204,7 @@ def test_home_names_the_run_and_says_what_training_did_beside_what_needs_no_trai
     assert [(rival["name"], rival["note"]) for rival in bars["rivals"]] == [
         ("raw pixels", "64 numbers"), ("PCA", "16 numbers")]
     assert bars["own"] == {"name": "RPML", "note": "16 numbers"}
-    assert [measure["name"] for measure in bars["measures"]] == ["Whole group found", "First image right"]
+    assert [measure["name"] for measure in bars["measures"]] == ["Whole group found", "First result right"]
     for measure, key in zip(bars["measures"], ("sample map@r", "sample recall@1"), strict=True):
         assert measure["values"] == pytest.approx([100 * row[key] for row in rows], abs=0.01)
         assert measure["rivals"] == pytest.approx(
@@ -222,8 +222,8 @@ def test_the_story_says_what_a_run_did_and_that_frozen_features_learned_nothing(
     frozen = worked(tmp_path, method="frozen")
     assert tell_story(frozen, np.array([96.1, 96.1]), []) == (
         "The map shows images. Gray images and points have the color of their class. Nothing was trained: the images "
-        "are compared by the pixels themselves. R@1, the share of images whose nearest image has the same class, is "
-        "**96.1 %**.")
+        "are compared by the pixels themselves. First result right, the share of images whose nearest image has "
+        "the same class, is **96.1 %**.")
 
 
 def test_examples_say_that_they_are_examples(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -314,7 +314,7 @@ def test_interrupted_maps_are_resumed_without_a_click_and_shown_as_queued(
     assert not follow_ups.wants(run, "maps")
 
 
-def test_maps_that_follow_are_announced_in_one_line(run: Run) -> None:
+def test_maps_that_follow_lie_over_no_page(run: Run) -> None:
     follow_ups.want(run, "maps")
     with locks.held(follow_ups.mapper_lock(run.folder.parent), 0):
-        assert "Maps and judgments without labels follow in the background" in texts(opened("explore", run=run.id))
+        assert "follow in the background" not in texts(opened("explore", run=run.id))

@@ -143,14 +143,16 @@ def test_the_headline_names_the_top_of_the_chart_beside_what_was_not_trained() -
     table = records.read(FINDINGS["birds100-heads"]).tables[0]
     first, trained = table.ranked("map@r")[0], next(name for name in table.ranked("map@r") if name in table.rows)
     assert headline(table, "map@r") == (
-        f"{first} is first without training: MAP@R 34.5 %; the best training, {trained}, is 0.4 points behind")
+        f"{first} is first without training: whole group found 34.5 %; the best training, {trained}, is 0.4 "
+        "points behind")
     shown = "\n".join(element.value for element in opened("results", record="birds100-heads").markdown)
     assert "Whitening is first without training" in shown
 
 
 @pytest.mark.parametrize(("trained", "untrained", "measure", "words"), [
-    (60.0, 62.5, "map@r", "PCA is first without training: MAP@R 62.5 %; the best training, RPML, is 2.5 points behind"),
-    (60.0, 60.0, "map@r", "RPML is level with PCA, which is not trained: MAP@R 60.0 %"),
+    (60.0, 62.5, "map@r", "PCA is first without training: whole group found 62.5 %; the best "
+                               "training, RPML, is 2.5 points behind"),
+    (60.0, 60.0, "map@r", "RPML is level with PCA, which is not trained: whole group found 60.0 %"),
     (3.0, 5.0, "hubness", "RPML is first: Hubness 3.00, 2.00 better than the best without training, PCA"),
     (5.0, 3.0, "hubness", "PCA is first without training: Hubness 3.00; the best training, RPML, is 2.00 behind")])
 def test_the_headline_says_which_side_is_better(trained: float, untrained: float, measure: str, words: str) -> None:

@@ -108,7 +108,8 @@ def test_the_leaderboard_marks_the_winner_and_shows_the_differences(pair: list[R
     displayed = table_of_runs(test).proto.arrow_data.styler.display_values
     assert "★ 35.1 %".encode() in displayed
     assert displayed.count("★".encode()) == 2, "beside the highest measure, and in the hidden column"
-    assert "RPML ended below frozen features: 31.2 % against 33.2 % MAP@R; its R@1 is " in texts(test)
+    assert ("RPML ended below frozen features in the whole group found: 31.2 % against 33.2 %; its first result "
+            "right is " in texts(test))
     assert "None" not in texts(test)
 
 
@@ -165,7 +166,7 @@ def test_a_sampled_evaluation_offers_to_ask_all_test_images(
     monkeypatch.setattr(details, "measured_speed", {evaluation_kind(run.spec()): 20.0}.get)
     monkeypatch.setattr(jobs, "analyse", lambda of, spec: requests.append((of.id, spec.kind)))
     test = opened("runs", run=run.id)
-    assert "A sample of 50 of 359 is asked, so R@1 is known to ± 6.2 points." in texts(test)
+    assert "A sample of 50 of 359 is asked, so first result right is known to ± 6.2 points." in texts(test)
     button = next(button for button in test.button if button.label == "Ask all test images")
     assert button.help.endswith("It takes about 2 min.")
     button.click().run()

@@ -46,6 +46,8 @@ def test_images_and_colors_stay_when_a_run_has_begun(root: Path, chosen: dict[st
     assert first_frame(watched) is before
     clusters = start_map.clusters_before(before, spec)
     assert clusters is not None
+    assert color_of(watched, 1).values.tolist() == dataset.labels[before.images].tolist(), "classes unless one chooses"
+    chosen[start_map.COLORS] = start_map.CLUSTERS
     colors = start_map.cluster_color(before, spec, before.of_images(clusters.assignment))
     for epoch in run.epoch_numbers():
         during = color_of(watched, epoch)

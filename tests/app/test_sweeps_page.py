@@ -166,8 +166,8 @@ def test_a_map_says_its_epoch_while_it_trains_and_its_distance_to_pca_at_the_end
     run: Any = SimpleNamespace(folder=Path("missing"), evaluation=lambda: evaluation,
                                metrics=lambda: ([{"epoch": 0}, {"epoch": 1, "sample map@r": 0.5}], 0))
     assert maps.measure_line(run, 0, False) == "Epoch 0"
-    assert maps.measure_line(run, 1, False) == "Epoch 1 · MAP@R **50.0 %**"
-    assert maps.measure_line(run, 1, True) == "MAP@R **60.4 %**, 0.6 points below PCA of the same width"
+    assert maps.measure_line(run, 1, False) == "Epoch 1 · whole group found **50.0 %**"
+    assert maps.measure_line(run, 1, True) == "Whole group found **60.4 %**, 0.6 points below PCA of the same width"
 
 
 def test_two_quick_clicks_on_the_data_set_of_a_sweep_both_count() -> None:

@@ -472,7 +472,7 @@ def test_a_method_with_harder_negatives_is_not_said_to_end_like_pca() -> None:
 @pytest.mark.usefixtures("patient", "examples")
 def test_a_bound_beyond_all_triplets_offers_the_angle_of_the_example_on_these_images() -> None:
     test = opened("train", dataset="digits", method="rpml")
-    assert "α = 25° as in the example, which reached MAP@R 60.5 %" in texts(test)
+    assert "α = 25° as in the example, which reached 60.5 % of the whole group found" in texts(test)
     slider = next(slider for slider in test.slider if slider.key.endswith("-alpha"))
     slider.set_value(32.0).run()
     assert "Training corrects fewer triplets than in the example. With α = 25° the example reached" in texts(test)
@@ -633,7 +633,7 @@ def test_a_reason_stands_beside_the_example_s_angle_alone() -> None:
     example = next(run for run in example_runs() if run.spec().method == "rpml")
     spec = example.spec()
     assert tried_alpha(spec, example, "key") == TriedAlpha(
-        25.0, "MAP@R 60.5 %, where PCA of the same width has 51.8 %", "key")
+        25.0, "60.5 % of the whole group found, where PCA of the same width has 51.8 %", "key")
     assert tried_alpha(spec.model_copy(update={"method": "srpml"}), example, "key").value is None
     assert tried_alpha(spec, None, "key").value is None
     lost = next(run for run in example_runs() if run.spec().method == "plm")

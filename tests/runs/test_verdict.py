@@ -42,7 +42,8 @@ LEVEL_ALONE = "level with frozen features, 60.0 % against 60.0 %"
 def test_the_verdict_names_both_measures_and_the_baselines(values: tuple[float, ...], rank: str, sentence: str,
                                                            recall: str) -> None:
     judged = verdict("RPML", evaluation(*values))
-    assert (judged.rank, judged.sentence) == (rank, f"RPML ended {sentence} MAP@R; its R@1 is {recall}.")
+    words = sentence.replace(": ", " in the whole group found: ", 1)
+    assert (judged.rank, judged.sentence) == (rank, f"RPML ended {words}; its first result right is {recall}.")
 
 
 @pytest.mark.parametrize(("values", "is_mixed"), [
@@ -54,7 +55,8 @@ def test_measures_on_two_sides_of_the_better_baseline_are_mixed(values: tuple[fl
 
 def test_without_r_1_the_verdict_names_map_alone() -> None:
     rows = {"final": {"map@r": 35.0}, "frozen": {"map@r": 33.2}}
-    assert verdict("RPML", rows).sentence == "RPML ended above frozen features: 35.0 % against 33.2 % MAP@R."
+    assert verdict("RPML", rows).sentence == (
+        "RPML ended above frozen features in the whole group found: 35.0 % against 33.2 %.")
 
 
 def test_the_better_baseline_is_the_one_to_beat() -> None:
@@ -67,7 +69,8 @@ def test_the_better_baseline_is_the_one_to_beat() -> None:
 
 def test_frozen_features_are_the_line_to_beat() -> None:
     judged = verdict("Frozen", evaluation(33.2), is_frozen=True)
-    assert (judged.rank, judged.sentence) == ("baseline", "Frozen features are the line to beat: 33.2 % MAP@R.")
+    assert (judged.rank, judged.sentence) == (
+        "baseline", "Frozen features are the line to beat: the whole group found is 33.2 %.")
 
 
 @pytest.mark.parametrize("stored", [None, {}, {"final": {"images": 3.0}, "frozen": {"images": 3.0}},
@@ -95,8 +98,9 @@ def test_the_best_run_of_each_group_wins_and_a_single_run_does_not() -> None:
 
 
 @pytest.mark.parametrize(("after", "expected"), [
-    ((44.74, 71.59), "No change by training: MAP@R 44.7 → 44.7 %, R@1 71.6 → 71.6 %."),
-    ((44.70, 72.10), "Hardly any change by training: MAP@R 44.7 → 44.7 %, R@1 71.6 → 72.1 %."),
+    ((44.74, 71.59), "No change by training: whole group found 44.7 → 44.7 %, first result right 71.6 → 71.6 %."),
+    ((44.70, 72.10), "Hardly any change by training: whole group found 44.7 → 44.7 %, first result right "
+                     "71.6 → 72.1 %."),
     ((44.74, 72.60), ""), ((43.70, 71.60), ""), ((57.0, 81.0), ""),
 ])
 def test_a_training_without_a_change_is_named(after: tuple[float, float], expected: str) -> None:

@@ -250,3 +250,21 @@ def test_a_terminated_dispatcher_leaves_its_worker_alone(tmp_path: Path) -> None
     assert run.status().state == "running"
     jobs.stop(run)
     assert (run.status().state, run.status().message) == ("stopped", "Stopped.")
+
+
+def test_a_worker_that_waits_executes_the_next_run_and_ends_without_a_page(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_READY", "1")
+    folder = dispatch.ready_folder(tmp_path)
+    jobs.keep_ready(tmp_path)
+    until(lambda: list(folder.glob("*.json")), 60)
+    jobs.keep_ready(tmp_path)
+    [waiting] = processes(tmp_path, "ready-work")
+    run = jobs.submit(spec(**SHORT), tmp_path)
+    until(lambda: run.status().state == "done", 120)
+    assert run.stored_status().pid == waiting.pid
+    until(lambda: "done" in run.log_path.read_text(), 30)  # printed after the status
+    until(lambda: not waiting.is_running() or waiting.status() == psutil.STATUS_ZOMBIE, 30)
+    until(lambda: jobs.keep_ready(tmp_path) or list(folder.glob("*.json")), 60)  # type: ignore[func-returns-value]
+    os.utime(folder / "wanted", (0, 0))
+    until(lambda: not processes(tmp_path, "ready-work"), 60)

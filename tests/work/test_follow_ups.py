@@ -120,7 +120,7 @@ def test_training_goes_first_and_its_end_starts_the_maps_again(
         run: Run, launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[list[str]] = []
     monkeypatch.setattr("udml_core.work.jobs.dispatch.start_worker", lambda words, *_: started.append(words))
-    monkeypatch.setattr("udml_core.work.jobs.launch._reap", lambda _process: None)
+    monkeypatch.setattr("udml_core.work.jobs.launch.reap", lambda _process: None)
     root = run.folder.parent
     other = create_run(spec(fields=FIELDS), root)
     other.queue({})

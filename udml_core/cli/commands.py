@@ -8,6 +8,7 @@ torch, faiss and scikit-learn take seconds to load, so each command imports what
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -268,6 +269,16 @@ def work(name: RunName, again: Annotated[bool, typer.Option(
     if status.state != "done":
         exit_with(line, 1)
     typer.echo(line, err=True)
+
+
+@app.command(name="ready-work", hidden=True)
+def ready_work(root: Path) -> None:
+    """Load the libraries of a training, wait for a run and execute it. The app starts this while Lab is open."""
+    from udml_core.work import jobs
+    from udml_core.work.workers import ready
+
+    os.chdir(root)  # as a worker that was started for a run
+    ready.wait_and_work(jobs.dispatch.ready_folder(root), jobs.launch.settings_now(), lambda task: work(str(task)))
 
 
 @app.command()

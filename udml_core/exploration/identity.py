@@ -55,20 +55,23 @@ def number_clusters(assignment: Integers, before: Numbered | None = None) -> Num
     return Numbered(numbers, {} if before is None else _former(before, numbers))
 
 
-def track_clusters(assign: Callable[[float], Integers], steps: Sequence[float], first: int) -> Array:
-    """Return the clusters of images at each step of ε, numbered so that a cluster keeps its number.
+def track_clusters(assign: Callable[[float], Integers], steps: Sequence[float], first: int,
+                   before: Numbered | None = None) -> Array:
+    """Return the clusters of images at each step of a slider, numbered so that a cluster keeps its number.
 
-    At the first step cluster 0 is the largest. From there to both ends, numbers follow `number_clusters`.
+    At the first step cluster 0 is the largest, unless numbers are given. From there to both ends, numbers follow
+    `number_clusters`.
 
     Args:
-        assign: Returns the cluster of each image (s,) at an ε, −1 for an image alone.
-        steps: The values of ε, ascending.
+        assign: Returns the cluster of each image (s,) at a value, −1 for an image alone.
+        steps: The values, ascending.
         first: Position of the step that numbers begin at.
+        before: Numbered clusters of the same images that the first step continues; None to number by size.
 
     Returns:
         (t, s) int16.
     """
-    numbered = {first: number_clusters(assign(steps[first]))}
+    numbered = {first: number_clusters(assign(steps[first]), before)}
     for position in [*range(first + 1, len(steps)), *range(first - 1, -1, -1)]:
         before = numbered[position - 1 if position > first else position + 1]
         numbered[position] = number_clusters(assign(steps[position]), before)

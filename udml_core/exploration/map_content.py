@@ -51,17 +51,17 @@ class Followed:
 
     Attributes:
         slider: CSS selector of the value that the slider shows.
-        label: Name of the coloring, which the value follows.
-        low: The first value.
-        step: The distance of two values.
+        label: Name of the coloring at each value; the value of the slider stands at `{}`.
+        at: The values of the slider, (t,), ascending.
         values: (t, n) indices into the names of the colors.
+        color: The coloring at the slider's present value, which names the categories of all values.
     """
 
     slider: str
     label: str
-    low: float
-    step: float
+    at: tuple[float, ...]
     values: Array
+    color: Color
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def points_header(message: Message, layout: Layout, color: Color, selected: Arra
     return {
         "count": len(layout.indices), "fitKey": layout.name, "bounds": layout.bounds,
         "positions": message.once(positions), "steps": steps, "neighbors": message.once(row_array(layout.neighbors)),
-        "ids": None if whole else message.once(layout.indices.astype(np.int32)), "color": _coloring(message, color),
+        "ids": None if whole else message.once(layout.indices.astype(np.int32)), "color": coloring(message, color),
         "width": 0 if layout.neighbors is None else layout.neighbors.shape[1],
         "selection": {"mask": message.inside(pack_mask(selected, len(layout.indices))), "revision": revision},
     }
@@ -128,7 +128,7 @@ def codes_array(codes: Array, count: int) -> Array:
     return np.asarray(codes).astype(next(kind for kind in (np.int8, np.int16, np.int32) if count <= np.iinfo(kind).max))
 
 
-def _coloring(message: Message, color: Color) -> dict[str, Any]:
+def coloring(message: Message, color: Color) -> dict[str, Any]:
     values = codes_array(color.values, len(color.names)) if color.names else np.asarray(color.values, dtype=np.float32)
     token = hashlib.sha1(repr(color.names).encode() + values.tobytes(), usedforsecurity=False).hexdigest()[:12]
     coloring: dict[str, Any] = {"label": color.label, "values": message.part(values), "none": color.none,

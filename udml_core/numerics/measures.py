@@ -144,7 +144,7 @@ CURVES = _by_key([
             "the margin, so that the loss corrects them.", LOWER, "%", axis="share, %"),
     Measure("sample map@r", f"MAP@R {_SAMPLE}", _MAP, HIGHER, "%", axis="MAP@R, %",
             plain=_WHOLE),
-    Measure("sample recall@1", f"R@1 {_SAMPLE}", _RECALL, HIGHER, "%", axis="R@1, %", plain=_RIGHT),
+    Measure("sample recall@1", f"R@1 {_SAMPLE}", _RECALL, HIGHER, "%", axis=f"{_RIGHT}, %", plain=_RIGHT),
     Measure("validation map@r", "Validation MAP@R", _VALIDATION.format(" or classes"), HIGHER, "%", axis="MAP@R, %"),
     Measure("validation recall@1", "Validation R@1", _VALIDATION.format(""), HIGHER, "%", axis="R@1, %"),
     Measure("given recall@1", "R@1 among the assigned labels", "Leave-one-out R@1 among the labels that you "

@@ -21,21 +21,21 @@ the same width, its MAP@R above all pixels as well."""
 POINTS = {
     SHOWCASE:
         "8 numbers, learned without labels, find more of a group than all 64 pixels: {final:map@r} against "
-        "{frozen:map@r}. First image right, a little less: {final:recall@1} against {frozen:recall@1}.",
+        "{frozen:map@r}. First result right, a little less: {final:recall@1} against {frozen:recall@1}.",
     "20261122-120400-nml-digits":
         "Similar and dissimilar pairs bring groups together. Whole group found: {frozen:map@r} → {final:map@r}. First "
-        "image right, a little less: {frozen:recall@1} → {final:recall@1}.",
+        "result right, a little less: {frozen:recall@1} → {final:recall@1}.",
     "20261122-120500-distill-digits":
         "Learns a slow refinement without labels, in 32 numbers, not 1,280. Whole group found: {frozen:map@r} → "
-        "{final:map@r}. First image right: {frozen:recall@1} → {final:recall@1}.",
+        "{final:map@r}. First result right: {frozen:recall@1} → {final:recall@1}.",
     "20261122-120300-ssdml-digits":
-        "Spreads 10 labels a class to similar images. First image right: {initial:recall@1} → {final:recall@1}. From a "
-        "random start it stays below the pixels: {frozen:recall@1}.",
+        "Spreads 10 labels a class to similar images. First result right: {initial:recall@1} → {final:recall@1}. From "
+        "a random start it stays below the pixels: {frozen:recall@1}.",
     "20261122-120200-isif-emoji":
-        "Tells each image from all others, without labels. First image right: {initial:recall@1} → "
+        "Tells each image from all others, without labels. First result right: {initial:recall@1} → "
         "{final:recall@1}. The raw features, 80 times as wide, reach {frozen:recall@1}.",
     "20261122-120100-plm-clothes":
-        "Shown because it loses. First image right: {initial:recall@1} at a random start, {final:recall@1} after "
+        "Shown because it loses. First result right: {initial:recall@1} at a random start, {final:recall@1} after "
         "training, {centered pca:recall@1} with PCA. So PLM now starts from PCA.",
 }
 """What each example shows, in one line; `{EMBEDDING:MEASURE}` stands for a figure of its evaluation. The examples whose

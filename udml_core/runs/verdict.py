@@ -93,11 +93,12 @@ def verdict(title: str, evaluation: Evaluation | None, is_frozen: bool = False) 
     if of.after is None or of.frozen is None:
         return Verdict("unknown", f"{title} cannot be judged: {MAIN_MEASURES[0].name} needs class labels.")
     if is_frozen:
-        return Verdict("baseline", f"Frozen features are the line to beat: {_percent(of.after)} MAP@R.")
+        return Verdict("baseline", "Frozen features are the line to beat: the whole group found is "
+                                   f"{_percent(of.after)}.")
     rank, place, values = _place(of)
     nearest = standing(evaluation, "recall@1")
     beside = nearest.over_best or 0.0
-    return Verdict(rank, f"{title} ended {place}: {values} {MAIN_MEASURES[0].name}{_nearest_words(nearest)}.",
+    return Verdict(rank, f"{title} ended {place} in the whole group found: {values}{_nearest_words(nearest)}.",
                    (rank == "above" and beside < 0) or (rank == "below" and beside > 0))
 
 
@@ -107,7 +108,7 @@ def still_words(evaluation: Evaluation | None) -> str:
     Args:
         evaluation: The run's evaluation.
     """
-    measured = [(measure.name, standing(evaluation, measure.key)) for measure in MAIN_MEASURES]
+    measured = [(measure.plain.lower(), standing(evaluation, measure.key)) for measure in MAIN_MEASURES]
     gains = [of.gain for _, of in measured]
     if any(gain is None or abs(gain) >= STILL for gain in gains):
         return ""
@@ -154,11 +155,11 @@ def _nearest_words(of: Standing) -> str:
     values = f"{_percent(of.after)} against {_percent(of.frozen)}"
     to_frozen = _sign(of.over_frozen)
     if of.pca is None:
-        return f"; its R@1 is {SIDES[to_frozen]} frozen features, {values}"
+        return f"; its first result right is {SIDES[to_frozen]} frozen features, {values}"
     to_pca = _sign(of.over_pca)
     place = (f"{SIDES[to_frozen]} both" if to_frozen == to_pca else
              f"{SIDES[to_frozen]} frozen features but {SIDES[to_pca]} PCA")
-    return f"; its R@1 is {place}, {values} and {_percent(of.pca)}"
+    return f"; its first result right is {place}, {values} and {_percent(of.pca)}"
 
 
 def _difference(value: float | None, other: float | None) -> float | None:

@@ -39,7 +39,7 @@ def verdict_words(measured: Mapping[str, Sequence[Standing]],
     shown = percent(after[best].mean)
     frozen = _against_frozen(measured[best], () if nearest is None else nearest[best])
     if not gap:
-        return (f"**{escaped(best)} and {escaped(second)} are level** in the whole group found: MAP@R {shown}"
+        return (f"**{escaped(best)} and {escaped(second)} are level** in the whole group found: {shown}"
                 f"{frozen}."), ""
     bounds = interval(best, second)
     span, chance = "", ""
@@ -47,7 +47,7 @@ def verdict_words(measured: Mapping[str, Sequence[Standing]],
         low, high = (f"{value:.1f}".replace("-", "−") for value in bounds)
         span = f" (95 % interval over queries: {low} to {high})"
         chance = "The interval includes 0, so the order may be chance. " if bounds[0] <= 0 <= bounds[1] else ""
-    return (f"**{escaped(best)} finds most of the whole group**: MAP@R {shown}, {gap:.1f} points above "
+    return (f"**{escaped(best)} finds most of the whole group**: {shown}, {gap:.1f} points above "
             f"{escaped(second)}{span}{frozen}.", chance + _against_spread(gap, after[best], after[second]))
 
 
@@ -59,7 +59,7 @@ def _against_frozen(standings: Sequence[Standing], nearest: Sequence[Standing]) 
     contrast = ""
     if of_nearest is not None and gap * of_nearest < 0:
         side = "less" if of_nearest < 0 else "more"
-        contrast = f"; its first result is right {side} often than with them, by {abs(of_nearest):.1f} points of R@1"
+        contrast = f"; its first result is right {side} often than with them, by {abs(of_nearest):.1f} points"
     if gap < 0:
         return f", but {-gap:.1f} points below frozen features{contrast}"
     return f" and {gap:.1f} points above frozen features{contrast}" if gap else " and level with frozen features"

@@ -106,7 +106,7 @@ def show_instrument(run: Run) -> None:
         "label": f"The training of {run_title(run)}", "name": f"{run_title(run)} · {len(indices):,} images",
         "token": _token(run, indices), "count": len(indices),
         "epochs": [epoch_words(run, epoch) for epoch in run.epoch_numbers()],
-        "width": played.neighbors.shape[2], "query": query, "chosen": chosen, "measure": FIRST_RIGHT.lower(),
+        "width": played.neighbors.shape[2], "query": query, "chosen": chosen, "measure": FIRST_RIGHT.plain.lower(),
         "positions": message.once(played.positions), "neighbors": message.once(played.neighbors),
         "classes": None if dataset.labels is None else message.once(dataset.labels[indices].astype(np.int32)),
         "classNames": list(dataset.class_names), "recall": None if recall is None else recall.tolist(),

@@ -16,12 +16,11 @@ from ..shell.run_status import ICONS, escaped, live_panel, run_title, state_line
 from ..shell.views import view_link
 from .doors import show_first_run
 from .example_maps import maps_of
-from .story import FIRST_RIGHT, WHOLE_GROUP
 
 MOST_SHOWN = 5
 ACROSS = 3
 """Examples beside each other."""
-PLAIN = {"recall@1": FIRST_RIGHT, "map@r": WHOLE_GROUP}
+PLAIN = {measure.key: measure.plain for measure in MAIN_MEASURES}
 MEASURES = "Measured on the test images. " + " ".join(f"{PLAIN[measure.key]} ({measure.name}): {measure.help}"
                                                       for measure in MAIN_MEASURES[::-1])
 FIGURE = re.compile(r"\d+(?:\.\d+)?\s%")

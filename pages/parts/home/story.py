@@ -9,6 +9,7 @@ from udml_core.base.arrays import Array
 from udml_core.methods import Embedder, Head
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, LinearNeighborhoods, Pairs, Proxies
+from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.results.embedding_words import in_numbers, words_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import baselines_of
@@ -25,8 +26,7 @@ WAYS: dict[type[Explanation], str] = {
     Affinities: "spreads them to similar images, then pulls images with the same label together",
     Pairs: "pulls the two images of a similar pair together, and pushes the images of a dissimilar pair apart"}
 """What training does, by the record that the run keeps of it."""
-FIRST_RIGHT, WHOLE_GROUP = "First image right", "Whole group found"
-"""Names of R@1 and MAP@R that need no explanation."""
+WHOLE_GROUP, FIRST_RIGHT = MAIN_MEASURES
 BY_INSTANCES = "pulls two random variations of an image together, and pushes all other images away"
 BASELINES = {name: words_of(name).sentence for name in ("frozen", "centered pca")}
 LABELS = {"none": "no labels", "few": "a few labels", "pairs": "similar and dissimilar pairs",
@@ -61,7 +61,8 @@ def tell_story(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]
     change = round(recall[-1], 1) - round(recall[0], 1)
     verb = "rises" if change > 0 else "falls"
     values = f"{verb} from **{recall[0]:.1f} %** to **{recall[-1]:.1f} %**" if change else f"is **{recall[-1]:.1f} %**"
-    return f"{seen} {supervision} R@1, the share of images whose nearest image has the same class, {values}.{untrained}"
+    return (f"{seen} {supervision} First result right, the share of images whose nearest image has the same class, "
+            f"{values}.{untrained}")
 
 
 def _way(run: Run) -> str:
@@ -98,12 +99,12 @@ def bars_of(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]]) 
     rows = run.metrics()[0]
     whole = [100 * row["sample map@r"] for row in rows if row.get("sample map@r") is not None]
     names = {BASELINES["frozen"]: words_of(frozen_name(run.spec())).sentence}
-    measures = [{"name": FIRST_RIGHT, "meaning": "of the same class, R@1", "values": recall.tolist(),
-                 "rivals": [line["value"] for line in lines]}]
+    measures = [{"name": FIRST_RIGHT.plain, "hint": f"{FIRST_RIGHT.help} ({FIRST_RIGHT.name})",
+                 "values": recall.tolist(), "rivals": [line["value"] for line in lines]}]
     if len(whole) == len(recall):
         # First, as on Lab and Runs.
-        measures.insert(0, {"name": WHOLE_GROUP, "meaning": "all of the class, MAP@R", "values": whole,
-                            "rivals": [line["map@r"] for line in lines]})
+        measures.insert(0, {"name": WHOLE_GROUP.plain, "hint": f"{WHOLE_GROUP.help} ({WHOLE_GROUP.name})",
+                            "values": whole, "rivals": [line["map@r"] for line in lines]})
     return {"point": point_of(run), "measures": measures,
             "rivals": [{"name": names.get(line["name"], line["name"]), "note": line["note"]} for line in lines],
             "own": {"name": method_title(run), "note": in_numbers(run.embeddings("final").shape[1])}}

@@ -100,6 +100,8 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
         choices[f"column: {name}"] = partial(_dataset_column, dataset, name, indices)
     for name, values in uploaded_columns(dataset).items():
         choices[name] = partial(column_color, name, values, indices)
+    if dataset.labels is None and "neighbors kept" in choices:  # clusters have other colors at every epoch
+        choices = {"neighbors kept": choices["neighbors kept"]} | choices
     if shown.is_large or shown.is_quick:
         return {name: make for name, make in choices.items() if name not in NEEDS_NEIGHBORS}
     return choices

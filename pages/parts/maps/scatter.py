@@ -19,7 +19,7 @@ from udml_core.base.components import MAP_HTML, plain_script, script_and_style, 
 from udml_core.base.offline import offline_page
 from udml_core.base.paths import ASSETS
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.map_content import ALONE, Color, Followed, Layout, moving_parts, row_array
+from udml_core.exploration.map_content import ALONE, Color, Followed, Layout, coloring, moving_parts, row_array
 from udml_core.runs.analyses import ImageGrid
 
 from ..draw.transport import Message, component
@@ -74,7 +74,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
              hidden: Array = NONE, segments: Array | None = None, placed: Sequence[Mapping[str, Any]] = (),
              height: int | str = 560, linked: bool = False, images: bool = True, grid: ImageGrid | None = None,
              legend_below: bool = False, tiles: Tiles = "some", plain: bool = False, fills: bool = False,
-             followed: Followed | None = None, ahead: Layout | None = None) -> int | None:
+             followed: Sequence[Followed] = (), ahead: Layout | None = None) -> int | None:
     """Draw a map or an image grid with the data set's selection.
 
     Points selected on it become the selection (see `shell.selection`). A right-click, a long press or the key Q opens
@@ -99,7 +99,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
             not overlap.
         plain: Whether tools and legend are hidden, as on a small map among several.
         fills: Whether the map is stretched to the shape of its frame, within bounds; its axes carry no units.
-        followed: Colors while a slider moves, of all points; no point may be hidden.
+        followed: Colors while each of some sliders moves, of all points; no point may be hidden.
         ahead: The positions that are likely next, which the browser fetches now, so that they appear without delay.
 
     Returns:
@@ -111,9 +111,9 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
         "label": label, "height": height, "segments": message.once(row_array(segments)),
         "marks": _marks(marks, layout), "placed": list(placed), "linked": linked, "below": legend_below,
         "tiles": tiles, "plain": plain, "fills": fills,
-        "follow": None if followed is None else {
-            "slider": followed.slider, "label": followed.label, "low": followed.low, "step": followed.step,
-            "values": message.once(followed.values)},
+        "follow": [{"slider": of.slider, "label": of.label, "at": list(of.at), "values": message.once(of.values),
+                    "color": coloring(message, of.color)}
+                   for of in followed],
         "group": dataset.fingerprint[:8], "camera": _camera(key), "cameraKey": f"camera-{key}",
         "grid": None if grid is None else seams(message, grid)}
     if ahead is not None:

@@ -17,18 +17,19 @@ def headline(table: Table, measure: str, claim: str = "") -> str:
         claim: The sentence of a record without untrained rows; the first row if empty.
     """
     shown = measure_of(measure)
+    words = shown.plain.lower() or shown.name
     trained, untrained = _best(table.rows, shown), _best(table.references, shown)
     if trained is None or untrained is None:
         best = trained or untrained
-        first = "" if best is None else f"{best[0]} is first: {shown.name} {shown.text(best[1])}"
+        first = "" if best is None else f"{best[0]} is first: {words} {shown.text(best[1])}"
         return claim or first or table.title
     apart = _apart(trained[1], untrained[1], shown)
     if _is_better(trained[1], untrained[1], shown):
-        return (f"{trained[0]} is first: {shown.name} {shown.text(trained[1])}, {apart} better than the best without "
+        return (f"{trained[0]} is first: {words} {shown.text(trained[1])}, {apart} better than the best without "
                 f"training, {untrained[0]}")
-    return (f"{untrained[0]} is first without training: {shown.name} {shown.text(untrained[1])}; the best training, "
+    return (f"{untrained[0]} is first without training: {words} {shown.text(untrained[1])}; the best training, "
             f"{trained[0]}, is {apart} behind" if trained[1] != untrained[1] else
-            f"{trained[0]} is level with {untrained[0]}, which is not trained: {shown.name} {shown.text(trained[1])}")
+            f"{trained[0]} is level with {untrained[0]}, which is not trained: {words} {shown.text(trained[1])}")
 
 
 def _best(rows: Mapping[str, Row], measure: Measure) -> tuple[str, float] | None:

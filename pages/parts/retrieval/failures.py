@@ -12,6 +12,7 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.failures import Atlas, ConfusedPair, NeighborHistory, hit_since, last_hit
+from udml_core.numerics.measures import MEASURES
 from udml_core.runs.search import TRAINED, Retrieval, Which, frame_words
 
 from ..draw.downloads import Download, share, table_file
@@ -24,6 +25,7 @@ from ..shell.run_status import escaped
 from .confused_pairs import choose_pair
 
 MOST_QUERIES = 300
+RIGHT = MEASURES["recall@1"]
 SIDE, CELL, HEIGHT = 120, 160, 400
 """Width of an image at first, the pixels that are sent, and the height above which a gallery scrolls."""
 
@@ -81,7 +83,7 @@ def _show_numbers(atlases: dict[Which, Atlas], is_changed: bool) -> None:
     fixed, missed = int((before.misses & ~after.misses).sum()), int(before.misses.sum())
     broken = int((~before.misses & after.misses).sum())
     change = 100 * (after.recall - before.recall)
-    st.metric("R@1", percent(100 * after.recall), f"{points(change)} against the start of training" if is_changed
+    st.metric(RIGHT.plain, percent(100 * after.recall), f"{points(change)} against the start of training" if is_changed
               else None, width="content", **change_style(change),
               help="Share of test images whose nearest other test image has the same class, a hit, after training. The "
                    "training half is not searched.")
@@ -147,7 +149,7 @@ def _show_classes(dataset: Dataset, atlases: dict[Which, Atlas]) -> None:
     before, after = (100 * atlases[which].recall_by_class(count) for which in ("initial", "final"))
     tested = np.flatnonzero(~np.isnan(after))
     sizes = np.bincount(atlases["final"].classes, minlength=count)
-    table_behind("R@1 of every class", pd.DataFrame({
+    table_behind(f"{RIGHT.plain} in every class", pd.DataFrame({
         "Class": [dataset.class_names[label] for label in tested], "Test images": sizes[tested],
         "Before training, %": before[tested].round(1), "After training, %": after[tested].round(1)}
     ).sort_values("After training, %"))

@@ -194,7 +194,7 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
 
 def _explain(rankings: Sequence[SearchResult], has_numbers: bool) -> str:
     scales = " Distances of different embeddings have different scales." if len(rankings) > 1 and has_numbers else ""
-    measured = " R@1 and MAP@R use the test half alone." if _are_judged(rankings) else ""
+    measured = " The measures use the test half alone." if _are_judged(rankings) else ""
     linked = " Point at an image: the same image in another list gets a dashed frame." if len(rankings) > 1 else ""
     ranks = "" if has_numbers else " Below each image: its rank."
     return f"Click an image to search with it.{ranks}{linked}{scales}{measured}"

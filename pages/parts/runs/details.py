@@ -153,7 +153,7 @@ def sample_words(evaluation: Mapping[str, Any]) -> str:
         return ""
     margin = final.get("recall@1 margin")
     return (f" A sample of {asked:,.0f} of {final['images']:,.0f} is asked"
-            + ("" if margin is None else f", so R@1 is known to ± {margin:.1f} points")
+            + ("" if margin is None else f", so first result right is known to ± {margin:.1f} points")
             + ".")
 
 

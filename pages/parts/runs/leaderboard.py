@@ -29,8 +29,8 @@ MOST_LISTED = 200
 SHORT_TABLE = 12  # A longer table has a scroll bar, so that the chosen run stays near the fold.
 ROW_HEIGHT, BAR_HEIGHT = 35, 12
 """Heights in pixels of a row, and of the scroll bar with the border: a narrow screen needs it below the last row."""
-NAME_WIDTH = 184
-"""Width in pixels of the names at most: the measures follow on a phone, and 29 characters fit."""
+NAME_WIDTH, MEASURE_WIDTH = 158, 82
+"""Width in pixels of the names at most, and of each main measure: a phone shows all three."""
 WHOLE_WIDTH = 420
 """Width of the names at most where no measures follow them."""
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
@@ -43,6 +43,10 @@ OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURE
 """Column with the difference of a measure to the better baseline."""
 PLAIN = {measure.name: measure.plain for measure in MAIN_MEASURES}
 """The measures in plain words."""
+SHORT = dict(zip(PLAIN, QUESTION_WORDS[::-1], strict=True))
+"""The same in words that fit above their figures."""
+JUDGED = dict(zip(QUESTION_WORDS, ("Judged first", "Judged group"), strict=True))
+"""Headings of the verdicts without labels, beside the measures of the same names."""
 SHORT_SAID = {**{words: words for words in SAID.values()}, SAID["cannot tell"]: "unclear"}
 """The verdicts in words that leave room for all columns on a small screen."""
 NOT_JUDGED, COMPARED_WITH = "not judged", "reference"
@@ -166,8 +170,8 @@ def show_marks(runs: Sequence[Run], columns: Collection[str]) -> None:
         st.caption(f"{CHOOSE} {together} These runs have no labels.".replace("  ", " "), help=OPINION_WORDS)
         return
     second = f" {OPINION_WORDS}" if QUESTION_WORDS[0] in columns else ""
-    star = "★: highest MAP@R on the same data." if BEST in columns else ""
-    bars = "Bars: difference to the better baseline; above, whole group found (MAP@R), below, first result right (R@1)."
+    star = "★: most of the whole group found on the same data." if BEST in columns else ""
+    bars = "Bars: difference to the better baseline; above, whole group; below, first result."
     st.caption(" ".join(filter(None, (CHOOSE, together, star, bars))),
                help="The baselines need no training: the features that training begins with (frozen), and PCA of "
                "them with the dimension of the run's embedding. ★ marks the highest MAP@R among runs with the same "
@@ -203,7 +207,7 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
             selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
             column_config=_columns(frame, shown), column_order=shown,
             placeholder="",  # runs without labels have no measures; dashes would look like missing results
-            alt="Leaderboard of runs: MAP@R and recall@1 after training, and their differences to the better baseline."
+            alt="Leaderboard of runs: whole group found and first result right, against the better baseline."
                 if BAR in frame else "Leaderboard of runs: the verdict without labels on each.")
     show_marks(listed, frame.columns)
     rows = [row for row in event.selection.rows if row < len(listed)]
@@ -244,8 +248,8 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH if BAR in frame else WHOLE_WIDTH)),
         BAR: column.ImageColumn(f"Baseline ±{_scale(frame):.0f}", width=BAR_WIDTH + 38, help=(
-            f"Difference to the better baseline. Upper bar: {MAIN_MEASURES[0].plain.lower()} (MAP@R), lower bar: "
-            f"{MAIN_MEASURES[1].plain.lower()} (R@1). "
+            f"Difference to the better baseline. Upper bar: {MAIN_MEASURES[0].plain.lower()}, lower bar: "
+            f"{MAIN_MEASURES[1].plain.lower()}. "
             "To the right of the line: above the better baseline; to the left: below it. The ends of the bars' "
             "room are the percentage points in the heading.")),
         STATE: column.TextColumn(width=104),
@@ -259,13 +263,13 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
               f"decides first. Unclear: {SAID['cannot tell']}. "
               f"{NOT_JUDGED.capitalize()}: choose the run and press Judge without labels.")
     for heading, subject in zip(QUESTION_WORDS, ("The nearest image", "All images near a query"), strict=True):
-        width = 7 * max(map(len, (heading, *SHORT_SAID.values()))) + 10
-        columns[heading] = column.TextColumn(width=None if heading == shown[-1] else width, help=f"{subject}, {judged}")
+        width = 7 * max(map(len, (JUDGED[heading], *SHORT_SAID.values()))) + 10
+        columns[heading] = column.TextColumn(JUDGED[heading], help=f"{subject}, {judged}",
+                                             width=None if heading == shown[-1] else width)
     for name, over in OVER.items():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
-        width = 70 if name == MAIN_MEASURES[0].name else 53  # room for the star
-        columns[name] = column.NumberColumn(width=width, help=f"{PLAIN[name]}, after training, on test images, in "
-                                                              "percent.")
+        columns[name] = column.NumberColumn(SHORT[name], width=MEASURE_WIDTH, help=(
+            f"{PLAIN[name]} ({name}), after training, on test images, in percent."))
         columns[over] = column.NumberColumn(
             width=112 + more, help=f"{name} minus that of the better baseline: the frozen features, or PCA of them "
                                    "with the same dimension. In percentage points.")

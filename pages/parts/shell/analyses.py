@@ -116,7 +116,7 @@ def show_analysis_progress(run: Run, in_corner: bool = True) -> None:
     coming = jobs.are_maps_coming(run)
     if coming or any(analysis.status().state in LIVE_STATES for analysis in unfinished):
         with corner:
-            _show_live(run, done)
+            _show_live(run, done, in_corner)
         return
     for analysis in unfinished:
         _show_ended(analysis)
@@ -133,14 +133,15 @@ def _divide(run: Run) -> tuple[frozenset[str], list[Analysis]]:
 
 @st.fragment(run_every="1s")
 @show_user_errors()
-def _show_live(run: Run, done: frozenset[str]) -> None:
+def _show_live(run: Run, done: frozenset[str], in_corner: bool) -> None:
     now_done, unfinished = _divide(run)
     live = [analysis for analysis in unfinished if analysis.status().state in LIVE_STATES]
     if now_done != done or not (live or jobs.are_maps_coming(run)):
         st.rerun(scope="app")
     for analysis in live:
-        _show_progress(analysis)
-    if not live:
+        if not (in_corner and jobs.follows(run, analysis)):  # nothing lies over a page that its user has not asked for
+            _show_progress(analysis)
+    if not (live or in_corner):
         st.caption("Maps and judgments without labels follow in the background, unless another run trains.")
 
 

@@ -82,6 +82,6 @@ def measure_line(run: Run, epoch: float, is_last: bool) -> str:
     if after is not None and after.after is not None:
         beside = "" if after.over_pca is None else (
             f", {abs(after.over_pca):.1f} points {'above' if after.over_pca >= 0 else 'below'} PCA of the same width")
-        return f"MAP@R **{after.after:.1f} %**{beside}"
+        return f"Whole group found **{after.after:.1f} %**{beside}"
     value = next((row.get("sample map@r") for row in rows_of_moments(run) if row["epoch"] == epoch), None)
-    return f"Epoch {epoch:g}" + ("" if value is None else f" · MAP@R **{100 * value:.1f} %**")
+    return f"Epoch {epoch:g}" + ("" if value is None else f" · whole group found **{100 * value:.1f} %**")

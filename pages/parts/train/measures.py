@@ -34,8 +34,8 @@ from .start_map import raw_words
 from .start_steps import is_starting, show_steps
 from .watched import rows_of_moments
 
-CURVES = {"sample map@r": "Whole group found, MAP@R", "second opinion": "Whole group by another encoder",
-          "loss": "Loss, which training lowers", "effective rank": "Directions used, effective rank"}
+CURVES = {"sample map@r": "Whole group found", "second opinion": "Whole group by another encoder",
+          "loss": "Loss, which training lowers", "effective rank": "Directions used"}
 """The curves beside the map, the most telling first, and their short titles."""
 MOST_CURVES = 2
 HEIGHT = 190
@@ -126,7 +126,7 @@ def _beside_example(run: Run, final: dict[str, float]) -> str:
     if theirs is None or final.get("recall@1") is None:
         return ""
     same = abs(theirs - final["recall@1"]) < 0.05
-    return (f"Settings and seed of the example, which has R@1 {percent(theirs)}"
+    return (f"Settings and seed of the example, whose first result is right for {percent(theirs)}"
             + ("." if same else ": processors round differently, and training carries the difference to a few of the "
                                 f"{final['images']:,.0f} queries."))
 

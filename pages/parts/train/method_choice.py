@@ -23,8 +23,8 @@ from .settings import forget_fields
 NEEDS = {"few": "**Needs a few labels.** ", "pairs": "**Needs pairs of images marked as similar or dissimilar.** ",
          "all": "**Needs the class of every training image.** "}
 FEWEST_CLASSES = 2
-PROMISES = {"gain": "In the records, training improves how well whole groups are found (MAP@R)",
-            "may fall": "Training can make whole groups harder to find (MAP@R)"}
+PROMISES = {"gain": "In the records, training improves how well whole groups are found",
+            "may fall": "Training can make whole groups harder to find"}
 
 
 def choose_method(first: str, dataset: Dataset) -> type[Method]:

@@ -29,6 +29,7 @@ from .settings import TriedAlpha
 from .start_map import (
     Drawn,
     choose_colors,
+    choose_moved_colors,
     class_color,
     cluster_color,
     clusters_before,
@@ -37,6 +38,8 @@ from .start_map import (
     forget_map,
     framed,
     half_words,
+    has_clusters,
+    is_begun,
     map_name,
     raw_words,
     settled_map,
@@ -88,6 +91,8 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
             forget_map(spec, dataset)
         shown = drawn.result()
         result = clusters_before(shown, spec)
+        if result is not None:
+            choose_moved_colors(spec)
         with strip:
             st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by "
                        f"t\N{NON-BREAKING HYPHEN}SNE of {raw_words(spec)}")
@@ -118,14 +123,13 @@ def show_before(place: DeltaGenerator, under: DeltaGenerator, spec: Spec, datase
 def _show_map(place: DeltaGenerator, under: DeltaGenerator, shown: Drawn, result: Preview | None, spec: Spec,
               dataset: Dataset) -> None:
     """Draw the images, colored by the clusters at ε or by class, and below them a cluster."""
-    is_clusters = result is not None and shows_clusters(spec, dataset)
-    color = (cluster_color(shown, spec, shown.of_images(result.assignment)) if result is not None and is_clusters
-             else class_color(dataset, shown.images))
+    clusters = None if result is None else cluster_color(shown, spec, shown.of_images(result.assignment))
+    color = clusters if clusters is not None and shows_clusters(spec, dataset) else class_color(dataset, shown.images)
     with place:
         draw_map(dataset, framed(map_name(spec), shown.images, shown.positions), color,
                  f"Before training, {len(shown.images):,} images", "lab-map", hidden=NONE, height=HEIGHT,
                  legend_below=True, tiles="all", fills=True,
-                 followed=followed_clusters(shown, spec) if is_clusters else None)
+                 followed=() if clusters is None else followed_clusters(shown, spec, clusters))
     with under:
         choose_colors(spec, dataset)
     if result is not None and len(result.example):
@@ -148,11 +152,26 @@ def _show_meaning(result: Preview, spec: Spec, dataset: Dataset, tried: TriedAlp
     """Show the angles of sample triplets against α, and what is known of this α."""
     alpha, epsilon = float(spec.fields["alpha"]), spec.fields["epsilon"]
     if result.shape is None:
-        st.info(f"At ε = {epsilon:g} there are no triplets, so this run would stop. "
-                + ("Raise ε." if result.clusters.count == 1 else "Lower ε."), icon=":material/warning:")
+        st.info(_no_triplets(result, epsilon), icon=":material/warning:")
     else:
         show_angles(result, alpha)
         _say_of_alpha(result, spec, dataset, tried)
+
+
+def _no_triplets(result: Preview, epsilon: float) -> str:
+    """Say why a run at this ε would stop, and what to change."""
+    why, change = ("all images form one cluster", "Raise ε.") if result.clusters.count == 1 else (
+        "each image is a cluster of its own", "Lower ε.")
+    return f"At ε = {epsilon:g} {why}, so there is no triplet to train on. {change}"
+
+
+def hindrance_of(spec: Spec, dataset: Dataset) -> str:
+    """Return why a start would lead to nothing, as far as the map shows it; empty if nothing is known against it."""
+    if not has_clusters(spec) or not is_begun(spec):
+        return ""
+    drawn = first_map(spec, dataset)
+    result = clusters_before(drawn.result(), spec) if drawn.done() and not drawn.exception() else None
+    return "" if result is None or result.shape is not None else _no_triplets(result, float(spec.fields["epsilon"]))
 
 
 def _show_cluster(example: Integers, dataset: Dataset) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from threading import Thread
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -19,7 +20,14 @@ from udml_core.data.splits import fixed_sample
 from udml_core.exploration.identity import Numbered, number_clusters, track_clusters
 from udml_core.exploration.live import live_frame, view_of
 from udml_core.exploration.map_content import Color, Followed, Layout
-from udml_core.exploration.preview import Preview, Sample, assignment_at, draw_sample, preview, unit_features
+from udml_core.exploration.preview import (
+    Preview,
+    Sample,
+    assignment_at,
+    draw_sample,
+    preview,
+    unit_features,
+)
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Spec
 from udml_core.runs.baselines import JUDGED
@@ -38,9 +46,14 @@ EPSILONS = tuple(round(step / 100, 2) for step in range(101))
 FIRST_EPSILON = 0.65
 """The values of ε that the map follows, and the one at which clusters are numbered by size, the methods' default."""
 AT_EPSILON, ALONE = "Cluster at ε = ", "single image"
-EPSILON_SLIDER = ('.st-key-lab [class*="st-key-effect-"]:is([class*="-epsilon "], [class$="-epsilon"]) '
-                  '[data-testid="stSliderThumbValue"]')
-"""Selector of the value that the slider of ε shows while it moves."""
+NEIGHBORS = (2, 3, 5, 8, 12, 16, 20, 25, 30, 40, 50, 60, 75, 90, 100, 120, 140, 160, 180, 200)
+"""The values of k that the map follows; between two of them it shows the nearer."""
+EPSILON_SLIDER, NEIGHBORS_SLIDER = (
+    f'.st-key-lab [class*="st-key-effect-"]:is([class*="-{name} "], [class$="-{name}"]) '
+    '[data-testid="stSliderThumbValue"]' for name in ("epsilon", "n_neighbors"))
+"""Selectors of the values that the sliders of ε and k show while they move."""
+BY_CLASS, FORMED = "lab-by-class", "lab-formed"
+"""Session keys: whether a start asks for classes as colors, and what the clusters on the map were formed by last."""
 SETTLED = 8.0
 """Seconds that a run waits for the clusters of the form, whose colors it keeps."""
 
@@ -102,10 +115,15 @@ def clusters_before(drawn: Drawn, spec: Spec) -> Preview | None:
 
 def settled_map(spec: Spec, dataset: Dataset) -> Drawn | None:
     """Return the map before the training of a run; None if this session has none and it would take long."""
-    if st.session_state.get(BEGUN) != _key(spec) and not features_path(dataset, spec.encoder).exists():
+    if not is_begun(spec) and not features_path(dataset, spec.encoder).exists():
         return None
     drawn = first_map(spec, dataset)
     return drawn.result() if wait([drawn], SETTLED).done and not drawn.exception() else None
+
+
+def is_begun(spec: Spec) -> bool:
+    """Return whether the form has shown the map of these images, so that it is at hand."""
+    return bool(st.session_state.get(BEGUN) == _key(spec))
 
 
 def _key(spec: Spec) -> tuple[str, str, str, int, bool, str, str]:
@@ -181,13 +199,33 @@ def choose_colors(spec: Spec, dataset: Dataset) -> None:
     """Choose clusters or classes as colors of the map; nothing without clusters or without classes."""
     if not (has_clusters(spec) and dataset.labels is not None):
         return
-    st.session_state.setdefault(COLORS, CLUSTERS)
+    st.session_state.setdefault(COLORS, CLASSES)
     st.segmented_control("Colors", [CLUSTERS, CLASSES], key=COLORS, required=True, label_visibility="collapsed")
+
+
+def color_by_class() -> None:
+    """Color the map by class from the next run of the page on: classes alone show what a training gains."""
+    st.session_state[BY_CLASS] = True
+
+
+def choose_moved_colors(spec: Spec) -> None:
+    """Choose clusters as colors once a slider has changed them, and classes once a run has begun."""
+    formed = (spec.fingerprint, spec.method, float(spec.fields["epsilon"]), *_graph_fields(spec))
+    before = st.session_state.get(FORMED, formed)
+    st.session_state[FORMED] = formed
+    if formed[:2] == before[:2] and formed != before:
+        st.session_state[COLORS] = CLUSTERS
+
+
+def settle_colors() -> None:
+    """Color by class if a start asked for it, before the choice is drawn."""
+    if st.session_state.pop(BY_CLASS, False):
+        st.session_state[COLORS] = CLASSES
 
 
 def shows_clusters(spec: Spec, dataset: Dataset) -> bool:
     """Return whether the map's colors are clusters rather than classes."""
-    return has_clusters(spec) and (dataset.labels is None or st.session_state.get(COLORS) != CLASSES)
+    return has_clusters(spec) and (dataset.labels is None or st.session_state.get(COLORS) == CLUSTERS)
 
 
 def cluster_color(drawn: Drawn, spec: Spec, assignment: Integers) -> Color:
@@ -201,9 +239,43 @@ def cluster_color(drawn: Drawn, spec: Spec, assignment: Integers) -> Color:
     return numbered_color(f"{AT_EPSILON}{epsilon:g}", numbered, ALONE, int(table.max(initial=-1)))
 
 
-def followed_clusters(drawn: Drawn, spec: Spec) -> Followed:
-    """Return the clusters of the map's images over the whole range of ε, which the map shows while its slider moves."""
-    return Followed(EPSILON_SLIDER, AT_EPSILON, EPSILONS[0], EPSILONS[1] - EPSILONS[0], tracked(drawn, spec))
+def followed_clusters(drawn: Drawn, spec: Spec, color: Color) -> list[Followed]:
+    """Return the clusters of the map's images over the ranges of ε and k, which the map shows while a slider moves.
+
+    Args:
+        drawn: The images.
+        spec: The planned run.
+        color: The clusters at its ε and k; see `cluster_color`.
+    """
+    found = [Followed(EPSILON_SLIDER, f"{AT_EPSILON}{{}}", EPSILONS, tracked(drawn, spec), color)]
+    graphs = _graphs(*_key(spec), drawn)
+    if graphs.done() and not graphs.exception():
+        epsilon, (k, gamma) = float(spec.fields["epsilon"]), _graph_fields(spec)
+        known = graphs.result()
+        steps = tuple(known)
+        nearest = min(range(len(steps)), key=lambda position: abs(steps[position] - k))
+        table = track_clusters(lambda at: drawn.of_images(assignment_at(known[at], epsilon, gamma)), steps, nearest,
+                               Numbered(np.asarray(color.values, dtype=np.int64)))
+        names = numbered_color(f"{AT_EPSILON}{epsilon:g}", np.asarray(color.values), ALONE, int(table.max(initial=-1)))
+        found.append(Followed(NEIGHBORS_SLIDER, f"Cluster at k = {{}}, ε = {epsilon:g}", steps, table, names))
+    return found
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _graphs(fingerprint: str, encoder_key: str, split: str, seed: int, trains: bool,  # noqa: ARG001 (the key)
+            holds_out: str, excluded: str, _drawn: Drawn) -> Future[dict[float, Any]]:  # noqa: ARG001
+    """Form the graphs of `NEIGHBORS` in the background; they do not depend on ε."""
+    graphs: Future[dict[float, Any]] = Future()
+
+    def form() -> None:
+        assert _drawn.sample is not None
+        try:
+            graphs.set_result({k: _drawn.sample.graph(k) for k in NEIGHBORS if k < len(_drawn.sample.indices)})
+        except Exception as error:  # the map then follows ε alone
+            graphs.set_exception(error)
+
+    Thread(target=form, name="udml-graphs", daemon=True).start()
+    return graphs
 
 
 def tracked(drawn: Drawn, spec: Spec) -> Array:

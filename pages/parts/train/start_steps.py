@@ -6,13 +6,21 @@ import html
 
 import streamlit as st
 
-from udml_core.runs import Run
+from udml_core.runs import Run, runs_folder
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 
+KEPT_READY = 20.0
+"""Seconds between two notes of an open page that a worker shall wait."""
 STEPS = ("Start the process", "Load the libraries", "Load the images and features", "Measure the start",
          "Train the first epoch")
 QUEUED, LIBRARIES, IMAGES, MEASURING, TRAINING = range(len(STEPS))
+
+
+@st.fragment(run_every=KEPT_READY)
+def keep_worker_ready() -> None:
+    """Keep a worker with loaded libraries while the page is open, so that a training begins at the click."""
+    jobs.keep_ready(runs_folder())
 
 
 def is_starting(run: Run, status: Status) -> bool:

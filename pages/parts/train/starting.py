@@ -19,6 +19,7 @@ from ..pairs.source import PairChoice
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
 from .live import watch
+from .start_map import color_by_class
 
 SHOWN_DISK = 5e7  # Bytes of new files below which they are not mentioned.
 
@@ -29,7 +30,7 @@ def show_drawer_button(dataset: Dataset, method: type[Method]) -> None:
     st.html(f'<button type="button" class="lab-choose" aria-label="Choices: {chosen}">{chosen}</button>')
 
 
-def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: bool) -> None:
+def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: bool, hindrance: str = "") -> None:
     """Show the button, and the expected time if all of it was measured on this machine.
 
     Args:
@@ -37,14 +38,18 @@ def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: boo
         dataset: Its data set.
         pairs: The pairs that it learns from.
         is_watching: Whether the page shows a run that trains, behind which this run would wait.
+        hindrance: Why this run would lead to nothing; empty if nothing is known against it.
     """
     expected = jobs.estimate(spec, dataset)
     if st.button("Start training", type="secondary" if is_watching else "primary", icon=":material/play_arrow:",
-                 width="stretch", key="lab-begin"):
+                 width="stretch", key="lab-begin", disabled=bool(hindrance), help=hindrance or None):
         with show_user_errors():
             watch(jobs.submit(spec, runs_folder(), pairs.given))
+            color_by_class()
             st.rerun()
-    if is_watching:  # the watched run says how long it takes
+    if hindrance:
+        st.caption(f":material/block: {hindrance}")
+    elif is_watching:  # the watched run says how long it takes
         st.caption("A further run waits until this one has ended.")
     else:
         st.caption(f"**About {duration(expected.seconds)}**, measured here" if expected.measured else

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import time
 from collections.abc import Sequence
 
 import streamlit as st
@@ -74,7 +75,8 @@ def cells_of(run: Run, status: Status, epoch: float | None, newest: float | None
         return [_after_training(status, epoch), *score] if is_played and epoch is not None else score
     if epoch is None and is_starting(run, status):
         at = at_step(run, status)
-        return [(f"Step {at + 1} of {len(STEPS)}", STEPS[at], "")]
+        waited = max(0.0, time.time() - status.ticket)
+        return [(f"Starting, step {at + 1} of {len(STEPS)}", STEPS[at], duration(waited))]
     if status.state != "running" or status.phase != "training":
         if epoch is None or status.state != "running":
             return [("Now", state_line(run, status).rstrip("."), ""), *score]

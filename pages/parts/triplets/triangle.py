@@ -17,8 +17,9 @@ from ..draw.pictures import inline
 
 WIDTH, HEIGHT, ARC, SIDE = 340, 380, 34, 76
 """Pixels of the drawing, radius of the arc, and side of a photograph."""
-TOP, BELOW, EDGE = SIDE + 34, SIDE + 26, SIDE / 2 + 4
-"""Highest point of the triangle, room below its base line, and its least distance from the left and right edges."""
+TOP, BELOW, EDGE = SIDE + 56, SIDE + 26, SIDE / 2 + 4
+"""Highest point of the triangle, below the line with the angle and the negative with its word; room below its base
+line, and its least distance from the left and right edges."""
 
 
 def triangle(corners: Array, alpha: float, angle: float, colors: Colors = LIGHT,

@@ -12,7 +12,7 @@ from udml_core.work.jobs.example_settings import (
     shares_test_images,
     winning_example,
 )
-from udml_core.work.jobs.follow_ups import are_maps_coming, left_to_compute, wants, withdraw
+from udml_core.work.jobs.follow_ups import are_maps_coming, follows, left_to_compute, wants, withdraw
 from udml_core.work.jobs.launch import cancel_waiting, ensure_dispatcher, resume, start_maps, stop, submit
 from udml_core.work.jobs.links import FIELDS, OPTIONS, link_of, read_fields, read_options, write_fields, write_option
 from udml_core.work.jobs.planning import IMAGE_OPTIONS, caution_of_processes, encoder_of, plan, plan_continuation
@@ -30,6 +30,7 @@ from udml_core.work.jobs.queue import (
     waiting_analyses,
     waiting_runs,
 )
+from udml_core.work.jobs.ready import keep_ready
 from udml_core.work.jobs.settings import FIRST_RUN, Settings
 from udml_core.work.jobs.suggestions import (
     QUICK_SECONDS,
@@ -72,7 +73,9 @@ __all__ = [
     "find_example",
     "find_preset",
     "first_method",
+    "follows",
     "image_kind",
+    "keep_ready",
     "left_to_compute",
     "link_of",
     "move",

@@ -24,7 +24,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from udml_core.base import locks
+from udml_core.base import handover, locks
 
 ANALYSES = "analyses"
 FOLDER = ".dispatch"
@@ -103,15 +103,20 @@ def order_key(task: Path, ticket: float) -> float:
 
 
 def execute(task: Path, lane: str, ticket: float) -> None:
-    """Start the worker of a task and wait until it ends."""
+    """Start the worker of a task, or give the task to one that waits, and wait until it ends."""
     command = "analyse-work" if lane == ANALYSES else "work"
     kept = {name: value for name, value in _read(task / ENVIRONMENT).items()
             if (name.startswith("UDML_") or name in INHERITED) and isinstance(value, str)}
+
+    def is_untouched(status: dict[str, Any]) -> bool:
+        return status.get("state") == "waiting" and status.get("ticket") == ticket
+
     try:
-        start_worker([command, str(task)], task / "log.txt", kept).wait()
+        is_taken = lane != ANALYSES and handover.hand_over(ready_folder(task.parent), task, kept)
+        if not is_taken or is_untouched(read_status(task)):  # a process that waited may have ended at this moment
+            start_worker([command, str(task)], task / "log.txt", kept).wait()
         status = read_status(task)
-        untouched = status.get("state") == "waiting" and status.get("ticket") == ticket
-        if untouched and not (task / "stop").exists() and is_free(task):
+        if is_untouched(status) and not (task / "stop").exists() and is_free(task):
             ended = {"state": "interrupted", "finished": time.time(), "message": NEVER_STARTED}
             _write(task / "status.json", status | ended)
     except OSError:  # The folder was removed, or the disk is full; the next task may still run.
@@ -140,6 +145,11 @@ def lock_path(root: Path, lane: str) -> Path:
     folder = root / FOLDER
     folder.mkdir(exist_ok=True)
     return folder / f"{lane.replace(':', '-')}.lock"
+
+
+def ready_folder(root: Path) -> Path:
+    """Return the folder in which workers that wait for a run offer themselves."""
+    return root / FOLDER / "ready"
 
 
 def is_free(task: Path) -> bool:

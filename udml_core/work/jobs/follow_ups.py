@@ -68,6 +68,11 @@ def planned(run: Run) -> tuple[AnalysisSpec, ...]:
     return tuple(spec for spec in (*first, umap, grid, last, plan_analysis(TSNE)) if spec is not None)
 
 
+def follows(run: Run, analysis: Analysis) -> bool:
+    """Return whether an analysis follows its run without a request."""
+    return wants(run, "maps") and any(analysis_at(run, spec).folder == analysis.folder for spec in planned(run))
+
+
 def left_to_compute(run: Run) -> list[AnalysisSpec]:
     """List what still follows a run without a further request, in its order; nothing unless it is wanted."""
     requests = planned(run) if wants(run, "maps") else ()

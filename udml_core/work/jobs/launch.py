@@ -157,8 +157,7 @@ def launch(task: Run | Analysis, engine: EngineRequest | None = None) -> None:
     Raises:
         UserError: The engine does not accept the task, which has then failed.
     """
-    settings = {name: os.path.abspath(value) if name in FOLDERS and value else value
-                for name, value in os.environ.items() if name.startswith("UDML_") or name in dispatch.INHERITED}
+    settings = settings_now()
     if engine is not None:
         task.leave_queue()
         try:
@@ -174,6 +173,12 @@ def launch(task: Run | Analysis, engine: EngineRequest | None = None) -> None:
         ensure_dispatcher(task.folder.parent, task.spec().device)
     else:
         ensure_dispatcher(task.run.folder.parent, dispatch.ANALYSES)
+
+
+def settings_now() -> dict[str, str]:
+    """Return the environment variables that a task queued by this process gets."""
+    return {name: os.path.abspath(value) if name in FOLDERS and value else value
+            for name, value in os.environ.items() if name.startswith("UDML_") or name in dispatch.INHERITED}
 
 
 def wake(root: Path) -> None:
@@ -198,7 +203,7 @@ def ensure_dispatcher(root: Path, lane: str) -> None:
             return
         device = "" if lane == dispatch.ANALYSES else device_lock(lane).lock_file
         # -P keeps this folder's queue.py from hiding the standard library's.
-        _reap(subprocess.Popen([sys.executable, "-P", dispatch.__file__, str(root), lane, device], cwd=root,
+        reap(subprocess.Popen([sys.executable, "-P", dispatch.__file__, str(root), lane, device], cwd=root,
                                env=os.environ | {"PYTHONPATH": python_path()}, stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True))
 
@@ -206,7 +211,7 @@ def ensure_dispatcher(root: Path, lane: str) -> None:
 def start_maps(root: Path) -> None:
     """Start the process that computes the maps that runs want, if none trains now; a second process ends by itself."""
     if next_map(root) is not None and not is_busy(root):
-        _reap(dispatch.start_worker(["map-work", str(root)], root / ".maps.log", {}))
+        reap(dispatch.start_worker(["map-work", str(root)], root / ".maps.log", {}))
 
 
 def start_in_background(analysis: Analysis) -> subprocess.Popen[bytes]:
@@ -214,7 +219,7 @@ def start_in_background(analysis: Analysis) -> subprocess.Popen[bytes]:
     return dispatch.start_worker(["analyse-work", str(analysis.folder), "--background"], analysis.log_path, {})
 
 
-def _reap(process: subprocess.Popen[bytes]) -> None:
+def reap(process: subprocess.Popen[bytes]) -> None:
     """Leave no zombie behind when the process ends."""
     Thread(target=process.wait, name="udml-reaper", daemon=True).start()
 

@@ -48,6 +48,7 @@ from udml_core.runs.tasks import Status
 from udml_core.work.jobs import device_lock, devices_of, resolve_device
 from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, record_epoch, start_kind
 from udml_core.work.jobs.follow_ups import wants
+from udml_core.work.workers import ready
 from udml_core.work.workers.evaluate import KNN, evaluate_run
 from udml_core.work.workers.execute import Reporter, execute
 from udml_core.work.workers.material import Loaded, data_for_fit, embed, load
@@ -257,7 +258,7 @@ class _Work:
         folder = features_path(loaded.dataset, self.spec.encoder).parent
         if any(path.stat().st_mtime > self.began for path in folder.glob("*")):
             return
-        alive = self.began - psutil.Process().create_time()
+        alive = self.began - (ready.began or psutil.Process().create_time())
         libraries = alive if alive < LONGEST_START else 0.0  # an older process has done other work before
         if alive >= 0 and time.time() >= self.began:  # the clock did not go back
             record_speed(start_kind(self.spec), libraries + time.time() - self.began)
