@@ -15,7 +15,7 @@ from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset, UserImage
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.given.growth import Changes, mark_seen
-from udml_core.data.given.labels import assign
+from udml_core.data.given.labels import confirm_names
 from udml_core.data.image_facts import ImageFacts
 from udml_core.data.text_tiles import file_of
 from udml_core.exploration.audit import Audit, Findings
@@ -36,7 +36,7 @@ from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from ..shell.views import view_link
 from .computed import chosen_encoder
-from .excluding import ShownImages, change_list, keep_problem, list_buttons, select_images
+from .excluding import ShownImages, change_list, confirm, keep_problem, list_buttons, select_images
 
 FINDING = "audit-finding"
 """Session key of the chosen finding of the audit."""
@@ -113,15 +113,10 @@ def show_new(dataset: Dataset, audit: Audit, findings: Findings, kept: Booleans,
 def _confirm_button(dataset: Dataset, named: list[NewImage]) -> None:
     """Show the button that assigns the proposed names of new images."""
     st.button(f"Confirm {counted(len(named), 'name')}", icon=":material/check:", key="growth-confirm", shortcut="Y",
-              disabled=not named, on_click=keep_problem, args=(lambda: _confirm(dataset, named),),
-              help="Assigns the proposed names of the selected images, or of all new images that are no copies. Undo "
-                   "on the page Label reverts one class at a time.")
-
-
-def _confirm(dataset: Dataset, named: list[NewImage]) -> None:
-    for name in sorted({image.name for image in named}):
-        own = [image for image in named if image.name == name]
-        assign(dataset, [image.index for image in own], name, certainties=[image.certainty for image in own])
+              disabled=not named, on_click=confirm, args=(dataset, lambda: confirm_names(
+                  dataset, {image.index: (image.name, image.certainty) for image in named})),
+              help="Assigns the proposed names of the selected images, or of all new images that are no copies; Undo "
+                   "reverts all of them.")
 
 
 def _badges(dataset: Dataset, found: Sequence[NewImage]) -> list[str]:
