@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.cli.test_cli import answer, call
@@ -14,6 +15,8 @@ from tests.running import worked, write_digits
 from udml_core.data.given.exclusions import exclude, include
 from udml_core.data.given.labels import assign, assigned_labels, judged_names, rejected_classes
 from udml_core.runs import Run
+from udml_core.runs.search import Retrieval
+from udml_core.runs.search.naming import name_all
 
 Capture = pytest.CaptureFixture[str]
 
@@ -93,6 +96,28 @@ def test_proposed_names_are_listed_confirmed_rejected_and_undone(
     code, out, _ = call(capsys, monkeypatch, "names", str(run.folder), "--least", "0.2")
     assert code == 0
     assert f"{count:,} more look like class 0; least certain: " in out
+
+
+def test_excluded_images_give_no_names_and_get_none(
+        run: Run, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, opened = run.dataset(), Retrieval(run)
+    truth = [name.split("/")[0] for name in dataset.names]
+    labeled = {label: [image for image, own in enumerate(truth) if own == label][:3]
+               for label in ("class 0", "class 1")}
+    for label, images in labeled.items():
+        assign(dataset, images, label)
+    before = name_all(opened, chosen=0.2)
+    named = [int(before.images[row]) for row in np.flatnonzero(before.accepted == 1) if before.codes[row] < 0]
+    exclude(dataset, [*labeled["class 0"], named[0]])
+    after = name_all(opened, chosen=0.2)
+    assert "class 0" not in {after.class_of(row) for row in range(len(after.images))}, "they are the only class 0"
+    assert not after.class_of(after.images.tolist().index(named[0]))
+    rows = groups(capsys, monkeypatch, run, "--count", "6")
+    assert {label for row in rows for label in row["names"]} == {"class 1"}
+    found = answer(capsys, monkeypatch, "names", str(run.folder), "--least", "0.2", "--list")
+    assert {row["class"] for row in found["proposed"]} == {"class 1"}
+    assert answer(capsys, monkeypatch, "sort", str(run.folder), str(tmp_path / "out"), "--plan", "--json", "--least",
+                  "0.2")["classes"].keys() == {"class 1"}
 
 
 @pytest.mark.parametrize(("words", "message"), [

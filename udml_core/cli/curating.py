@@ -195,7 +195,7 @@ def sample(dataset: DatasetName,
 
     from udml_core.data import catalog
     from udml_core.data.given.exclusions import list_of
-    from udml_core.data.given.labels import assigned_labels, labels_by_index
+    from udml_core.data.given.labels import assigned_now
     from udml_core.exploration.browsing import find_images
     from udml_core.exploration.sample import neighborhoods_of, sample_rows
 
@@ -208,7 +208,7 @@ def sample(dataset: DatasetName,
         raise UserError(f"A sample needs features. Compute them: {_features_command(loaded, backbone)}")
     images, among = neighborhoods_of(loaded, features)
     wanted = find_images(loaded, None if of_class is None else loaded.class_names.index(of_class), contains)
-    labeled = np.flatnonzero(np.isin(images, list(labels_by_index(loaded, assigned_labels(loaded)))))
+    labeled = np.flatnonzero(np.isin(images, list(assigned_now(loaded))))
     chosen = images[sample_rows(by, among, np.isin(images, wanted), count, labeled.tolist())]
     names = [loaded.names[index] for index in chosen]
     if out is not None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.exclusions import excluded_names
 from udml_core.data.given.log import append_to_log, read_actions
 
 KIND = "labels"
@@ -60,7 +61,7 @@ def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool =
     if not 1 <= len(cleaned) <= LONGEST_CLASS:
         raise UserError(f"A class needs a name of 1 to {LONGEST_CLASS} letters, got {len(cleaned)} letters. "
                         "Type a name.")
-    spellings = {known.casefold(): known for known in (*dataset.class_names, *assigned_labels(dataset).values())}
+    spellings = {known.casefold(): known for known in (*dataset.class_names, *_stored_labels(dataset).values())}
     stored_name = spellings.get(cleaned.casefold(), cleaned)
     image_names = [dataset.names[index] for index in images]
     if image_names:
@@ -113,7 +114,7 @@ def merge_classes(dataset: Dataset, old: str, new: str) -> int:
     Raises:
         UserError: The new name is empty or too long, or the log cannot be written.
     """
-    images = [index for index, label in labels_by_index(dataset, assigned_labels(dataset)).items() if label == old]
+    images = [index for index, label in labels_by_index(dataset, _stored_labels(dataset)).items() if label == old]
     unseen = unseen_images(dataset)
     assign(dataset, images, new, is_unseen=any(dataset.names[image] in unseen for image in images))
     return len(images)
@@ -161,7 +162,21 @@ def can_undo(dataset: Dataset) -> bool:
 
 
 def assigned_labels(dataset: Dataset) -> dict[str, str]:
-    """Return the assigned class by image name; the last assignment of an image counts."""
+    """Return the assigned class by image name; the last assignment of an image counts.
+
+    An excluded image counts nowhere: it has its class again as soon as it is included.
+    """
+    left_out = set(excluded_names(dataset))
+    return {image: label for image, label in _stored_labels(dataset).items() if image not in left_out}
+
+
+def assigned_now(dataset: Dataset) -> dict[int, str]:
+    """Return the same by index, in order of assignment."""
+    return labels_by_index(dataset, assigned_labels(dataset))
+
+
+def _stored_labels(dataset: Dataset) -> dict[str, str]:
+    """Return the assigned class by image name, also of excluded images."""
     labels: dict[str, str] = {}
     for action in _effective_actions(dataset):
         for image in action["images"]:
@@ -194,14 +209,18 @@ def unseen_images(dataset: Dataset) -> set[str]:
 
 
 def judged_names(dataset: Dataset) -> list[JudgedName]:
-    """Return the names that the app proposed and a user judged; an image's last judgment about a class counts."""
+    """Return the names that the app proposed and a user judged; an image's last judgment about a class counts.
+
+    Excluded images are left out.
+    """
+    left_out = set(excluded_names(dataset))
     judged: dict[tuple[str, str], JudgedName] = {}
     for action in _effective_actions(dataset):
         is_right = "class" in action
         name = action["class" if is_right else "not"]
         for image, certainty in zip(action["images"], action.get("certainty", ()), strict=False):
             judged[image, name] = JudgedName(float(certainty), is_right)
-    return list(judged.values())
+    return [found for (image, _), found in judged.items() if image not in left_out]
 
 
 def assigned_classes(dataset: Dataset) -> tuple[str, ...]:

@@ -14,9 +14,8 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.given.exclusions import excluded_images
 from udml_core.data.given.labels import (
     assigned_classes,
-    assigned_labels,
+    assigned_now,
     judged_names,
-    labels_by_index,
     rejected_classes,
     unseen_images,
 )
@@ -127,8 +126,8 @@ class NamedImages:
         judged = judged_names(self.dataset)
         names = unseen_images(self.dataset)
         seen = np.array([self.dataset.names[image] not in names for image in self.images.tolist()], bool)
-        return calibrate(self.naming, seen, (np.array([name.certainty for name in judged]),
-                                             np.array([name.is_right for name in judged], bool)), self.target)
+        answers = (np.array([name.certainty for name in judged]), np.array([name.is_right for name in judged], bool))
+        return calibrate(self.naming, seen, answers, self.target, self.left_out)
 
     @property
     def least(self) -> float:
@@ -165,8 +164,12 @@ class NamedImages:
 
     @cached_property
     def accepted(self) -> Integers:
-        """Class (n,) of each image with a label or an accepted name; −1 for the others."""
-        return self.naming.accepted(self.least)
+        """Class (n,) of each image with a label or an accepted name; −1 for the others, and for excluded images."""
+        return self.accepted_from(self.least)
+
+    def accepted_from(self, least: float) -> Integers:
+        """Return the class (n,) of each image with a label or a name of this certainty; −1 for the others."""
+        return np.where(self.left_out, -1, self.naming.accepted(least))
 
     @property
     def least_proposed(self) -> float:
@@ -209,7 +212,7 @@ def name_images(dataset: Dataset, images: Integers, reach: Reach, target: float 
         target: Share of the accepted names that should be right.
         chosen: Certainty from which names are accepted; calibrated by default.
     """
-    labels, classes = labels_by_index(dataset, assigned_labels(dataset)), assigned_classes(dataset)
+    labels, classes = assigned_now(dataset), assigned_classes(dataset)
     codes = label_codes(labels, classes, images)
     naming = Naming(folded_reach(codes, len(classes), reach), codes, _rejected(dataset, images, classes))
     return NamedImages(dataset, images, labels, classes, codes, naming, target, chosen)
@@ -235,11 +238,11 @@ def names_along(dataset: Dataset, neighbors: Integers) -> dict[int, tuple[str, f
         dataset: The data set, all of whose images have neighbors.
         neighbors: Indices of the nearest images of each image.
     """
-    if not assigned_labels(dataset) or not neighbors.shape[1]:
+    if not assigned_now(dataset) or not neighbors.shape[1]:
         return {}
     named = name_images(dataset, np.arange(len(dataset)), reach_along(neighbors, GAMMA))
     least = DEFAULT_LEAST if named.least > 1 else named.least
-    best, certainty = named.naming.accepted(least), named.naming.named[1]
+    best, certainty = named.accepted_from(least), named.naming.named[1]
     return {row: (named.classes[best[row]], float(certainty[row]))
             for row in np.flatnonzero((best >= 0) & (named.codes < 0)).tolist()}
 
