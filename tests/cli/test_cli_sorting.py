@@ -13,7 +13,7 @@ import pytest
 from tests.cli.test_cli import answer, call
 from tests.running import worked, write_digits
 from udml_core.data.given.exclusions import exclude, include
-from udml_core.data.given.labels import assign, assigned_labels, judged_names, rejected_classes
+from udml_core.data.given.labels import assign, assigned_labels, assigned_now, judged_names, rejected_classes
 from udml_core.runs import Run
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.naming import name_all
@@ -51,6 +51,22 @@ def test_groups_are_listed_split_named_merged_and_undone(
     assert len(assigned_labels(dataset)) == sizes[0] + sizes[1]
     groups(capsys, monkeypatch, run, "--undo")
     assert sorted(set(assigned_labels(dataset).values())) == ["heron", "herons"]
+
+
+def test_naming_a_group_keeps_names_given_before(run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = run.dataset()
+    first = dataset.indices_by_name()[groups(capsys, monkeypatch, run, "--count", "6")[0]["typical"][0]]
+    assign(dataset, [first], "egret")
+    code, _, err = call(capsys, monkeypatch, "groups", str(run.folder), "--count", "6", "--name", "1=heron")
+    assert code == 0
+    assert "; 1 image kept its own name" in err
+    assert assigned_now(dataset)[first] == "egret"
+    before = assigned_labels(dataset)
+    assert set(before.values()) == {"egret", "heron"}
+    code, _, err = call(capsys, monkeypatch, "groups", str(run.folder), "--count", "6", "--name", "1=gull")
+    assert code == 2
+    assert "Every image of group 1 has a name already" in err
+    assert assigned_labels(dataset) == before
 
 
 @pytest.mark.parametrize(("words", "message"), [
