@@ -17,11 +17,13 @@ from PIL import Image
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.exclusions import exclude
 from udml_core.exploration.naming import Naming
 from udml_core.runs.search.naming import NamedImages
 from udml_core.work.exporting import plan_sorting, write_plan
 from udml_core.work.exporting.safe_names import MOST_BYTES, Names, key_of, safe_name
-from udml_core.work.exporting.sorting import UNFINISHED, Plan
+from udml_core.work.exporting.sorting import UNFINISHED
+from udml_core.work.exporting.sorting_plan import Plan
 
 HOSTILE = ("../x", "..", "/etc/passwd", "CON", "con.txt", "COM1", "a/b\\c", "a:b*c?", "e\u0301t\u00e9", "\u00e9t\u00e9",
            "Heron", "heron", "HERON", "x" * 300, "\u00e4" * 300, "trailing. ", " leading", ".hidden", "",
@@ -149,6 +151,34 @@ def test_an_interrupted_export_leaves_a_list_and_continues(photos: Dataset, tmp_
     assert (out / "red" / "IMG_00.jpg").stat().st_ino == stamp, "what is written stays"
     assert len(list((out / "red").iterdir())) == 10
     assert not (out / UNFINISHED).exists()
+
+
+@pytest.mark.parametrize("how", ["copies", "links", "list"])
+def test_a_continued_export_leaves_out_what_was_excluded_or_removed_since(
+        how: Any, photos: Dataset, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    plan = plan_sorting(named(photos, dict.fromkeys(range(10), "red"), ("red",)), out, how)
+    write_plan(plan)
+    (out / UNFINISHED).write_text("".join(["image,file,class,certainty,assigned,how\n", *(
+        f"{item.image},{item.file},red,1.0,1,{how}\n" for item in plan.items)]))
+    for number in range(5, 10):
+        (out / "red" / f"IMG_{number:02}.jpg").unlink(missing_ok=how == "list")
+    exclude(photos, [0, 8, 30])
+    for number in (1, 9):
+        (tmp_path / "photos" / "a" / f"IMG_{number:02}.jpg").unlink()
+    stale, fresh = photos, catalog.load(f"{tmp_path / 'photos'}#level=0")
+    for dataset in (stale, fresh):
+        again = plan_sorting(named(dataset, {}, ("red",)), out)
+        assert {item.image for item in again.items} == {f"a/IMG_{number:02}.jpg" for number in range(2, 8)}
+        assert (again.excluded, again.missing, again.dropped) == (3, 2, 0 if how == "list" else 2)
+        assert again.left_out == 40 - 6 - 3 - 2
+        assert "and 3 that you excluded, and 2 whose files are gone" in again.lines[0]
+        assert ("2 images that you excluded or removed since are written already" in " ".join(again.notes)) == (
+            how != "list")
+    write_plan(again)
+    assert not (out / "red" / "IMG_08.jpg").exists()
+    rows = list(csv.DictReader((out / "metadata.csv").read_text().splitlines()))
+    assert {row["image"] for row in rows} == {item.image for item in again.items}
 
 
 def test_an_image_whose_file_is_gone_is_left_out_and_said(photos: Dataset, tmp_path: Path) -> None:

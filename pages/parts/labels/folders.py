@@ -11,8 +11,9 @@ from udml_core.base.errors import UserError, counted, duration
 from udml_core.base.paths import is_exposed
 from udml_core.data.dataset import Report
 from udml_core.runs.search.naming import NamedImages, name_all
-from udml_core.work.exporting.sorting import How, Plan, plan_sorting
+from udml_core.work.exporting.sorting import plan_sorting
 from udml_core.work.exporting.sorting_files import write_plan
+from udml_core.work.exporting.sorting_plan import How, Plan
 
 from ..shell.cached import load_retrieval, progress_bar
 from ..shell.run_status import escaped_message

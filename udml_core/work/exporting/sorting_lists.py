@@ -15,7 +15,7 @@ from pyarrow import parquet
 from udml_core.base.files import replace_bytes
 from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset, FileImages
-from udml_core.work.exporting.sorting import Item, Plan
+from udml_core.work.exporting.sorting_plan import Item, Plan
 
 ANNOTATOR = "udml-explorer"
 
