@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,19 @@ def test_an_interrupted_export_leaves_a_list_and_continues(photos: Dataset, tmp_
     assert (out / "red" / "IMG_00.jpg").stat().st_ino == stamp, "what is written stays"
     assert len(list((out / "red").iterdir())) == 10
     assert not (out / UNFINISHED).exists()
+
+
+def test_the_numbers_of_a_plan_add_up_to_the_data_set(photos: Dataset, tmp_path: Path) -> None:
+    exclude(photos, [*range(30, 38), 0])
+    (tmp_path / "photos" / "a" / "IMG_03.jpg").unlink()
+    whole = named(photos, dict.fromkeys(range(10), "red"), ("red",))
+    kept = np.arange(30)  # the run began with eight images excluded, and does not have the last two
+    names = replace(whole, images=kept, codes=whole.codes[kept], naming=Naming(
+        np.zeros((1, 5, 30)), whole.codes[kept], np.zeros((0, 2), int)))
+    plan = plan_sorting(names, tmp_path / "out")
+    assert (len(plan.items), plan.excluded, plan.missing) == (8, 9, 1)
+    assert "and 9 that you excluded" in plan.lines[0]
+    assert len(plan.items) + plan.left_out + plan.excluded + plan.missing == len(photos)
 
 
 @pytest.mark.parametrize("how", ["copies", "links", "list"])

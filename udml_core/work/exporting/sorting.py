@@ -52,9 +52,9 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
     if not items or not (with_unnamed or any(item.label for item in items)):
         raise UserError("No image has a name, so there is no folder to write. Name groups on the page Label or with "
                         "`udml groups`, accept names from a lower certainty, or write images without a name, too.")
-    excluded, missing = int(named.left_out.sum()), int(is_missing.sum())
+    excluded, missing = len(excluded_names(named.dataset)), int(is_missing.sum())  # also images that no run has seen
     there = frozenset(item.file for item in items) & {item.file for item in earlier}
-    return Plan(named.dataset, folder, how, items, len(named.images) - len(items) - excluded - missing, excluded,
+    return Plan(named.dataset, folder, how, items, len(named.dataset) - len(items) - excluded - missing, excluded,
                 missing, there=there, former=len(earlier) - len(there))
 
 

@@ -42,8 +42,8 @@ class Plan:
         target: The folder to write to.
         how: Copies, symbolic links, or a list of the images alone.
         items: The images.
-        left_out: Number of images without a name that are left out.
-        excluded: Number of images that are left out because the user excluded them.
+        left_out: Number of images without a name that are left out, also of images that the embedding does not have.
+        excluded: Number of images that are left out because the user excluded them, before the run or since.
         missing: Number of images whose files are gone.
         continues: Whether the plan is the list of an interrupted export.
         there: Paths of the images that an earlier export has written to the folder; they stay as they are.
