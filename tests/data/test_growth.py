@@ -119,6 +119,15 @@ def test_pairs_of_old_images_are_not_aligned_again(folder: Path, read: dict[str,
     np.testing.assert_allclose(audit.agreements, duplicates._align(grown, audit.checked, 64, lambda *_: None))
 
 
+def test_no_pair_of_an_unchanged_folder_is_aligned_again(folder: Path, read: dict[str, list[Any]]) -> None:
+    first = audit_of(dataset := catalog.load(str(folder)), compute(dataset)[0])
+    assert read["aligned"]
+    read["aligned"].clear()
+    again = audit_of(dataset, compute(dataset)[0])
+    assert not read["aligned"]
+    np.testing.assert_array_equal(again.agreements, first.agreements)
+
+
 def test_a_killed_computation_of_the_new_rows_resumes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(features, "BLOCK", 1)
     compute(catalog.load(str(folder)))
