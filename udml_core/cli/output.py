@@ -99,7 +99,13 @@ def new_lines(news: dict[str, Any]) -> list[str]:
         return ["Nothing has changed in this folder."]
     lines = [news["changes"][:1].upper() + news["changes"][1:]]
     lines += [f"{row['file']}: broken ({row['reason']})" for row in news["broken_files"]]
-    lines += [f"{name}: removed" for name in news["removed"]] + [f"{name}: changed" for name in news["changed"]]
+    renamed = news["renamed"]
+    if renamed:
+        lines.append(f"{counted(len(renamed), 'removed file')} {'is' if len(renamed) == 1 else 'are'} here under "
+                     "another name, and labels and exclusions follow")
+    lines += [f"{name}: " + (f"renamed or moved to {renamed[name]}" if name in renamed else "removed")
+              for name in news["removed"]]
+    lines += [f"{name}: changed" for name in news["changed"]]
     return lines + [f"{row['image']}: {row['words']}" for row in news["images"] if row["words"]]
 
 
