@@ -48,6 +48,7 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     from udml_core.data import catalog
     from udml_core.data.given.duplicate_decisions import decisions_of
     from udml_core.data.given.exclusions import excluded_images
+    from udml_core.data.given.growth import mark_seen
     from udml_core.data.image_facts import facts_of
     from udml_core.exploration.audit import AuditSettings, audit_of, report_of
 
@@ -72,15 +73,17 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     if keep:
         _exclude_copies(loaded, compared, settings, facts, decided)
     print_answer(report, as_json, lambda: new_lines(report["new"]) if new else audit_lines(report))
+    if new and report["new"]["changes"]:
+        mark_seen(loaded)  # once it was printed: a report that got lost is not seen
 
 
 def _news(dataset: Dataset, compared: Audit, settings: AuditSettings, facts: ImageFacts | None,
           decided: Decisions) -> dict[str, Any]:
-    """Return what is new in a folder, and note that the user has seen it."""
+    """Return what is new in a folder."""
     import numpy as np
 
     from udml_core.data.given.exclusions import excluded_images
-    from udml_core.data.given.growth import changes_of, mark_seen
+    from udml_core.data.given.growth import changes_of
     from udml_core.exploration.audit import find_problems
     from udml_core.exploration.new_images import new_images, report_new
     from udml_core.runs.search.naming import names_along
@@ -92,7 +95,6 @@ def _news(dataset: Dataset, compared: Audit, settings: AuditSettings, facts: Ima
     findings = find_problems(compared, dataset, excluded, settings, facts, decided)
     kept = ~np.isin(np.arange(len(dataset)), excluded)
     found = new_images(compared, changes, findings, kept, facts, names_along(dataset, compared.neighbors))
-    mark_seen(dataset)
     return report_new(dataset, changes, found)
 
 

@@ -94,7 +94,7 @@ def audit_lines(report: dict[str, Any]) -> list[str]:
 
 
 def new_lines(news: dict[str, Any]) -> list[str]:
-    """Return what is new in a folder as lines of text, a line for each image about which something was found."""
+    """Return what is new in a folder as lines of text, a line for each file."""
     if not news["changes"]:
         return ["Nothing has changed in this folder."]
     lines = [news["changes"][:1].upper() + news["changes"][1:]]
@@ -105,8 +105,10 @@ def new_lines(news: dict[str, Any]) -> list[str]:
                      "another name, and labels and exclusions follow")
     lines += [f"{name}: " + (f"renamed or moved to {renamed[name]}" if name in renamed else "removed")
               for name in news["removed"]]
-    lines += [f"{name}: changed" for name in news["changed"]]
-    return lines + [f"{row['image']}: {row['words']}" for row in news["images"] if row["words"]]
+    changed, listed = set(news["changed"]), {row["image"] for row in news["images"]}
+    lines += [f"{row['image']}: {'changed, ' if row['image'] in changed else ''}{row['words'] or 'nothing found'}"
+              for row in news["images"]]
+    return lines + [f"{name}: excluded" for name in (*news["new"], *news["changed"]) if name not in listed]
 
 
 def exit_with(message: str, code: int = 2) -> NoReturn:
