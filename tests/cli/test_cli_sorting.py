@@ -146,6 +146,21 @@ def test_wrong_answers_about_names_are_errors(words: list[str], message: str, ru
     assert message in err
 
 
+def test_the_words_say_how_many_more_names_are_needed(run: Run) -> None:
+    dataset = run.dataset()
+    zeros, ones = list(range(10)), list(range(10, 20))
+    assign(dataset, zeros[:9], "zero")
+    assert "name several images of each of two classes or more, 20 images in all" in name_all(Retrieval(run)).words
+    assign(dataset, ones[:9], "one", certainties=[0.5] * 9)
+    words = name_all(Retrieval(run)).words
+    assert "name 2 more images of the classes that you named, with a look at each; or check 11 more" in words
+    assign(dataset, [zeros[9]], "zero")
+    assign(dataset, [ones[9]], "one", is_unseen=True)
+    assert "name 1 more image of" in name_all(Retrieval(run)).words, "a name in bulk does not count"
+    assign(dataset, [ones[9]], "one")
+    assert "not known yet" not in name_all(Retrieval(run)).words
+
+
 def test_sort_plans_writes_and_continues(run: Run, tmp_path: Path, capsys: Capture,
                                          monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "sorted"

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from udml_core.base.arrays import Booleans, Floats, Integers, rows_of
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.given.exclusions import excluded_images
 from udml_core.data.given.labels import (
@@ -19,7 +19,7 @@ from udml_core.data.given.labels import (
     rejected_classes,
     unseen_images,
 )
-from udml_core.exploration.accepting import PRECISION, Threshold, calibrate
+from udml_core.exploration.accepting import ENOUGH, PRECISION, Threshold, calibrate, trials_of
 from udml_core.exploration.grouping import Proposal, by_size, proposals
 from udml_core.exploration.label_spread import label_codes
 from udml_core.exploration.naming import GAMMA, Naming, folded_reach, reach_of, symmetric_walk
@@ -124,10 +124,14 @@ class NamedImages:
     def threshold(self) -> Threshold | None:
         """The calibrated threshold; None as long as too little is known."""
         judged = judged_names(self.dataset)
-        names = unseen_images(self.dataset)
-        seen = np.array([self.dataset.names[image] not in names for image in self.images.tolist()], bool)
         answers = (np.array([name.certainty for name in judged]), np.array([name.is_right for name in judged], bool))
-        return calibrate(self.naming, seen, answers, self.target, self.left_out)
+        return calibrate(self.naming, self._seen, answers, self.target, self.left_out)
+
+    @cached_property
+    def _seen(self) -> Booleans:
+        """Whether a user looked at each image (n,), if it has a label."""
+        names = unseen_images(self.dataset)
+        return np.array([self.dataset.names[image] not in names for image in self.images.tolist()], bool)
 
     @property
     def least(self) -> float:
@@ -148,14 +152,24 @@ class NamedImages:
             f"You accept names from a certainty of {100 * self.chosen:.0f} %")
         if self.threshold is None:
             said = f"{chosen}." if chosen and self.least <= 1 else "No other image gets a name by itself."
-            return (f"How many names are right is not known yet. {said} Name several images of two classes, or check "
-                    "proposed names, to find out.")
+            return f"How many names are right is not known yet. {said} {self._missing}"
         if not chosen or self.chosen == self.threshold.least:
             return self.threshold.words
         if self.threshold.least > 1:
             return self.threshold.words if self.least > 1 else (
                 f"{chosen}, where too many may be wrong. {self.threshold.failure}")
         return f"{chosen}; {100 * self.threshold.least:.0f} % is advised. {self.threshold.evidence}"
+
+    @property
+    def _missing(self) -> str:
+        """What is missing to find out how many names are right."""
+        trials, checks = trials_of(self.naming, self._seen), ENOUGH - len(judged_names(self.dataset))
+        if len(np.unique(trials.classes)) < 2:
+            wanted = f"name several images of each of two classes or more, {ENOUGH} images in all"
+        else:
+            wanted = f"name {counted(ENOUGH - len(trials.certainty), 'more image')} of the classes that you named"
+        more = "more " if checks < ENOUGH else ""
+        return f"To find out, {wanted}, with a look at each; or check {counted(checks, f'{more}proposed name')}."
 
     @cached_property
     def left_out(self) -> Booleans:
