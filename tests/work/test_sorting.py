@@ -19,8 +19,10 @@ from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import exclude
-from udml_core.exploration.naming import Naming
-from udml_core.runs.search.naming import NamedImages
+from udml_core.data.given.labels import assign
+from udml_core.exploration.naming import GAMMA, Naming
+from udml_core.numerics.neighbors import nearest
+from udml_core.runs.search.naming import NamedImages, name_images, reach_along
 from udml_core.work.exporting import plan_sorting, write_plan
 from udml_core.work.exporting.safe_names import MOST_BYTES, Names, key_of, safe_name
 from udml_core.work.exporting.sorting import UNFINISHED
@@ -306,5 +308,26 @@ def test_a_plan_says_how_many_names_no_user_gave(photos: Dataset, tmp_path: Path
     vars(names)["accepted"] = accepted  # three more by certainty
     plan = plan_sorting(names, tmp_path / "out")
     assert plan.guessed == {"red": 3}
-    assert plan.notes == ["3 names of these are given by certainty alone, without a yes from you; in metadata.csv the "
-                          "column assigned is 0 there."]
+    assert plan.notes == ["3 names of these are without a yes from you, by certainty alone or as part of many that you "
+                          "named at once; in metadata.csv the column assigned is 0 there."]
+
+
+def test_images_named_in_bulk_are_exported_as_guesses(photos: Dataset, tmp_path: Path) -> None:
+    assign(photos, range(10), "red", is_unseen=True)
+    assign(photos, [3, 15, 16], "red")
+    walk = nearest(np.linspace(0, 1, len(photos), dtype=np.float32)[:, None] ** [1, 2], 5)[1]
+    named = name_images(photos, np.arange(len(photos)), reach_along(walk, GAMMA), chosen=1.01)
+    plan = plan_sorting(named, tmp_path / "out")
+    assert plan.guessed == {"red": 9}
+    assert "9 names of these are without a yes from you" in " ".join(plan.notes)
+    write_plan(plan)
+    looked = {photos.names[image] for image in (3, 15, 16)}
+    rows = {row["image"]: row for row in csv.DictReader((tmp_path / "out" / "metadata.csv").read_text().splitlines())}
+    assert {name for name, row in rows.items() if row["assigned"] == "1"} == looked
+    assert {name for name, row in rows.items() if float(row["certainty"]) == 1} == looked
+    assert all(float(row["certainty"]) > 0 for row in rows.values())
+    tasks = json.loads((tmp_path / "out" / "label-studio.json").read_text())
+    assert {task["data"]["name"] for task in tasks if "annotations" in task} == looked
+    assert all("predictions" in task for task in tasks if task["data"]["name"] not in looked)
+    labels = json.loads((tmp_path / "out" / "fiftyone" / "labels.json").read_text())["labels"]
+    assert sorted(label["confidence"] for label in labels.values())[-4:] < [1, 1, 1, 1]

@@ -125,11 +125,11 @@ class NamedImages:
         """The calibrated threshold; None as long as too little is known."""
         judged = judged_names(self.dataset)
         answers = (np.array([name.certainty for name in judged]), np.array([name.is_right for name in judged], bool))
-        return calibrate(self.naming, self._seen, answers, self.target, self.left_out)
+        return calibrate(self.naming, self.seen, answers, self.target, self.left_out)
 
     @cached_property
-    def _seen(self) -> Booleans:
-        """Whether a user looked at each image (n,), if it has a label."""
+    def seen(self) -> Booleans:
+        """Whether a user looked at each image (n,) when it was named; images that were named in bulk are guesses."""
         names = unseen_images(self.dataset)
         return np.array([self.dataset.names[image] not in names for image in self.images.tolist()], bool)
 
@@ -163,7 +163,7 @@ class NamedImages:
     @property
     def _missing(self) -> str:
         """What is missing to find out how many names are right."""
-        trials, checks = trials_of(self.naming, self._seen), ENOUGH - len(judged_names(self.dataset))
+        trials, checks = trials_of(self.naming, self.seen), ENOUGH - len(judged_names(self.dataset))
         if len(np.unique(trials.classes)) < 2:
             wanted = f"name several images of each of two classes or more, {ENOUGH} images in all"
         else:

@@ -122,14 +122,16 @@ def _items(named: NamedImages, rows: Integers, with_unnamed: bool, target: Path,
     rest = UNNAMED if folder_of else ALL
     files = {folder: Names(entry.name for entry in (target / folder).iterdir()) if (target / folder).is_dir() else
              Names() for folder in (*folder_of.values(), rest)}
-    certainty = named.naming.named[1]
+    certainty, is_labeled = named.naming.named[1].copy(), named.codes >= 0
+    certainty[is_labeled & ~named.seen] = named.naming.own_certainty(np.flatnonzero(is_labeled & ~named.seen))
     for row in rows.tolist():
         image, label = int(named.images[row]), named.class_of(row)
         if label or with_unnamed:
             folder, name = folder_of.get(label, rest), named.dataset.names[image]
             path = path_of.get((name, label)) or (folder + "/" + files[folder].give_file(
                 name if isinstance(named.dataset.images, FileImages) else f"{name}.png"))
-            yield Item(name, path, label, float(certainty[row]) if label else 0.0, bool(named.codes[row] >= 0))
+            yield Item(name, path, label, float(certainty[row]) if label else 0.0,
+                       bool(is_labeled[row] and named.seen[row]))
 
 
 METADATA = "metadata.csv"

@@ -84,7 +84,7 @@ def fiftyone_labels(named: Sequence[tuple[Item, str]]) -> dict[str, object]:
 
 
 def task_of(item: Item, path: str) -> dict[str, object]:
-    """Return a task of Label Studio: an assigned label is an annotation, another name a prediction."""
+    """Return a task of Label Studio: a label with a look at the image is an annotation, else a prediction."""
     task: dict[str, object] = {"data": {"image": f"/data/local-files/?d={quote(path.lstrip('/'))}",
                                         "name": item.image}}
     if not item.label:

@@ -22,8 +22,9 @@ class Item:
         image: Name of the image in the data set.
         file: Path below the target, with forward slashes.
         label: The class; empty without a name.
-        certainty: Certainty of the class, 1 for an assigned label, 0 without a name.
-        is_assigned: Whether a user assigned the class.
+        certainty: Certainty of the class, 1 for an assigned label, 0 without a name. For a label that was assigned in
+            bulk, the certainty that other labels give.
+        is_assigned: Whether a user assigned the class with a look at the image.
     """
 
     image: str
@@ -75,7 +76,7 @@ class Plan:
 
     @property
     def guessed(self) -> dict[str, int]:
-        """Number of images of each class that no user gave the class, which has it by its certainty alone."""
+        """Number of images of each class whose class has no yes from a user: it follows, or was assigned in bulk."""
         return dict(Counter(item.label for item in self.items if item.label and not item.is_assigned))
 
     @property
@@ -86,8 +87,9 @@ class Plan:
             notes.append(f"{counted(self.dropped, 'image')} that you excluded or removed since {_is(self.dropped)} "
                          "written already, on no list. Remove what you do not need in the folder.")
         if guesses := sum(self.guessed.values()):
-            notes.append(f"{counted(guesses, 'name')} of these {_is(guesses)} given by certainty alone, without a yes "
-                         "from you; in metadata.csv the column assigned is 0 there.")
+            notes.append(f"{counted(guesses, 'name')} of these {_is(guesses)} without a yes from you, by certainty "
+                         "alone or as part of many that you named at once; in metadata.csv the column assigned is 0 "
+                         "there.")
         if there := len(self.there):
             notes.append(f"{counted(there, 'image')} of an earlier export {_is(there)} there and will not be touched; "
                          f"{len(self.items) - there:,} will be added.")
