@@ -197,6 +197,19 @@ def test_a_continued_export_leaves_out_what_was_excluded_or_removed_since(
     assert {row["image"] for row in rows} == {item.image for item in again.items}
 
 
+@pytest.mark.parametrize(("first", "second", "words"), [
+    ("links", "copies", "1 file there is a link and stays one. Choose a new folder for copies"),
+    ("copies", "links", "1 file there is a copy and stays one. Choose a new folder for links"),
+    ("copies", "copies", ""), ("links", "list", "")])
+def test_the_plan_says_that_links_stay_links(first: Any, second: Any, words: str, photos: Dataset,
+                                             tmp_path: Path) -> None:
+    write_plan(plan_sorting(named(photos, {0: "red"}, ("red",)), tmp_path / "out", first))
+    plan = plan_sorting(named(photos, {0: "red", 1: "red"}, ("red",)), tmp_path / "out", second)
+    assert any(words in note for note in plan.notes) if words else not plan.other_kind
+    write_plan(plan)
+    assert (tmp_path / "out" / "red" / "IMG_00.jpg").is_symlink() == (first == "links")
+
+
 def test_an_image_whose_file_is_gone_is_left_out_and_said(photos: Dataset, tmp_path: Path) -> None:
     (tmp_path / "photos" / "a" / "IMG_03.jpg").unlink()
     plan = plan_sorting(named(photos, dict.fromkeys(range(10), "red"), ("red",)), tmp_path / "out")

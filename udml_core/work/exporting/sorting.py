@@ -54,8 +54,9 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
                         "`udml groups`, accept names from a lower certainty, or write images without a name, too.")
     excluded, missing = len(excluded_names(named.dataset)), int(is_missing.sum())  # also images that no run has seen
     there = frozenset(item.file for item in items) & {item.file for item in earlier}
+    other_kind = sum((folder / file).is_symlink() == (how == "copies") for file in there) if how != "list" else 0
     return Plan(named.dataset, folder, how, items, len(named.dataset) - len(items) - excluded - missing, excluded,
-                missing, there=there, former=len(earlier) - len(there))
+                missing, there=there, former=len(earlier) - len(there), other_kind=other_kind)
 
 
 def _are_missing(dataset: Dataset, indices: Sequence[int]) -> Booleans:

@@ -49,6 +49,7 @@ class Plan:
         continues: Whether the plan is the list of an interrupted export.
         there: Paths of the images that an earlier export has written to the folder; they stay as they are.
         former: Number of further images that an earlier export has written, whose class has changed or gone since.
+        other_kind: Number of files there that are links although copies are written, or the other way around.
         dropped: Number of images that an interrupted export has written, and that were excluded or removed since.
     """
 
@@ -63,6 +64,7 @@ class Plan:
     there: frozenset[str] = frozenset()
     former: int = 0
     dropped: int = 0
+    other_kind: int = 0
 
     @property
     def classes(self) -> dict[str, int]:
@@ -93,6 +95,12 @@ class Plan:
         if there := len(self.there):
             notes.append(f"{counted(there, 'image')} of an earlier export {_is(there)} there and will not be touched; "
                          f"{len(self.items) - there:,} will be added.")
+        if self.other_kind:
+            former = "link" if self.how == "copies" else "copy"
+            stays = f"is a {former} and stays one" if self.other_kind == 1 else (
+                "are links and stay links" if former == "link" else "are copies and stay copies")
+            notes.append(f"{counted(self.other_kind, 'file')} there {stays}. Choose a new folder for {self.how} of all "
+                         "images.")
         if self.former:
             notes.append(f"{counted(self.former, 'image')} of an earlier export {_is(self.former)} still in the folder "
                          "of a former name. Remove what you do not need there.")
