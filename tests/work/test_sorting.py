@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from udml_core.base.errors import UserError
+from udml_core.base.spreadsheets import guarded
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import exclude
@@ -31,7 +32,8 @@ from udml_core.work.exporting.sorting_plan import Plan
 HOSTILE = ("../x", "..", "/etc/passwd", "CON", "con.txt", "COM1", "a/b\\c", "a:b*c?", "e\u0301t\u00e9", "\u00e9t\u00e9",
            "Heron", "heron", "HERON", "x" * 300, "\u00e4" * 300, "trailing. ", " leading", ".hidden", "",
            "\x00\n\u202e",
-           "metadata.csv", "unnamed", "UNFINISHED.CSV", "STRASSE", "stra\u00dfe", "fiftyone", "=1+1")
+           "metadata.csv", "unnamed", "UNFINISHED.CSV", "STRASSE", "stra\u00dfe", "fiftyone", "=1+1",
+           "-2 degrees", "@home", "+x", "'=2")
 
 
 def named(dataset: Dataset, labels: dict[int, str], classes: tuple[str, ...]) -> NamedImages:
@@ -60,6 +62,7 @@ def files_in(folder: Path) -> set[str]:
 def test_a_hostile_name_stays_one_name_in_its_folder(text: str, tmp_path: Path) -> None:
     name = safe_name(text)
     assert (tmp_path / name).resolve().parent == tmp_path.resolve()
+    assert guarded(name) == name, "a table names the folder as it is"
     assert not set(name) & set('/\\:*?"<>|\x00\n\u202e')
     assert name == name.strip(" ").rstrip(".")
     assert name.split(".")[0].upper() not in ("CON", "COM1")
@@ -108,13 +111,15 @@ def test_copies_links_and_lists(photos: Dataset, tmp_path: Path) -> None:
         assert plan.left_out == 36
         folder = tmp_path / how
         found = {file for file in files_in(folder) if file.endswith(".jpg")}
-        expected = {"red/IMG_00.jpg", "red/IMG_01.jpg", "red/IMG_00 (2).jpg", "=1+1/IMG_05.jpg"}
+        expected = {"red/IMG_00.jpg", "red/IMG_01.jpg", "red/IMG_00 (2).jpg", "_=1+1/IMG_05.jpg"}
         assert found == (set() if how == "list" else expected)
         assert (how == "links") == (folder / "red" / "IMG_00.jpg").is_symlink()
         assert not (folder / UNFINISHED).exists()
         with (folder / "metadata.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
         assert [row["label"] for row in rows] == ["red", "red", "'=1+1", "red"], "no cell is a formula"
+        assert all((folder if how != "list" else Path("/")).joinpath(row["file_name"]).is_file() for row in rows), (
+            "Hugging Face opens the paths as they are")
         table = parquet.read_table(folder / "images.parquet").to_pylist()
         assert [row["label"] for row in table] == ["red", "red", "=1+1", "red"]
         assert all(Path(row["path"]).is_file() for row in table)
