@@ -93,6 +93,17 @@ def test_all_but_the_best_or_the_first_copy_are_excluded(folder: Path, shell: Sh
     assert excluded(dataset) == ["b/6.png"], "the user's choice counts more than the rule"
 
 
+def test_a_folder_without_classes_has_no_halves(folder: Path, shell: Shell) -> None:
+    for copied in (folder / "a").iterdir():
+        (folder / f"copy {copied.name}").write_bytes(copied.read_bytes())
+    command = ("audit", "--compare", "hash")
+    assert "halves" in call(*shell, *command, str(folder))[1]
+    code, out, _ = call(*shell, *command, f"{folder}#level=0")
+    assert code == 0
+    assert "groups of exact duplicates" in out
+    assert "halves" not in out
+
+
 def test_a_sample_is_chosen_among_filtered_images_and_written(folder: Path, shell: Shell, tmp_path: Path) -> None:
     dataset, out = catalog.load(str(folder)), tmp_path / "sample.csv"
     code, _, messages = call(*shell, "sample", str(folder))
@@ -115,6 +126,9 @@ def test_a_sample_is_chosen_among_filtered_images_and_written(folder: Path, shel
     code, _, messages = call(*shell, "sample", str(folder), "--class", "c")
     assert code == 2
     assert "has no class 'c'. Its classes are: a, b" in messages
+    code, _, messages = call(*shell, "sample", str(folder), "--contains", "nothing")
+    assert code == 2
+    assert "matches these filters, so the sample is empty" in messages
 
 
 def excluded(dataset: Dataset) -> list[str]:

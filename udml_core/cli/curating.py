@@ -213,6 +213,9 @@ def sample(dataset: DatasetName,
     labeled = np.flatnonzero(np.isin(images, list(assigned_now(loaded))))
     chosen = images[sample_rows(by, among, np.isin(images, wanted), count, labeled.tolist())]
     names = [loaded.names[index] for index in chosen]
+    if not names:
+        raise UserError(f"No image of {loaded.title} that is not excluded matches these filters, so the sample is "
+                        "empty. Change --contains or --class.")
     if out is not None:
         write_file(out, list_of(names))
     print_answer({"dataset": loaded.name, "by": by, "images": names}, as_json, lambda: names)
