@@ -130,7 +130,7 @@ def test_undo_reverts_confirmed_names_of_all_classes_before_an_earlier_exclusion
     test.button(key="growth-confirm").click().run()
     assign(dataset, [index_of["00.png"]], "heron")
     test.button(key="audit-undo").click().run()
-    assert len(assigned_labels(dataset)) == 4, "a later name of the page Label is not reverted in its place"
+    assert len(assigned_labels(dataset)) == 4, "a later name of the page Label stays, and so do the names before it"
     test.button(key="audit-undo").click().run()
     assert excluded_names(dataset) == ()
 

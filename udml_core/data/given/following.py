@@ -21,7 +21,7 @@ def moved_names(dataset: Dataset, names: Collection[str]) -> dict[str, str]:
 
     Args:
         dataset: The data set.
-        names: Former names; others than those of vanished images are left out.
+        names: Former names; names of images that are still there are left out.
     """
     if not dataset.digests or not isinstance(dataset.images, FileImages):
         return {}
