@@ -10,7 +10,6 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts.draw.form import method_form, option_form
 from pages.parts.pairs.source import PairChoice, pick_pairs
 from pages.parts.shell.address import write_address
-from pages.parts.shell.label_graph import assigned_now
 from pages.parts.shell.run_status import escaped_message
 from pages.parts.shell.setting_words import with_titles
 from pages.parts.shell.user_errors import show_user_errors
@@ -44,6 +43,7 @@ from pages.parts.train.start_steps import keep_worker_ready, show_steps_ahead
 from pages.parts.train.starting import show_cautions, show_drawer_button, show_measured, show_start
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.labels import assigned_now
 from udml_core.methods import Method
 from udml_core.runs import Run, RunRequest, Spec, form_options
 from udml_core.runs.tasks import LIVE_STATES

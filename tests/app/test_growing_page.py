@@ -14,7 +14,7 @@ from tests.app.opening import opened, texts
 from tests.running import spec
 from udml_core.data import catalog
 from udml_core.data.given.exclusions import excluded_names
-from udml_core.data.given.labels import assigned_labels, judged_names
+from udml_core.data.given.labels import assign, assigned_labels, judged_names
 from udml_core.runs import Run, create_run, list_runs, runs_folder
 from udml_core.runs.analyses import plan_analysis
 from udml_core.work.jobs import auditing as auditing_jobs
@@ -110,6 +110,29 @@ def test_proposed_names_of_new_images_are_confirmed(folder: Path, monkeypatch: p
     assert not test.exception
     assert assigned_labels(dataset) == {"new 14.png": "gull"}, "the copy is left to the exclusion"
     assert [(name.certainty, name.is_right) for name in judged_names(dataset)] == [(0.9, True)]
+
+
+def test_undo_reverts_confirmed_names_of_all_classes_before_an_earlier_exclusion(
+        folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    audited(folder)
+    dataset = catalog.load(str(folder))
+    index_of = dataset.indices_by_name()
+    named = {index_of[f"new {number}.png"]: (name, 0.9) for number, name in ((14, "gull"), (15, "tern"), (16, "gull"))}
+    monkeypatch.setattr(growing, "names_along", lambda *_: named)
+    test = opened("data", dataset=str(folder), view="audit", finding="new")
+    test.button(key="audit-offer").click().run()
+    test.button(key="growth-confirm").click().run()
+    assert assigned_labels(dataset) == {"new 14.png": "gull", "new 15.png": "tern", "new 16.png": "gull"}
+    test.button(key="audit-undo").click().run()
+    assert not test.exception
+    assert assigned_labels(dataset) == {}, "one decision is one undo"
+    assert excluded_names(dataset) == ("new _copy_.png",), "the exclusion before it stays"
+    test.button(key="growth-confirm").click().run()
+    assign(dataset, [index_of["00.png"]], "heron")
+    test.button(key="audit-undo").click().run()
+    assert len(assigned_labels(dataset)) == 4, "a later name of the page Label stays, and so do the names before it"
+    test.button(key="audit-undo").click().run()
+    assert excluded_names(dataset) == ()
 
 
 @pytest.mark.parametrize("view", ["explore", "retrieval"])

@@ -248,6 +248,8 @@ def test_evaluate_query_and_export_accept_the_folder_of_a_run(
     result = answer(capsys, monkeypatch, "query", str(run.folder), "17", "-k", "4")
     assert [hit["rank"] for hit in result["results"]] == [1, 2, 3, 4]
     assert result["searched"] == "1,797 of 1,797 images searched (training half included)"
+    by_name = answer(capsys, monkeypatch, "query", str(run.folder), run.dataset().names[17], "-k", "4")
+    assert by_name["results"] == result["results"], "a name is a query like its number"
     code, out, err = call(capsys, monkeypatch, "query", str(run.folder), "17", "--gallery", "test")
     assert (code, len(out.splitlines())) == (0, 10)
     assert "of 1,797 images searched (test half)" in err

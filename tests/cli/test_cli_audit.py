@@ -11,8 +11,9 @@ from PIL import Image
 
 from tests.cli.test_cli import answer, call
 from tests.running import write_clothes
+from udml_core.base.errors import UserError
 from udml_core.base.files import replace_array
-from udml_core.cli.output import audit_lines
+from udml_core.cli.output import audit_lines, new_lines
 from udml_core.data import catalog, features
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder
@@ -92,6 +93,17 @@ def test_all_but_the_best_or_the_first_copy_are_excluded(folder: Path, shell: Sh
     assert excluded(dataset) == ["b/6.png"], "the user's choice counts more than the rule"
 
 
+def test_a_folder_without_classes_has_no_halves(folder: Path, shell: Shell) -> None:
+    for copied in (folder / "a").iterdir():
+        (folder / f"copy {copied.name}").write_bytes(copied.read_bytes())
+    command = ("audit", "--compare", "hash")
+    assert "halves" in call(*shell, *command, str(folder))[1]
+    code, out, _ = call(*shell, *command, f"{folder}#level=0")
+    assert code == 0
+    assert "groups of exact duplicates" in out
+    assert "halves" not in out
+
+
 def test_a_sample_is_chosen_among_filtered_images_and_written(folder: Path, shell: Shell, tmp_path: Path) -> None:
     dataset, out = catalog.load(str(folder)), tmp_path / "sample.csv"
     code, _, messages = call(*shell, "sample", str(folder))
@@ -114,6 +126,9 @@ def test_a_sample_is_chosen_among_filtered_images_and_written(folder: Path, shel
     code, _, messages = call(*shell, "sample", str(folder), "--class", "c")
     assert code == 2
     assert "has no class 'c'. Its classes are: a, b" in messages
+    code, _, messages = call(*shell, "sample", str(folder), "--contains", "nothing")
+    assert code == 2
+    assert "matches these filters, so the sample is empty" in messages
 
 
 def excluded(dataset: Dataset) -> list[str]:
@@ -188,6 +203,35 @@ def test_an_audit_of_what_is_new_names_copies_broken_and_removed_files_once(fold
     assert [(row["image"], row["is_copy"], row["copies"][0]) for row in news["images"]] == [
         ("b/copy.png", True, "a/1.png")]
     assert answer(*shell, *command)["new"]["changes"] == "", "the next look begins at this one"
+
+
+def test_every_new_file_is_listed_and_stays_new_until_it_was_printed(
+        folder: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = ("audit", str(folder), "--new", "--compare", "hash")
+    call(*shell, *command)
+    (folder / "b" / "copy.png").write_bytes((folder / "a" / "1.png").read_bytes())
+    (folder / "a" / "2.png").rename(folder / "a" / "two.png")
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8))
+    noise.save(folder / "b" / "fresh.png")
+
+    def lose(*_: object) -> None:
+        raise UserError("lost")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("udml_core.cli.curating.print_answer", lose)
+        assert call(*shell, *command)[0] == 2
+    lines = call(*shell, *command)[1].splitlines()
+    assert "1 removed file is here under another name, and labels and exclusions follow" in lines
+    assert "a/2.png: renamed or moved to a/two.png" in lines
+    assert any(line.startswith("b/copy.png: copy of a/1.png") for line in lines)
+    assert {line.split(": ")[0] for line in lines} >= {"b/fresh.png", "a/two.png"}, "files without findings, too"
+    assert call(*shell, *command)[1].strip() == "Nothing has changed in this folder."
+
+
+def test_an_excluded_image_whose_file_was_replaced_is_listed_as_excluded() -> None:
+    row = {"image": "b", "words": ""}
+    assert new_lines({"changes": "2 changed", "new": [], "changed": ["a", "b"], "removed": [], "renamed": {},
+                      "broken_files": [], "images": [row]}) == ["2 changed", "b: changed, nothing found", "a: excluded"]
 
 
 def test_new_images_get_names_from_labels_of_the_old(folder: Path, shell: Shell,

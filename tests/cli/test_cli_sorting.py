@@ -7,13 +7,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.cli.test_cli import answer, call
 from tests.running import worked, write_digits
 from udml_core.data.given.exclusions import exclude, include
-from udml_core.data.given.labels import assign, assigned_labels, judged_names, rejected_classes
+from udml_core.data.given.labels import assign, assigned_labels, assigned_now, judged_names, rejected_classes
 from udml_core.runs import Run
+from udml_core.runs.search import Retrieval
+from udml_core.runs.search.naming import name_all
 
 Capture = pytest.CaptureFixture[str]
 
@@ -48,6 +51,22 @@ def test_groups_are_listed_split_named_merged_and_undone(
     assert len(assigned_labels(dataset)) == sizes[0] + sizes[1]
     groups(capsys, monkeypatch, run, "--undo")
     assert sorted(set(assigned_labels(dataset).values())) == ["heron", "herons"]
+
+
+def test_naming_a_group_keeps_names_given_before(run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = run.dataset()
+    first = dataset.indices_by_name()[groups(capsys, monkeypatch, run, "--count", "6")[0]["typical"][0]]
+    assign(dataset, [first], "egret")
+    code, _, err = call(capsys, monkeypatch, "groups", str(run.folder), "--count", "6", "--name", "1=heron")
+    assert code == 0
+    assert "; 1 image kept its own name" in err
+    assert assigned_now(dataset)[first] == "egret"
+    before = assigned_labels(dataset)
+    assert set(before.values()) == {"egret", "heron"}
+    code, _, err = call(capsys, monkeypatch, "groups", str(run.folder), "--count", "6", "--name", "1=gull")
+    assert code == 2
+    assert "Every image of group 1 has a name already" in err
+    assert assigned_labels(dataset) == before
 
 
 @pytest.mark.parametrize(("words", "message"), [
@@ -95,6 +114,28 @@ def test_proposed_names_are_listed_confirmed_rejected_and_undone(
     assert f"{count:,} more look like class 0; least certain: " in out
 
 
+def test_excluded_images_give_no_names_and_get_none(
+        run: Run, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, opened = run.dataset(), Retrieval(run)
+    truth = [name.split("/")[0] for name in dataset.names]
+    labeled = {label: [image for image, own in enumerate(truth) if own == label][:3]
+               for label in ("class 0", "class 1")}
+    for label, images in labeled.items():
+        assign(dataset, images, label)
+    before = name_all(opened, chosen=0.2)
+    named = [int(before.images[row]) for row in np.flatnonzero(before.accepted == 1) if before.codes[row] < 0]
+    exclude(dataset, [*labeled["class 0"], named[0]])
+    after = name_all(opened, chosen=0.2)
+    assert "class 0" not in {after.class_of(row) for row in range(len(after.images))}, "they are the only class 0"
+    assert not after.class_of(after.images.tolist().index(named[0]))
+    rows = groups(capsys, monkeypatch, run, "--count", "6")
+    assert {label for row in rows for label in row["names"]} == {"class 1"}
+    found = answer(capsys, monkeypatch, "names", str(run.folder), "--least", "0.2", "--list")
+    assert {row["class"] for row in found["proposed"]} == {"class 1"}
+    assert answer(capsys, monkeypatch, "sort", str(run.folder), str(tmp_path / "out"), "--plan", "--json", "--least",
+                  "0.2")["classes"].keys() == {"class 1"}
+
+
 @pytest.mark.parametrize(("words", "message"), [
     (["--confirm", "x"], "The class 'x' is proposed for no image"), (["--image", "x"], "need a class"),
     (["--confirm", "x", "--reject", "y"], "one at a time"), (["--undo", "--reject", "y"], "one at a time")])
@@ -103,6 +144,21 @@ def test_wrong_answers_about_names_are_errors(words: list[str], message: str, ru
     code, _, err = call(capsys, monkeypatch, "names", str(run.folder), *words)
     assert code == 2
     assert message in err
+
+
+def test_the_words_say_how_many_more_names_are_needed(run: Run) -> None:
+    dataset = run.dataset()
+    zeros, ones = list(range(10)), list(range(10, 20))
+    assign(dataset, zeros[:9], "zero")
+    assert "name several images of each of two classes or more, 20 images in all" in name_all(Retrieval(run)).words
+    assign(dataset, ones[:9], "one", certainties=[0.5] * 9)
+    words = name_all(Retrieval(run)).words
+    assert "name 2 more images of the classes that you named, with a look at each; or check 11 more" in words
+    assign(dataset, [zeros[9]], "zero")
+    assign(dataset, [ones[9]], "one", is_unseen=True)
+    assert "name 1 more image of" in name_all(Retrieval(run)).words, "a name in bulk does not count"
+    assign(dataset, [ones[9]], "one")
+    assert "not known yet" not in name_all(Retrieval(run)).words
 
 
 def test_sort_plans_writes_and_continues(run: Run, tmp_path: Path, capsys: Capture,
@@ -127,7 +183,8 @@ def test_sort_plans_writes_and_continues(run: Run, tmp_path: Path, capsys: Captu
         assert {row["label"] for row in csv.DictReader(file)} == {"heron"}
     assert len(json.loads((target / "label-studio.json").read_text())) == size
     again = answer(capsys, monkeypatch, "sort", str(run.folder), str(target), "--least", "1.01", "--json")
-    assert (again["there"], again["former"], again["guessed"]) == (size, 0, {}), "nothing is left to add"
+    assert (again["there"], again["former"]) == (size, 0), "nothing is left to add"
+    assert again["guessed"] == {"heron": size}, "a group that was named at once has no yes"
     (target.parent / "other").mkdir()
     (target.parent / "other" / "mine.txt").touch()
     code, _, err = call(capsys, monkeypatch, "sort", str(run.folder), str(target.parent / "other"))

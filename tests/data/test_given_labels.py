@@ -15,7 +15,17 @@ import pytest
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import assign, assigned_classes, assigned_labels, labels_by_index, undo
+from udml_core.data.given.exclusions import exclude, include
+from udml_core.data.given.labels import (
+    assign,
+    assigned_classes,
+    assigned_labels,
+    assigned_now,
+    judged_names,
+    labels_by_index,
+    merge_classes,
+    undo,
+)
 from udml_core.data.given.log import log_path_of
 
 
@@ -73,6 +83,18 @@ def test_an_empty_or_too_long_class_name_is_rejected(digits: Dataset, name: str)
     with pytest.raises(UserError, match="A class needs a name of 1 to 100 letters"):
         assign(digits, [1], name)
     assert not log_path_of(digits, "labels").exists()
+
+
+def test_an_excluded_image_counts_nowhere_and_has_its_label_again_when_it_is_included(digits: Dataset) -> None:
+    assign(digits, [1, 2], "one", certainties=[0.9, 0.8])
+    assign(digits, [3], "Three")
+    exclude(digits, [2, 3])
+    assert assigned_now(digits) == {1: "one"}
+    assert [name.certainty for name in judged_names(digits)] == [0.9]
+    assert assign(digits, [4], "three") == "Three", "the spelling stays known"
+    merge_classes(digits, "one", "uno")
+    include(digits, [2, 3])
+    assert assigned_now(digits) == {1: "uno", 2: "uno", 3: "Three", 4: "Three"}
 
 
 def test_assigning_no_images_writes_no_action(digits: Dataset) -> None:

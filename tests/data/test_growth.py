@@ -21,9 +21,11 @@ from udml_core.data import catalog, features, image_facts, image_hashes
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder
 from udml_core.data.features import features_of, stored_words
-from udml_core.data.given.exclusions import exclude, excluded_names
+from udml_core.data.given.duplicate_decisions import decide, decisions_of
+from udml_core.data.given.exclusions import exclude, excluded_names, include
+from udml_core.data.given.following import moved_names
 from udml_core.data.given.growth import changes_of, mark_seen, note_looked, since_words, was_looked_at
-from udml_core.data.given.labels import assign
+from udml_core.data.given.labels import assign, assigned_labels
 from udml_core.data.image_facts import facts_of
 from udml_core.data.image_hashes import hashes_of
 from udml_core.data.sources.versions import image_to_draw
@@ -118,6 +120,44 @@ def test_pairs_of_old_images_are_not_aligned_again(folder: Path, read: dict[str,
     assert len(pairs) < len(audit.checked)
     assert all("07.png" in pair for pair in old.intersection(pairs)), "only the changed image is aligned again"
     np.testing.assert_allclose(audit.agreements, duplicates._align(grown, audit.checked, 64, lambda *_: None))
+
+
+def test_labels_and_exclusions_follow_the_content_of_a_renamed_file(folder: Path) -> None:
+    for name in ("copy", "copy again"):
+        (folder / f"{name}.png").write_bytes((folder / "05.png").read_bytes())
+    before = catalog.load(str(folder))
+    index_of = before.indices_by_name()
+    assign(before, [index_of[name] for name in ("01.png", "02.png")], "gull")
+    exclude(before, [index_of[name] for name in ("03.png", "04.png", "copy.png")])
+    decide(before, np.array([[index_of["01.png"], index_of["03.png"]]]), same=True)
+    (folder / "01.png").rename(folder / "z.png")
+    (folder / "03.png").rename(folder / "y.png")
+    (folder / "04.png").write_bytes((folder / "06.png").read_bytes())  # replaced, which is no new name
+    (folder / "copy.png").rename(folder / "x.png")
+    (folder / "copy again.png").rename(folder / "w.png")
+    after = catalog.load(str(folder))
+    names = after.names
+    assert assigned_labels(after) == {"z.png": "gull", "02.png": "gull"}
+    assert set(excluded_names(after)) == {"y.png", "04.png"}, "of two equal files it is not known which is which"
+    assert sorted(names[index] for index in decisions_of(after).same[0]) == ["y.png", "z.png"]
+    changes = changes_of(after)
+    assert changes is not None
+    assert moved_names(after, changes.removed) == {"01.png": "z.png", "03.png": "y.png"}
+    include(after, [after.indices_by_name()["y.png"]])
+    (folder / "z.png").rename(folder / "v.png")
+    (folder / "y.png").rename(folder / "03.png")
+    again = catalog.load(str(folder))
+    assert assigned_labels(again) == {"v.png": "gull", "02.png": "gull"}, "a second name is followed, too"
+    assert excluded_names(again) == ("04.png",), "and so is what was said after the first"
+
+
+def test_no_pair_of_an_unchanged_folder_is_aligned_again(folder: Path, read: dict[str, list[Any]]) -> None:
+    first = audit_of(dataset := catalog.load(str(folder)), compute(dataset)[0])
+    assert read["aligned"]
+    read["aligned"].clear()
+    again = audit_of(dataset, compute(dataset)[0])
+    assert not read["aligned"]
+    np.testing.assert_array_equal(again.agreements, first.agreements)
 
 
 def test_a_killed_computation_of_the_new_rows_resumes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,24 @@ import pytest
 from PIL import Image
 
 from udml_core.base.errors import UserError
+from udml_core.base.spreadsheets import guarded
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.naming import Naming
-from udml_core.runs.search.naming import NamedImages
+from udml_core.data.given.exclusions import exclude
+from udml_core.data.given.labels import assign
+from udml_core.exploration.naming import GAMMA, Naming
+from udml_core.numerics.neighbors import nearest
+from udml_core.runs.search.naming import NamedImages, name_images, reach_along
 from udml_core.work.exporting import plan_sorting, write_plan
 from udml_core.work.exporting.safe_names import MOST_BYTES, Names, key_of, safe_name
-from udml_core.work.exporting.sorting import UNFINISHED, Plan
+from udml_core.work.exporting.sorting import UNFINISHED
+from udml_core.work.exporting.sorting_plan import Plan
 
 HOSTILE = ("../x", "..", "/etc/passwd", "CON", "con.txt", "COM1", "a/b\\c", "a:b*c?", "e\u0301t\u00e9", "\u00e9t\u00e9",
            "Heron", "heron", "HERON", "x" * 300, "\u00e4" * 300, "trailing. ", " leading", ".hidden", "",
            "\x00\n\u202e",
-           "metadata.csv", "unnamed", "UNFINISHED.CSV", "STRASSE", "stra\u00dfe", "fiftyone", "=1+1")
+           "metadata.csv", "unnamed", "UNFINISHED.CSV", "STRASSE", "stra\u00dfe", "fiftyone", "=1+1",
+           "-2 degrees", "@home", "+x", "'=2")
 
 
 def named(dataset: Dataset, labels: dict[int, str], classes: tuple[str, ...]) -> NamedImages:
@@ -55,6 +62,7 @@ def files_in(folder: Path) -> set[str]:
 def test_a_hostile_name_stays_one_name_in_its_folder(text: str, tmp_path: Path) -> None:
     name = safe_name(text)
     assert (tmp_path / name).resolve().parent == tmp_path.resolve()
+    assert guarded(name) == name, "a table names the folder as it is"
     assert not set(name) & set('/\\:*?"<>|\x00\n\u202e')
     assert name == name.strip(" ").rstrip(".")
     assert name.split(".")[0].upper() not in ("CON", "COM1")
@@ -103,13 +111,15 @@ def test_copies_links_and_lists(photos: Dataset, tmp_path: Path) -> None:
         assert plan.left_out == 36
         folder = tmp_path / how
         found = {file for file in files_in(folder) if file.endswith(".jpg")}
-        expected = {"red/IMG_00.jpg", "red/IMG_01.jpg", "red/IMG_00 (2).jpg", "=1+1/IMG_05.jpg"}
+        expected = {"red/IMG_00.jpg", "red/IMG_01.jpg", "red/IMG_00 (2).jpg", "_=1+1/IMG_05.jpg"}
         assert found == (set() if how == "list" else expected)
         assert (how == "links") == (folder / "red" / "IMG_00.jpg").is_symlink()
         assert not (folder / UNFINISHED).exists()
         with (folder / "metadata.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
         assert [row["label"] for row in rows] == ["red", "red", "'=1+1", "red"], "no cell is a formula"
+        assert all((folder if how != "list" else Path("/")).joinpath(row["file_name"]).is_file() for row in rows), (
+            "Hugging Face opens the paths as they are")
         table = parquet.read_table(folder / "images.parquet").to_pylist()
         assert [row["label"] for row in table] == ["red", "red", "=1+1", "red"]
         assert all(Path(row["path"]).is_file() for row in table)
@@ -149,6 +159,60 @@ def test_an_interrupted_export_leaves_a_list_and_continues(photos: Dataset, tmp_
     assert (out / "red" / "IMG_00.jpg").stat().st_ino == stamp, "what is written stays"
     assert len(list((out / "red").iterdir())) == 10
     assert not (out / UNFINISHED).exists()
+
+
+def test_the_numbers_of_a_plan_add_up_to_the_data_set(photos: Dataset, tmp_path: Path) -> None:
+    exclude(photos, [*range(30, 38), 0])
+    (tmp_path / "photos" / "a" / "IMG_03.jpg").unlink()
+    whole = named(photos, dict.fromkeys(range(10), "red"), ("red",))
+    kept = np.arange(30)  # the run began with eight images excluded, and does not have the last two
+    names = replace(whole, images=kept, codes=whole.codes[kept], naming=Naming(
+        np.zeros((1, 5, 30)), whole.codes[kept], np.zeros((0, 2), int)))
+    plan = plan_sorting(names, tmp_path / "out")
+    assert (len(plan.items), plan.excluded, plan.missing) == (8, 9, 1)
+    assert "and 9 that you excluded" in plan.lines[0]
+    assert len(plan.items) + plan.left_out + plan.excluded + plan.missing == len(photos)
+
+
+@pytest.mark.parametrize("how", ["copies", "links", "list"])
+def test_a_continued_export_leaves_out_what_was_excluded_or_removed_since(
+        how: Any, photos: Dataset, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    plan = plan_sorting(named(photos, dict.fromkeys(range(10), "red"), ("red",)), out, how)
+    write_plan(plan)
+    (out / UNFINISHED).write_text("".join(["image,file,class,certainty,assigned,how\n", *(
+        f"{item.image},{item.file},red,1.0,1,{how}\n" for item in plan.items)]))
+    for number in range(5, 10):
+        (out / "red" / f"IMG_{number:02}.jpg").unlink(missing_ok=how == "list")
+    exclude(photos, [0, 8, 30])
+    for number in (1, 9):
+        (tmp_path / "photos" / "a" / f"IMG_{number:02}.jpg").unlink()
+    stale, fresh = photos, catalog.load(f"{tmp_path / 'photos'}#level=0")
+    for dataset in (stale, fresh):
+        again = plan_sorting(named(dataset, {}, ("red",)), out)
+        assert {item.image for item in again.items} == {f"a/IMG_{number:02}.jpg" for number in range(2, 8)}
+        assert (again.excluded, again.missing, again.dropped) == (3, 2, 0 if how == "list" else 2)
+        assert again.left_out == 40 - 6 - 3 - 2
+        assert "and 3 that you excluded, and 2 whose files are gone" in again.lines[0]
+        assert ("2 images that you excluded or removed since are written already" in " ".join(again.notes)) == (
+            how != "list")
+    write_plan(again)
+    assert not (out / "red" / "IMG_08.jpg").exists()
+    rows = list(csv.DictReader((out / "metadata.csv").read_text().splitlines()))
+    assert {row["image"] for row in rows} == {item.image for item in again.items}
+
+
+@pytest.mark.parametrize(("first", "second", "words"), [
+    ("links", "copies", "1 file there is a link and stays one. Choose a new folder for copies"),
+    ("copies", "links", "1 file there is a copy and stays one. Choose a new folder for links"),
+    ("copies", "copies", ""), ("links", "list", "")])
+def test_the_plan_says_that_links_stay_links(first: Any, second: Any, words: str, photos: Dataset,
+                                             tmp_path: Path) -> None:
+    write_plan(plan_sorting(named(photos, {0: "red"}, ("red",)), tmp_path / "out", first))
+    plan = plan_sorting(named(photos, {0: "red", 1: "red"}, ("red",)), tmp_path / "out", second)
+    assert any(words in note for note in plan.notes) if words else not plan.other_kind
+    write_plan(plan)
+    assert (tmp_path / "out" / "red" / "IMG_00.jpg").is_symlink() == (first == "links")
 
 
 def test_an_image_whose_file_is_gone_is_left_out_and_said(photos: Dataset, tmp_path: Path) -> None:
@@ -262,5 +326,26 @@ def test_a_plan_says_how_many_names_no_user_gave(photos: Dataset, tmp_path: Path
     vars(names)["accepted"] = accepted  # three more by certainty
     plan = plan_sorting(names, tmp_path / "out")
     assert plan.guessed == {"red": 3}
-    assert plan.notes == ["3 names of these are given by certainty alone, without a yes from you; in metadata.csv the "
-                          "column assigned is 0 there."]
+    assert plan.notes == ["3 names of these are without a yes from you, by certainty alone or as part of many that you "
+                          "named at once; in metadata.csv the column assigned is 0 there."]
+
+
+def test_images_named_in_bulk_are_exported_as_guesses(photos: Dataset, tmp_path: Path) -> None:
+    assign(photos, range(10), "red", is_unseen=True)
+    assign(photos, [3, 15, 16], "red")
+    walk = nearest(np.linspace(0, 1, len(photos), dtype=np.float32)[:, None] ** [1, 2], 5)[1]
+    named = name_images(photos, np.arange(len(photos)), reach_along(walk, GAMMA), chosen=1.01)
+    plan = plan_sorting(named, tmp_path / "out")
+    assert plan.guessed == {"red": 9}
+    assert "9 names of these are without a yes from you" in " ".join(plan.notes)
+    write_plan(plan)
+    looked = {photos.names[image] for image in (3, 15, 16)}
+    rows = {row["image"]: row for row in csv.DictReader((tmp_path / "out" / "metadata.csv").read_text().splitlines())}
+    assert {name for name, row in rows.items() if row["assigned"] == "1"} == looked
+    assert {name for name, row in rows.items() if float(row["certainty"]) == 1} == looked
+    assert all(float(row["certainty"]) > 0 for row in rows.values())
+    tasks = json.loads((tmp_path / "out" / "label-studio.json").read_text())
+    assert {task["data"]["name"] for task in tasks if "annotations" in task} == looked
+    assert all("predictions" in task for task in tasks if task["data"]["name"] not in looked)
+    labels = json.loads((tmp_path / "out" / "fiftyone" / "labels.json").read_text())["labels"]
+    assert sorted(label["confidence"] for label in labels.values())[-4:] < [1, 1, 1, 1]

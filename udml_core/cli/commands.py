@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 
 from udml_core.base.declaration import Options, describe
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, quoted
 from udml_core.base.paths import existing_path
 from udml_core.base.storage import storage_problem
 from udml_core.cli.advice import advise
@@ -403,8 +403,8 @@ def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute 
 
 
 @app.command()
-def query(name: RunName, image: Annotated[str, typer.Argument(help="An image file, or the number of an image of the "
-                                                                   "data set.")],
+def query(name: RunName, image: Annotated[str, typer.Argument(help="An image file, or the name or the number of an "
+                                                                   "image of the data set.")],
           k: Annotated[int, typer.Option("-k", min=1, max=10_000, help="Number of results.")] = 10,
           gallery: Annotated[Literal["test", "all"], typer.Option(help="Search all images or the test half.")] = "all",
           embedding: Annotated[str, typer.Option(help="final, initial, frozen, the number of an epoch (fixed sample of "
@@ -432,7 +432,11 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
     elif image.isdecimal() and len(image) < LONGEST_NUMBER:
         wanted = Query((int(image),))
     else:
-        raise UserError(f"The query must be an existing image file or the number of an image, got '{image[:80]}'.")
+        known = opened.dataset.indices_by_name({image})
+        if not known:
+            raise UserError("The query must be an existing image file, or the name or the number of an image, such as "
+                            f"{quoted(opened.dataset.names[0])}; got {quoted(image[:80])}.")
+        wanted = Query((known[image],))
     hits, searched = opened.search(wanted, k, embedding, gallery), opened.describe_searched(embedding, gallery)
     dataset, threshold = opened.dataset, same_threshold(opened, embedding)
     if same_only and threshold is None:

@@ -49,6 +49,7 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     from udml_core.data import catalog
     from udml_core.data.given.duplicate_decisions import decisions_of
     from udml_core.data.given.exclusions import excluded_images
+    from udml_core.data.given.growth import mark_seen
     from udml_core.data.image_facts import facts_of
     from udml_core.exploration.audit import AuditSettings, audit_of, report_of
 
@@ -73,15 +74,17 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     if keep:
         _exclude_copies(loaded, compared, settings, facts, decided)
     print_answer(report, as_json, lambda: new_lines(report["new"]) if new else audit_lines(report))
+    if new and report["new"]["changes"]:
+        mark_seen(loaded)  # once it was printed: a report that got lost is not seen
 
 
 def _news(dataset: Dataset, compared: Audit, settings: AuditSettings, facts: ImageFacts | None,
           decided: Decisions) -> dict[str, Any]:
-    """Return what is new in a folder, and note that the user has seen it."""
+    """Return what is new in a folder."""
     import numpy as np
 
     from udml_core.data.given.exclusions import excluded_images
-    from udml_core.data.given.growth import changes_of, mark_seen
+    from udml_core.data.given.growth import changes_of
     from udml_core.exploration.audit import find_problems
     from udml_core.exploration.new_images import new_images, report_new
     from udml_core.runs.search.naming import names_along
@@ -93,7 +96,6 @@ def _news(dataset: Dataset, compared: Audit, settings: AuditSettings, facts: Ima
     findings = find_problems(compared, dataset, excluded, settings, facts, decided)
     kept = ~np.isin(np.arange(len(dataset)), excluded)
     found = new_images(compared, changes, findings, kept, facts, names_along(dataset, compared.neighbors))
-    mark_seen(dataset)
     return report_new(dataset, changes, found)
 
 
@@ -232,7 +234,7 @@ def sample(dataset: DatasetName,
 
     from udml_core.data import catalog
     from udml_core.data.given.exclusions import list_of
-    from udml_core.data.given.labels import assigned_labels, labels_by_index
+    from udml_core.data.given.labels import assigned_now
     from udml_core.exploration.browsing import find_images
     from udml_core.exploration.sample import neighborhoods_of, sample_rows
 
@@ -245,9 +247,12 @@ def sample(dataset: DatasetName,
         raise UserError(f"A sample needs features. Compute them: {_features_command(loaded, backbone)}")
     images, among = neighborhoods_of(loaded, features)
     wanted = find_images(loaded, None if of_class is None else loaded.class_names.index(of_class), contains)
-    labeled = np.flatnonzero(np.isin(images, list(labels_by_index(loaded, assigned_labels(loaded)))))
+    labeled = np.flatnonzero(np.isin(images, list(assigned_now(loaded))))
     chosen = images[sample_rows(by, among, np.isin(images, wanted), count, labeled.tolist())]
     names = [loaded.names[index] for index in chosen]
+    if not names:
+        raise UserError(f"No image of {loaded.title} that is not excluded matches these filters, so the sample is "
+                        "empty. Change --contains or --class.")
     if out is not None:
         write_file(out, list_of(names))
     print_answer({"dataset": loaded.name, "by": by, "images": names}, as_json, lambda: names)

@@ -94,13 +94,21 @@ def audit_lines(report: dict[str, Any]) -> list[str]:
 
 
 def new_lines(news: dict[str, Any]) -> list[str]:
-    """Return what is new in a folder as lines of text, a line for each image about which something was found."""
+    """Return what is new in a folder as lines of text, a line for each file."""
     if not news["changes"]:
         return ["Nothing has changed in this folder."]
     lines = [news["changes"][:1].upper() + news["changes"][1:]]
     lines += [f"{row['file']}: broken ({row['reason']})" for row in news["broken_files"]]
-    lines += [f"{name}: removed" for name in news["removed"]] + [f"{name}: changed" for name in news["changed"]]
-    return lines + [f"{row['image']}: {row['words']}" for row in news["images"] if row["words"]]
+    renamed = news["renamed"]
+    if renamed:
+        lines.append(f"{counted(len(renamed), 'removed file')} {'is' if len(renamed) == 1 else 'are'} here under "
+                     "another name, and labels and exclusions follow")
+    lines += [f"{name}: " + (f"renamed or moved to {renamed[name]}" if name in renamed else "removed")
+              for name in news["removed"]]
+    changed, listed = set(news["changed"]), {row["image"] for row in news["images"]}
+    lines += [f"{row['image']}: {'changed, ' if row['image'] in changed else ''}{row['words'] or 'nothing found'}"
+              for row in news["images"]]
+    return lines + [f"{name}: excluded" for name in (*news["new"], *news["changed"]) if name not in listed]
 
 
 def exit_with(message: str, code: int = 2) -> NoReturn:

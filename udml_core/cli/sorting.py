@@ -37,7 +37,7 @@ def groups(name: RunName,
                "Split a group into parts, such as 3=2, or at a second ε inside it, such as 3=0.8; the parts get the "
                "next numbers."))] = None,
            names: Annotated[list[str] | None, typer.Option("--name", metavar="GROUP=CLASS", help=(
-               "Assign a class to all images of a group, in one action."))] = None,
+               "Assign a class to the images of a group that have none yet, in one action."))] = None,
            merge: Annotated[list[str] | None, typer.Option(metavar="CLASS=CLASS", help=(
                "Assign the second class to all images of the first."))] = None,
            undo: Annotated[bool, typer.Option("--undo", help=(
@@ -148,11 +148,18 @@ def _group(rows: list[Integers], group: int) -> Integers:
 
 
 def _name(opened: Retrieval, grouping: Grouping, rows: list[Integers], group: int, label: str) -> None:
-    from udml_core.data.given.labels import assign
+    """Name the images of a group, except images that have a name already."""
+    from udml_core.data.given.labels import assign, assigned_now
 
-    images = grouping.indices[_group(rows, group)].tolist()
+    own, labeled = grouping.indices[_group(rows, group)].tolist(), assigned_now(opened.dataset)
+    images = [image for image in own if image not in labeled]
+    if not images:
+        raise UserError(f"Every image of group {group} has a name already. Change a class by --merge, or single images "
+                        "on the page Label.")
     stored = assign(opened.dataset, images, label, is_unseen=True)
-    typer.echo(f"{counted(len(images), 'image')} of group {group}: {stored}", err=True)
+    kept = len(own) - len(images)
+    words = f"; {counted(kept, 'image')} kept {'its' if kept == 1 else 'their'} own name" if kept else ""
+    typer.echo(f"{counted(len(images), 'image')} of group {group}: {stored}{words}", err=True)
 
 
 def _merge(opened: Retrieval, old: str, new: str) -> None:

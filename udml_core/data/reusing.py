@@ -15,12 +15,12 @@ from udml_core.data.sources.versions import known_versions, read_version
 
 @dataclass(frozen=True, eq=False)
 class Earlier:
-    """A file about an earlier state of a folder.
+    """A file about a state of a folder: an earlier one, or the present one.
 
     Attributes:
         path: The file.
-        rows: Row (n,) there of each image, −1 for images that the earlier state did not have.
-        count: Number of images that the earlier state had.
+        rows: Row (n,) there of each image, −1 for images that this state did not have.
+        count: Number of images that this state had.
     """
 
     path: Path
@@ -36,6 +36,17 @@ class Earlier:
     def known(self) -> Integers:
         """The other images, in order."""
         return np.flatnonzero(self.rows >= 0)
+
+
+def current_file(dataset: Dataset, file: str) -> Earlier | None:
+    """Return the file of this name about the present state of a data set; None without one.
+
+    Args:
+        dataset: The data set.
+        file: Name of the file in the folder of what is computed from a data set.
+    """
+    path = dataset_cache(dataset.fingerprint) / file
+    return Earlier(path, np.arange(len(dataset)), len(dataset)) if path.exists() else None
 
 
 def earlier_file(dataset: Dataset, file: str) -> Earlier | None:

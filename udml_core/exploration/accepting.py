@@ -133,8 +133,8 @@ class Threshold:
         return f" Of all accepted names, {ends} should be right (80 % interval)."
 
 
-def calibrate(naming: Naming, seen: Booleans, judged: tuple[Floats, Booleans], target: float = PRECISION
-              ) -> Threshold | None:
+def calibrate(naming: Naming, seen: Booleans, judged: tuple[Floats, Booleans], target: float = PRECISION,
+              left_out: Booleans | None = None) -> Threshold | None:
     """Find the lowest certainty whose names are right often enough.
 
     Args:
@@ -142,12 +142,13 @@ def calibrate(naming: Naming, seen: Booleans, judged: tuple[Floats, Booleans], t
         seen: Whether a user looked at each image (n,).
         judged: Certainty (j,) of the names that a user judged, when they were judged, and whether they were right.
         target: Share of the accepted names that should be right.
+        left_out: Whether each image (n,) is excluded, and gets no name.
 
     Returns:
         The threshold, by judged names if there are enough, else by labeled images that are left out; None with too few
         of both.
     """
-    rest = naming.named[1][naming.codes < 0]
+    rest = naming.named[1][(naming.codes < 0) & (True if left_out is None else ~left_out)]
     if len(judged[0]) >= ENOUGH:
         return _by_judged(rest, *judged, target)
     trials = trials_of(naming, seen)

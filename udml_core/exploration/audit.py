@@ -245,7 +245,9 @@ def border_pairs(audit: Audit, kept: Booleans, settings: AuditSettings, decision
 
 
 def divided_splits(dataset: Dataset) -> list[Split]:
-    """Return the splits of a data set whose halves differ."""
+    """Return the splits of a data set whose halves differ; none without classes, which no half evaluates."""
+    if dataset.labels is None and dataset.official_test is None:
+        return []
     splits = []
     for name in SPLITS:
         with suppress(UserError):  # the data set has too few classes for it

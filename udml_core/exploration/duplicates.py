@@ -21,7 +21,7 @@ from udml_core.base.files import read_arrays, replace_arrays
 from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, Report, reduced
 from udml_core.data.image_facts import ImageFacts
-from udml_core.data.reusing import earlier_file
+from udml_core.data.reusing import Earlier, current_file, earlier_file
 from udml_core.exploration.browsing import near_duplicates
 from udml_core.numerics.alignment import COLOR_SIDE, SIDE, Thumbnails, agreements
 
@@ -87,17 +87,21 @@ def check_pairs(dataset: Dataset, pairs: Integers, report: Report = lambda _shar
 def _known_agreements(dataset: Dataset, pairs: Integers, file: str) -> Floats:
     """Return the stored agreement (p,) of pairs (p, 2) whose images have not changed; NaN for other pairs."""
     values = np.full(len(pairs), np.nan, np.float32)
-    earlier = earlier_file(dataset, file)
-    if earlier is None or not len(pairs):
-        return values
-    with suppress(UserError, KeyError, IndexError, ValueError):  # a damaged file is computed again
-        stored = read_arrays(earlier.path, MOST_CHECKED * PAIR_BYTES + HEADERS)
-        keys, wanted = (np.sort(rows, axis=1) @ [earlier.count, 1] for rows in (stored["pairs"], earlier.rows[pairs]))
-        order = np.argsort(keys)
-        places = np.searchsorted(keys, wanted, sorter=order).clip(0, len(keys) - 1)
-        same = (keys[order[places]] == wanted) & (earlier.rows[pairs] >= 0).all(axis=1)
-        values[same] = stored["values"][order[places]][same]
+    for stored in (current_file(dataset, file), earlier_file(dataset, file)):
+        if stored is not None and len(pairs):
+            with suppress(UserError, KeyError, IndexError, ValueError):  # a damaged file is computed again
+                _fill_agreements(values, pairs, stored)
     return values
+
+
+def _fill_agreements(values: Floats, pairs: Integers, stored: Earlier) -> None:
+    """Write the stored agreement of pairs (p, 2) to values (p,) that are NaN."""
+    arrays = read_arrays(stored.path, MOST_CHECKED * PAIR_BYTES + HEADERS)
+    keys, wanted = (np.sort(rows, axis=1) @ [stored.count, 1] for rows in (arrays["pairs"], stored.rows[pairs]))
+    order = np.argsort(keys)
+    places = np.searchsorted(keys, wanted, sorter=order).clip(0, len(keys) - 1)
+    same = (keys[order[places]] == wanted) & (stored.rows[pairs] >= 0).all(axis=1) & np.isnan(values)
+    values[same] = arrays["values"][order[places]][same]
 
 
 def _align(dataset: Dataset, pairs: Integers, finest: int, report: Report) -> Floats:

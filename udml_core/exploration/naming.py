@@ -118,6 +118,11 @@ class Naming:
         labeled = self.codes >= 0
         return np.where(labeled, self.codes, best), np.where(labeled, 1.0, certainty)
 
+    def own_certainty(self, rows: Integers) -> Floats:
+        """Return the certainty (k,) of labeled images' own classes that the labels of other folds give."""
+        typical = np.maximum(self._typical[self.codes[rows]], FLOOR)
+        return 1 - 0.25 ** (np.nan_to_num(self._own_density(rows)) / typical)
+
     def accepted(self, least: float) -> Integers:
         """Return the class (n,) of labeled images and of images that are at least as certain; −1 for the others."""
         best, certainty = self.named

@@ -24,6 +24,7 @@ from udml_core.data.given.exclusions import (
     undo,
     write_list,
 )
+from udml_core.data.given.labels import undo as undo_names
 from udml_core.data.given.uploads import parse_upload
 
 from ..draw.gallery import selectable_gallery, tile_of
@@ -35,6 +36,8 @@ from .enlarged import enlarge
 from .moving import show_moving
 
 MOST_TILES, LONGEST_NAME = 400, 100
+NAMES = "names "
+"""Beginning of an action that confirmed names; its decision follows."""
 MESSAGE, PROBLEM, ACTIONS = "audit-message", "audit-problem", "audit-actions"
 NONE = np.zeros(0, np.int64)
 
@@ -119,7 +122,7 @@ def list_buttons(dataset: Dataset) -> None:
     """Show the buttons that undo the last action, save the list and import one, and the last message."""
     st.button("Undo", icon=":material/undo:", key="audit-undo", shortcut="U", disabled=not can_undo_any(dataset),
               on_click=undo_last, args=(dataset,),
-              help="Reverts the last exclusion, choice of a copy, or decision about a pair.")
+              help="Reverts the last exclusion, confirmation of names, choice of a copy, or decision about a pair.")
     count = len(excluded_images(dataset))
     st.download_button("Download list", lambda: write_list(dataset), "excluded.csv", "text/csv", key="audit-download",
                        icon=":material/download:", on_click="ignore", disabled=not count,
@@ -155,9 +158,14 @@ def choose(dataset: Dataset, decide: Callable[[], object]) -> None:
     keep_problem(act)
 
 
+def confirm(dataset: Dataset, store: Callable[[], str]) -> None:
+    """Confirm proposed names, which undo reverts as one decision."""
+    keep_problem(lambda: _actions(dataset).append(f"{NAMES}{store()}"))
+
+
 def can_undo_any(dataset: Dataset) -> bool:
-    """Return whether an exclusion, a choice of a copy or a decision can be reverted."""
-    return can_undo(dataset) or can_undo_decision(dataset)
+    """Return whether an exclusion, a confirmation of names, a choice of a copy or a decision can be reverted."""
+    return bool(_actions(dataset)) or can_undo(dataset) or can_undo_decision(dataset)
 
 
 def undo_last(dataset: Dataset) -> None:
@@ -167,12 +175,16 @@ def undo_last(dataset: Dataset) -> None:
     if kind == "list":
         note_exclusion(dataset)
         _keep_message(lambda: f"Undone: {counted(undo(dataset), 'image')} changed.")
+    elif kind.startswith(NAMES):
+        _keep_message(lambda: f"Undone: {counted(count, 'image')} changed." if (
+            count := len(undo_names(dataset, kind.removeprefix(NAMES)))) else (
+            "Nothing was undone here, because names have changed on the page Label since. Undo them there."))
     else:
         keep_problem(lambda: undo_decision(dataset))
 
 
 def _actions(dataset: Dataset) -> list[str]:
-    """Return this session's actions in order: `list` for a change of the list, `choice` for duplicates."""
+    """Return this session's actions in order: `list` for the list, `choice` for duplicates, `names …` for names."""
     histories: dict[str, list[str]] = st.session_state.setdefault(ACTIONS, {})
     return histories.setdefault(dataset.fingerprint, [])
 

@@ -14,8 +14,9 @@ from udml_core.base.arrays import Booleans
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset, UserImage
 from udml_core.data.given.exclusions import exclude
+from udml_core.data.given.following import moved_names
 from udml_core.data.given.growth import Changes, mark_seen, note_looked
-from udml_core.data.given.labels import assign
+from udml_core.data.given.labels import confirm_names
 from udml_core.data.image_facts import ImageFacts
 from udml_core.data.text_tiles import file_of
 from udml_core.exploration.audit import Audit, Findings
@@ -36,7 +37,7 @@ from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from ..shell.views import view_link
 from .computed import chosen_encoder
-from .excluding import ShownImages, change_list, keep_problem, list_buttons, select_images
+from .excluding import ShownImages, change_list, confirm, keep_problem, list_buttons, select_images
 
 FINDING = "audit-finding"
 """Session key of the chosen finding of the audit."""
@@ -111,7 +112,7 @@ def show_new(dataset: Dataset, audit: Audit, findings: Findings, kept: Booleans,
             image.index in chosen if len(chosen) else not image.is_copy)])
         _seen_button(dataset, "growth-done")
         list_buttons(dataset)
-    _show_others(changes)
+    _show_others(dataset, changes)
     if found:
         select_images(dataset, ShownImages(np.array([image.index for image in found]), _badges(dataset, found),
                                            _caption(found)), "New and changed images", "audit-new")
@@ -121,15 +122,10 @@ def show_new(dataset: Dataset, audit: Audit, findings: Findings, kept: Booleans,
 def _confirm_button(dataset: Dataset, named: list[NewImage]) -> None:
     """Show the button that assigns the proposed names of new images."""
     st.button(f"Confirm {counted(len(named), 'name')}", icon=":material/check:", key="growth-confirm", shortcut="Y",
-              disabled=not named, on_click=keep_problem, args=(lambda: _confirm(dataset, named),),
-              help="Assigns the proposed names of the selected images, or of all new images that are no copies. Undo "
-                   "on the page Label reverts one class at a time.")
-
-
-def _confirm(dataset: Dataset, named: list[NewImage]) -> None:
-    for name in sorted({image.name for image in named}):
-        own = [image for image in named if image.name == name]
-        assign(dataset, [image.index for image in own], name, certainties=[image.certainty for image in own])
+              disabled=not named, on_click=confirm, args=(dataset, lambda: confirm_names(
+                  dataset, {image.index: (image.name, image.certainty) for image in named})),
+              help="Assigns the proposed names of the selected images, or of all new images that are no copies; Undo "
+                   "reverts all of them.")
 
 
 def _badges(dataset: Dataset, found: Sequence[NewImage]) -> list[str]:
@@ -143,11 +139,17 @@ def _caption(found: Sequence[NewImage]) -> str:
             f"found by a check of quality, {named:,} with a proposed name and its certainty.")
 
 
-def _show_others(changes: Changes) -> None:
-    """List removed files and new files that cannot be read."""
+def _show_others(dataset: Dataset, changes: Changes) -> None:
+    """List removed and renamed files, and new files that cannot be read."""
+    renamed = moved_names(dataset, changes.removed)
+    if renamed:
+        st.info(f"{counted(len(renamed), 'removed file')} {'is' if len(renamed) == 1 else 'are'} here under another "
+                "name. Labels and exclusions follow the content of a file.",
+                icon=":material/drive_file_rename_outline:")
     rows: list[dict[str, Any]] = [{"File": skipped.file, "State": f"broken: {skipped.reason}"}
                                   for skipped in changes.broken]
-    rows += [{"File": name, "State": "removed"} for name in changes.removed]
+    rows += [{"File": name, "State": f"renamed or moved to {renamed[name]}" if name in renamed else "removed"}
+             for name in changes.removed]
     if rows:
         with st.expander(f"{len(changes.broken):,} broken, {len(changes.removed):,} removed", icon=":material/list:"):
             st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")

@@ -11,7 +11,7 @@ from udml_core.base.arrays import Integers
 from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import excluded_images, list_of
-from udml_core.data.given.labels import assigned_labels, labels_by_index
+from udml_core.data.given.labels import assigned_now
 from udml_core.exploration.sample import KINDS, MOST, coverage_of, sample_rows
 
 from ..shell.address import choice_from_address, number_from_address, write_address
@@ -57,18 +57,13 @@ def choose_sample(dataset: Dataset, nearest: NearestByFeatures | None, ordered: 
     allowed = np.setdiff1d(ordered, excluded_images(dataset))
     most = next(size for size in SIZES if size >= count)
     order, shares = _order(dataset.fingerprint, kind, most, nearest.images.tobytes(), allowed.tobytes(),
-                           _labeled(dataset), nearest)
+                           tuple(sorted(assigned_now(dataset))), nearest)
     chosen = order[:count]
     st.download_button("Download sample", lambda: list_of(dataset.names[index] for index in chosen), f"{kind}.csv",
                        "text/csv", key="data-sample-list", icon=":material/download:", on_click="ignore",
                        help="CSV file with the names of these images in this order.")
     covered = f" They cover {100 * shares[len(chosen) - 1]:.0f} % of the filtered images." if shares else ""
     return chosen, f"{WORDS[kind]}: {counted(len(chosen), 'image')} {TEXTS[kind]}.{covered}"
-
-
-def _labeled(dataset: Dataset) -> tuple[int, ...]:
-    """Return the images with an assigned label."""
-    return tuple(sorted(labels_by_index(dataset, assigned_labels(dataset))))
 
 
 @st.cache_data(max_entries=16, show_spinner="Choosing images …")

@@ -9,6 +9,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
+from udml_core.data.given.labels import assigned_now
 from udml_core.exploration.focus import LabelSources, label_sources
 from udml_core.exploration.gallery_content import Mark
 from udml_core.methods.ssdml import SSDML
@@ -21,7 +22,7 @@ from ..draw.slider import field_slider
 from ..labels.graph_view import SOURCES, GraphView, load_view
 from ..shell.address import choice_from_address
 from ..shell.cached import dataset_of
-from ..shell.label_graph import assigned_now, training_labels
+from ..shell.label_graph import training_labels
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, hyperparameters
 from .workbench import DeepLink, Workbench, explain, in_address, link, say_stand_in

@@ -11,7 +11,7 @@ import streamlit as st
 from udml_core.base.arrays import Array, Booleans
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import assigned_classes
+from udml_core.data.given.labels import assigned_classes, assigned_now
 from udml_core.exploration import label_spread as views
 from udml_core.exploration.gallery_content import Tile
 from udml_core.exploration.grouping import Proposal
@@ -21,7 +21,7 @@ from udml_core.runs.search.naming import NamedImages, name_images
 
 from ..draw.gallery import tile_of
 from ..shell.cached import load_retrieval
-from ..shell.label_graph import assigned_now, graph_of_run, reach_in
+from ..shell.label_graph import graph_of_run, reach_in
 from ..shell.run_hash import RUN_HASH
 from .actions import SEEN, skipped_images
 

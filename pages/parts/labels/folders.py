@@ -10,8 +10,9 @@ from udml_core.base.paths import is_exposed
 from udml_core.data.given.exclusions import excluded_images
 from udml_core.runs.search.naming import NamedImages, name_all
 from udml_core.work.exporting import moved_folders
-from udml_core.work.exporting.sorting import How, Plan, plan_sorting
+from udml_core.work.exporting.sorting import plan_sorting
 from udml_core.work.exporting.sorting_files import write_plan
+from udml_core.work.exporting.sorting_plan import How, Plan
 
 from ..data.moving import say_moved, show_moving
 from ..shell.cached import load_dataset, load_retrieval, progress_bar, with_time

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import assigned_classes
+from udml_core.data.given.labels import assigned_classes, assigned_now
 from udml_core.exploration import affinity as views
 from udml_core.exploration import label_spread as spreading
 from udml_core.exploration.gallery_content import Mark
@@ -26,7 +26,7 @@ from ..shell.cached import load_split
 from ..shell.empty_state import offer_example, show_empty
 from ..shell.epochs import epochs_with, load_record, pick_epoch
 from ..shell.interesting import current_image
-from ..shell.label_graph import assigned_now, graph_of_run, training_labels
+from ..shell.label_graph import graph_of_run, training_labels
 from ..shell.run_status import escaped
 from ..shell.views import view_link
 

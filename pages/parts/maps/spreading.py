@@ -6,14 +6,14 @@ import numpy as np
 
 from udml_core.base.arrays import Array, rows_of
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import assigned_classes
+from udml_core.data.given.labels import assigned_classes, assigned_now
 from udml_core.exploration import label_spread as views
 from udml_core.exploration.map_content import Color
 from udml_core.exploration.naming import GAMMA
 from udml_core.runs import Run
 from udml_core.runs.search.naming import name_codes, name_images
 
-from ..shell.label_graph import assigned_now, graph_of_run, reach_in, training_labels
+from ..shell.label_graph import graph_of_run, reach_in, training_labels
 from .frame import MapFrame
 
 SPREAD = "spread labels"

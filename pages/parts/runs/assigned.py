@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from udml_core.base.errors import UserError
-from udml_core.data.given.labels import assigned_labels, labels_by_index
+from udml_core.data.given.labels import assigned_now
 from udml_core.exploration.assigned import AssignedMeasures, assigned_measures
 from udml_core.numerics.measures import measure_of
 from udml_core.runs import Run
@@ -18,7 +18,7 @@ def show_assigned(run: Run) -> None:
     """Show R@1 and MAP@R of a finished run among the images that the user labeled, if at least two classes have any."""
     try:
         dataset = dataset_of(run)
-        labels = labels_by_index(dataset, assigned_labels(dataset))
+        labels = assigned_now(dataset)
         found = _measured(run, tuple(sorted(labels.items())), run.stored_status().ticket) if labels else None
     except UserError:  # the data set or the embedding is missing
         return

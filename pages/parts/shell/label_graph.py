@@ -11,7 +11,6 @@ from scipy import sparse
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import assigned_labels, labels_by_index
 from udml_core.exploration import label_spread as views
 from udml_core.exploration.naming import NEIGHBORS, reach_of, symmetric_walk
 from udml_core.methods.ssdml import SSDML
@@ -82,11 +81,6 @@ def _neighbors(run: Run, frame: str, images: Array, count: int) -> Array:
         return stored[:, :count]
     points = load_retrieval(run).frame(frame).take(images)
     return views.neighbor_rows(points, np.arange(len(images)), count)
-
-
-def assigned_now(dataset: Dataset) -> dict[int, str]:
-    """Return the class assigned to each image, by index, in order of assignment."""
-    return labels_by_index(dataset, assigned_labels(dataset))
 
 
 def training_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]] | None:

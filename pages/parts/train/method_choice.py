@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.labels import assigned_now
 from udml_core.exploration.race import FROZEN
 from udml_core.methods import METHODS, Method, find_method
 from udml_core.numerics.measures import MAIN_MEASURES
@@ -13,7 +14,6 @@ from udml_core.runs import runs_folder
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import suggested_by_race
 
-from ..shell.label_graph import assigned_now
 from ..shell.run_status import escaped
 from ..shell.views import view_link
 from .method_cards import lacking, method_cards

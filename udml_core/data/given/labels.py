@@ -3,17 +3,20 @@
 Each line of the log is one action: {"images": […], "class": …} assigns a class, {"images": […], "not": …} says that
 images do not have a class, and {"undo": true} reverts the last action that was not reverted yet. "unseen": true marks
 images that were named in bulk, without a look at each. "certainty": […] are the certainties of names that the app had
-proposed for the images when the user confirmed or rejected them. {"groups": [[…], …]} changes groups by hand; see
+proposed for the images when the user confirmed or rejected them. Actions with
+the same "decision" are reverted together. {"groups": [[…], …]} changes groups by hand; see
 `group_changes`.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.exclusions import excluded_names
 from udml_core.data.given.log import append_to_log, read_actions
 
 KIND = "labels"
@@ -36,7 +39,7 @@ class JudgedName(NamedTuple):
 
 
 def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool = False,
-           certainties: Sequence[float] = ()) -> str:
+           certainties: Sequence[float] = (), decision: str = "") -> str:
     """Assign images to a class in one action.
 
     Args:
@@ -45,6 +48,7 @@ def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool =
         name: Name of the class.
         is_unseen: Whether the images are named in bulk, without a look at each.
         certainties: Certainty of the class for each image, if the app proposed it and the user confirms it.
+        decision: Joins actions that one undo reverts.
 
     Returns:
         The name as stored. If an assigned class, or else a class of the data set, has the same letters in another case,
@@ -57,13 +61,34 @@ def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool =
     if not 1 <= len(cleaned) <= LONGEST_CLASS:
         raise UserError(f"A class needs a name of 1 to {LONGEST_CLASS} letters, got {len(cleaned)} letters. "
                         "Type a name.")
-    spellings = {known.casefold(): known for known in (*dataset.class_names, *assigned_labels(dataset).values())}
+    spellings = {known.casefold(): known for known in (*dataset.class_names, *_stored_labels(dataset).values())}
     stored_name = spellings.get(cleaned.casefold(), cleaned)
     image_names = [dataset.names[index] for index in images]
     if image_names:
-        more = ({"unseen": True} if is_unseen else {}) | _proposed(certainties)
+        more = ({"unseen": True} if is_unseen else {}) | _proposed(certainties) | (
+            {"decision": decision} if decision else {})
         append_to_log(dataset, KIND, {"images": image_names, "class": stored_name} | more)
     return stored_name
+
+
+def confirm_names(dataset: Dataset, names: Mapping[int, tuple[str, float]]) -> str:
+    """Assign proposed classes to images in one decision, which one undo reverts.
+
+    Args:
+        dataset: The data set.
+        names: The proposed class and its certainty of each image, by index.
+
+    Returns:
+        The decision, by which `undo` finds it.
+
+    Raises:
+        UserError: The log cannot be written.
+    """
+    decision = uuid.uuid4().hex
+    for name in sorted({name for name, _ in names.values()}):
+        own = {image: certainty for image, (label, certainty) in names.items() if label == name}
+        assign(dataset, own, name, certainties=list(own.values()), decision=decision)
+    return decision
 
 
 def reject(dataset: Dataset, images: Iterable[int], name: str, certainties: Sequence[float] = ()) -> None:
@@ -89,7 +114,7 @@ def merge_classes(dataset: Dataset, old: str, new: str) -> int:
     Raises:
         UserError: The new name is empty or too long, or the log cannot be written.
     """
-    images = [index for index, label in labels_by_index(dataset, assigned_labels(dataset)).items() if label == old]
+    images = [index for index, label in labels_by_index(dataset, _stored_labels(dataset)).items() if label == old]
     unseen = unseen_images(dataset)
     assign(dataset, images, new, is_unseen=any(dataset.names[image] in unseen for image in images))
     return len(images)
@@ -99,21 +124,36 @@ def _proposed(certainties: Sequence[float]) -> dict[str, Any]:
     return {"certainty": [round(float(value), 4) for value in certainties]} if len(certainties) else {}
 
 
-def undo(dataset: Dataset) -> list[int]:
-    """Revert the last action and return the indices of its images.
+def undo(dataset: Dataset, decision: str = "") -> list[int]:
+    """Revert the last action, with all actions of the same decision, and return the indices of the images.
 
     The indices are empty if there is no action to revert.
+
+    Args:
+        dataset: The data set.
+        decision: Revert nothing unless the last action belongs to this decision.
 
     Raises:
         UserError: The log cannot be written.
     """
     actions = label_actions(dataset)
-    if not actions:
+    last = _last_decision(actions)
+    if not last or (decision and last[-1].get("decision") != decision):
         return []
-    append_to_log(dataset, KIND, {"undo": True})
-    last = actions[-1]
-    names = [name for part in last[GROUPS] for name in part] if GROUPS in last else last["images"]
+    names: list[str] = []
+    for action in last:
+        append_to_log(dataset, KIND, {"undo": True})
+        names += [name for part in action[GROUPS] for name in part] if GROUPS in action else action["images"]
     return list(labels_by_index(dataset, dict.fromkeys(names, "")))
+
+
+def _last_decision(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the last action, with the actions directly before it that belong to the same decision."""
+    decision = actions[-1].get("decision") if actions else None
+    start = len(actions)
+    while start and (start == len(actions) or (decision and actions[start - 1].get("decision") == decision)):
+        start -= 1
+    return actions[start:]
 
 
 def can_undo(dataset: Dataset) -> bool:
@@ -122,7 +162,21 @@ def can_undo(dataset: Dataset) -> bool:
 
 
 def assigned_labels(dataset: Dataset) -> dict[str, str]:
-    """Return the assigned class by image name; the last assignment of an image counts."""
+    """Return the assigned class by image name; the last assignment of an image counts.
+
+    An excluded image counts nowhere: it has its class again as soon as it is included.
+    """
+    left_out = set(excluded_names(dataset))
+    return {image: label for image, label in _stored_labels(dataset).items() if image not in left_out}
+
+
+def assigned_now(dataset: Dataset) -> dict[int, str]:
+    """Return the same by index, in order of assignment."""
+    return labels_by_index(dataset, assigned_labels(dataset))
+
+
+def _stored_labels(dataset: Dataset) -> dict[str, str]:
+    """Return the assigned class by image name, also of excluded images."""
     labels: dict[str, str] = {}
     for action in _effective_actions(dataset):
         for image in action["images"]:
@@ -155,14 +209,18 @@ def unseen_images(dataset: Dataset) -> set[str]:
 
 
 def judged_names(dataset: Dataset) -> list[JudgedName]:
-    """Return the names that the app proposed and a user judged; an image's last judgment about a class counts."""
+    """Return the names that the app proposed and a user judged; an image's last judgment about a class counts.
+
+    Excluded images are left out.
+    """
+    left_out = set(excluded_names(dataset))
     judged: dict[tuple[str, str], JudgedName] = {}
     for action in _effective_actions(dataset):
         is_right = "class" in action
         name = action["class" if is_right else "not"]
         for image, certainty in zip(action["images"], action.get("certainty", ()), strict=False):
             judged[image, name] = JudgedName(float(certainty), is_right)
-    return list(judged.values())
+    return [found for (image, _), found in judged.items() if image not in left_out]
 
 
 def assigned_classes(dataset: Dataset) -> tuple[str, ...]:

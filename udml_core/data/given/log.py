@@ -2,7 +2,7 @@
 
 Each line is a JSON object and is never rewritten. The logs of a folder belong to its path, so that images can be added
 and removed. When a folder is moved or copied, the logs about the same images are copied to the new path. The logs of
-other data sets belong to their fingerprint.
+other data sets belong to their fingerprint. Actions on images follow files that were renamed or moved; see `following`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ from udml_core.base.errors import UserError
 from udml_core.base.files import parse_json, replace_text, version_of
 from udml_core.base.paths import given_folder
 from udml_core.data.dataset import Dataset, FileImages
+from udml_core.data.given.following import all_names, moved_names, renamed
+
+MOST_KEPT = 64
+_MOVED: dict[Any, dict[str, str]] = {}
+"""Names of renamed files by log and its version, so that earlier states of a folder are not read for every look."""
 
 
 def log_path_of(dataset: Dataset, kind: str) -> Path:
@@ -114,7 +119,20 @@ def read_actions(dataset: Dataset, kind: str, is_valid: Callable[[dict[str, Any]
             del actions[-1:]
         elif is_valid(row):
             actions.append(row)
-    return actions
+    moved = _moved(dataset, kind, actions)
+    return [{key: renamed(value, moved) for key, value in row.items()} for row in actions] if moved else actions
+
+
+def _moved(dataset: Dataset, kind: str, actions: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the present names of images in the actions of a log whose files have other names now."""
+    if not dataset.digests or not isinstance(dataset.images, FileImages):
+        return {}
+    key = (dataset.fingerprint, dataset.images.root, kind, log_version(dataset, kind))
+    if key not in _MOVED:
+        if len(_MOVED) >= MOST_KEPT:
+            _MOVED.clear()
+        _MOVED[key] = moved_names(dataset, all_names(actions))
+    return _MOVED[key]
 
 
 def append_to_log(dataset: Dataset, kind: str, row: Mapping[str, Any]) -> None:

@@ -9,18 +9,17 @@ from functools import cached_property
 import numpy as np
 
 from udml_core.base.arrays import Booleans, Floats, Integers, rows_of
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.given.exclusions import excluded_images
 from udml_core.data.given.labels import (
     assigned_classes,
-    assigned_labels,
+    assigned_now,
     judged_names,
-    labels_by_index,
     rejected_classes,
     unseen_images,
 )
-from udml_core.exploration.accepting import PRECISION, Threshold, calibrate
+from udml_core.exploration.accepting import ENOUGH, PRECISION, Threshold, calibrate, trials_of
 from udml_core.exploration.grouping import Proposal, by_size, proposals
 from udml_core.exploration.label_spread import label_codes
 from udml_core.exploration.naming import GAMMA, Naming, folded_reach, reach_of, symmetric_walk
@@ -125,10 +124,14 @@ class NamedImages:
     def threshold(self) -> Threshold | None:
         """The calibrated threshold; None as long as too little is known."""
         judged = judged_names(self.dataset)
+        answers = (np.array([name.certainty for name in judged]), np.array([name.is_right for name in judged], bool))
+        return calibrate(self.naming, self.seen, answers, self.target, self.left_out)
+
+    @cached_property
+    def seen(self) -> Booleans:
+        """Whether a user looked at each image (n,) when it was named; images that were named in bulk are guesses."""
         names = unseen_images(self.dataset)
-        seen = np.array([self.dataset.names[image] not in names for image in self.images.tolist()], bool)
-        return calibrate(self.naming, seen, (np.array([name.certainty for name in judged]),
-                                             np.array([name.is_right for name in judged], bool)), self.target)
+        return np.array([self.dataset.names[image] not in names for image in self.images.tolist()], bool)
 
     @property
     def least(self) -> float:
@@ -149,14 +152,24 @@ class NamedImages:
             f"You accept names from a certainty of {100 * self.chosen:.0f} %")
         if self.threshold is None:
             said = f"{chosen}." if chosen and self.least <= 1 else "No other image gets a name by itself."
-            return (f"How many names are right is not known yet. {said} Name several images of two classes, or check "
-                    "proposed names, to find out.")
+            return f"How many names are right is not known yet. {said} {self._missing}"
         if not chosen or self.chosen == self.threshold.least:
             return self.threshold.words
         if self.threshold.least > 1:
             return self.threshold.words if self.least > 1 else (
                 f"{chosen}, where too many may be wrong. {self.threshold.failure}")
         return f"{chosen}; {100 * self.threshold.least:.0f} % is advised. {self.threshold.evidence}"
+
+    @property
+    def _missing(self) -> str:
+        """What is missing to find out how many names are right."""
+        trials, checks = trials_of(self.naming, self.seen), ENOUGH - len(judged_names(self.dataset))
+        if len(np.unique(trials.classes)) < 2:
+            wanted = f"name several images of each of two classes or more, {ENOUGH} images in all"
+        else:
+            wanted = f"name {counted(ENOUGH - len(trials.certainty), 'more image')} of the classes that you named"
+        more = "more " if checks < ENOUGH else ""
+        return f"To find out, {wanted}, with a look at each; or check {counted(checks, f'{more}proposed name')}."
 
     @cached_property
     def left_out(self) -> Booleans:
@@ -165,8 +178,12 @@ class NamedImages:
 
     @cached_property
     def accepted(self) -> Integers:
-        """Class (n,) of each image with a label or an accepted name; −1 for the others."""
-        return self.naming.accepted(self.least)
+        """Class (n,) of each image with a label or an accepted name; −1 for the others, and for excluded images."""
+        return self.accepted_from(self.least)
+
+    def accepted_from(self, least: float) -> Integers:
+        """Return the class (n,) of each image with a label or a name of this certainty; −1 for the others."""
+        return np.where(self.left_out, -1, self.naming.accepted(least))
 
     @property
     def least_proposed(self) -> float:
@@ -209,7 +226,7 @@ def name_images(dataset: Dataset, images: Integers, reach: Reach, target: float 
         target: Share of the accepted names that should be right.
         chosen: Certainty from which names are accepted; calibrated by default.
     """
-    labels, classes = labels_by_index(dataset, assigned_labels(dataset)), assigned_classes(dataset)
+    labels, classes = assigned_now(dataset), assigned_classes(dataset)
     codes = label_codes(labels, classes, images)
     naming = Naming(folded_reach(codes, len(classes), reach), codes, _rejected(dataset, images, classes))
     return NamedImages(dataset, images, labels, classes, codes, naming, target, chosen)
@@ -235,11 +252,11 @@ def names_along(dataset: Dataset, neighbors: Integers) -> dict[int, tuple[str, f
         dataset: The data set, all of whose images have neighbors.
         neighbors: Indices of the nearest images of each image.
     """
-    if not assigned_labels(dataset) or not neighbors.shape[1]:
+    if not assigned_now(dataset) or not neighbors.shape[1]:
         return {}
     named = name_images(dataset, np.arange(len(dataset)), reach_along(neighbors, GAMMA))
     least = DEFAULT_LEAST if named.least > 1 else named.least
-    best, certainty = named.naming.accepted(least), named.naming.named[1]
+    best, certainty = named.accepted_from(least), named.naming.named[1]
     return {row: (named.classes[best[row]], float(certainty[row]))
             for row in np.flatnonzero((best >= 0) & (named.codes < 0)).tolist()}
 

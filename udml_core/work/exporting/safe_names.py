@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+from udml_core.base.spreadsheets import FORMULA
+
 FORBIDDEN = re.compile(r'[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff/\\:*?"<>|]')
 """Signs that some system does not take in a name, and invisible signs."""
 RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])( *\..*)?", re.IGNORECASE)
@@ -28,7 +30,7 @@ def safe_name(text: str, suffix: str = "") -> str:
     cleaned = re.sub(r"^\.+", "_", cleaned).rstrip(". ")
     kept = cleaned.encode()[: MOST_BYTES - len(suffix.encode())].decode(errors="ignore").rstrip(". ")
     name = (kept or EMPTY) + suffix
-    return f"_{name}" if RESERVED.fullmatch(name) else name
+    return f"_{name}" if RESERVED.fullmatch(name) or FORMULA.match(name) else name  # CSV would change a formula
 
 
 def key_of(name: str) -> str:

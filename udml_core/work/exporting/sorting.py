@@ -8,123 +8,24 @@ from __future__ import annotations
 
 import csv
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
 
 from udml_core.base.arrays import Booleans, Integers
-from udml_core.base.errors import UserError, counted, quoted
+from udml_core.base.errors import UserError, quoted
 from udml_core.base.spreadsheets import unguarded
 from udml_core.data.dataset import Dataset, FileImages
+from udml_core.data.given.exclusions import excluded_names
 from udml_core.runs.search.naming import NamedImages
 from udml_core.work.exporting.safe_names import Names
+from udml_core.work.exporting.sorting_plan import HOWS, How, Item, Plan
 
-How = Literal["copies", "links", "list"]
-HOWS: tuple[How, ...] = get_args(How)
 UNNAMED, ALL = "unnamed", "images"
 """Folder of images without a name, if they are exported too; and of all images, if none has a name."""
 UNFINISHED = "unfinished.csv"
 COLUMNS = ("image", "file", "class", "certainty", "assigned", "how")
-
-
-@dataclass(frozen=True)
-class Item:
-    """An image of an export.
-
-    Attributes:
-        image: Name of the image in the data set.
-        file: Path below the target, with forward slashes.
-        label: The class; empty without a name.
-        certainty: Certainty of the class, 1 for an assigned label, 0 without a name.
-        is_assigned: Whether a user assigned the class.
-    """
-
-    image: str
-    file: str
-    label: str
-    certainty: float
-    is_assigned: bool
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What an export would write.
-
-    Attributes:
-        dataset: The data set.
-        target: The folder to write to.
-        how: Copies, symbolic links, or a list of the images alone.
-        items: The images.
-        left_out: Number of images without a name that are left out.
-        excluded: Number of images that are left out because the user excluded them.
-        missing: Number of images whose files are gone.
-        continues: Whether the plan is the list of an interrupted export.
-        there: Paths of the images that an earlier export has written to the folder; they stay as they are.
-        former: Number of further images that an earlier export has written, whose class has changed or gone since.
-    """
-
-    dataset: Dataset
-    target: Path
-    how: How
-    items: tuple[Item, ...]
-    left_out: int
-    excluded: int = 0
-    missing: int = 0
-    continues: bool = False
-    there: frozenset[str] = frozenset()
-    former: int = 0
-
-    @property
-    def classes(self) -> dict[str, int]:
-        """Number of images of each class, the largest first; the empty class has no name."""
-        return dict(Counter(item.label for item in self.items).most_common())
-
-    @property
-    def folders(self) -> dict[tuple[str, str], int]:
-        """Number of images of each folder and its class, the largest first."""
-        return dict(Counter((item.file.rpartition("/")[0], item.label) for item in self.items).most_common())
-
-    @property
-    def guessed(self) -> dict[str, int]:
-        """Number of images of each class that no user gave the class, which has it by its certainty alone."""
-        return dict(Counter(item.label for item in self.items if item.label and not item.is_assigned))
-
-    @property
-    def notes(self) -> list[str]:
-        """What a user should know before the plan is written, in sentences."""
-        notes = ["This continues the list of an interrupted export, unfinished.csv."] if self.continues else []
-        if guesses := sum(self.guessed.values()):
-            notes.append(f"{counted(guesses, 'name')} of these {_is(guesses)} given by certainty alone, without a yes "
-                         "from you; in metadata.csv the column assigned is 0 there.")
-        if there := len(self.there):
-            notes.append(f"{counted(there, 'image')} of an earlier export {_is(there)} there and will not be touched; "
-                         f"{len(self.items) - there:,} will be added.")
-        if self.former:
-            notes.append(f"{counted(self.former, 'image')} of an earlier export {_is(self.former)} still in the folder "
-                         "of a former name. Remove what you do not need there.")
-        return notes
-
-    @property
-    def lines(self) -> list[str]:
-        """The plan in words, a line for each folder."""
-        excluded = f", and {self.excluded:,} that you excluded" if self.excluded else ""
-        excluded += f", and {self.missing:,} whose files are gone" if self.missing else ""
-        verb = {"copies": "Copies", "links": "Links", "list": "A list"}[self.how]
-        head = (f"{verb} of {counted(len(self.items), 'image')} in {counted(len(self.folders), 'folder')} below "
-                f"{quoted(str(self.target))}. {counted(self.left_out, 'image')} without a name "
-                f"{_is(self.left_out)} left out{excluded}. Your files are neither moved nor "
-                "deleted.")
-        return [head, *self.notes, *(
-            f"{count:7,}  {folder}/" + (f"  (class {quoted(label)})" if label not in (folder, "") else "")
-            for (folder, label), count in self.folders.items())]
-
-
-def _is(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", with_unnamed: bool = False) -> Plan:
@@ -146,23 +47,24 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
     if (folder / UNFINISHED).exists():
         return _continued(named.dataset, folder)
     earlier = earlier_items(named.dataset, folder)
-    is_missing = ~named.left_out & _are_missing(named)
+    is_missing = ~named.left_out & _are_missing(named.dataset, named.images.tolist())
     items = tuple(_items(named, np.flatnonzero(~named.left_out & ~is_missing), with_unnamed, folder, earlier))
     if not items or not (with_unnamed or any(item.label for item in items)):
         raise UserError("No image has a name, so there is no folder to write. Name groups on the page Label or with "
                         "`udml groups`, accept names from a lower certainty, or write images without a name, too.")
-    excluded, missing = int(named.left_out.sum()), int(is_missing.sum())
+    excluded, missing = len(excluded_names(named.dataset)), int(is_missing.sum())  # also images that no run has seen
     there = frozenset(item.file for item in items) & {item.file for item in earlier}
-    return Plan(named.dataset, folder, how, items, len(named.images) - len(items) - excluded - missing, excluded,
-                missing, there=there, former=len(earlier) - len(there))
+    other_kind = sum((folder / file).is_symlink() == (how == "copies") for file in there) if how != "list" else 0
+    return Plan(named.dataset, folder, how, items, len(named.dataset) - len(items) - excluded - missing, excluded,
+                missing, there=there, former=len(earlier) - len(there), other_kind=other_kind)
 
 
-def _are_missing(named: NamedImages) -> Booleans:
+def _are_missing(dataset: Dataset, indices: Sequence[int]) -> Booleans:
     """Return whether the file of each image (n,) is gone."""
-    images = named.dataset.images
+    images = dataset.images
     if not isinstance(images, FileImages):
-        return np.zeros(len(named.images), bool)
-    return np.array([not (images.root / images.files[image]).exists() for image in named.images.tolist()], bool)
+        return np.zeros(len(indices), bool)
+    return np.array([not (images.root / images.files[index]).exists() for index in indices], bool)
 
 
 def check_outside(dataset: Dataset, folder: Path) -> None:
@@ -221,14 +123,16 @@ def _items(named: NamedImages, rows: Integers, with_unnamed: bool, target: Path,
     rest = UNNAMED if folder_of else ALL
     files = {folder: Names(entry.name for entry in (target / folder).iterdir()) if (target / folder).is_dir() else
              Names() for folder in (*folder_of.values(), rest)}
-    certainty = named.naming.named[1]
+    certainty, is_labeled = named.naming.named[1].copy(), named.codes >= 0
+    certainty[is_labeled & ~named.seen] = named.naming.own_certainty(np.flatnonzero(is_labeled & ~named.seen))
     for row in rows.tolist():
         image, label = int(named.images[row]), named.class_of(row)
         if label or with_unnamed:
             folder, name = folder_of.get(label, rest), named.dataset.names[image]
             path = path_of.get((name, label)) or (folder + "/" + files[folder].give_file(
                 name if isinstance(named.dataset.images, FileImages) else f"{name}.png"))
-            yield Item(name, path, label, float(certainty[row]) if label else 0.0, bool(named.codes[row] >= 0))
+            yield Item(name, path, label, float(certainty[row]) if label else 0.0,
+                       bool(is_labeled[row] and named.seen[row]))
 
 
 METADATA = "metadata.csv"
@@ -240,7 +144,8 @@ def _continued(dataset: Dataset, folder: Path) -> Plan:
     """Return the plan in the list of an interrupted export.
 
     Raises:
-        UserError: The list is damaged, is of other images, lies among the images, or names a path outside the folder.
+        UserError: The list is damaged, is of other images, lies among the images, names a path outside the folder, or
+            lists no image that is still to be written.
     """
     check_outside(dataset, folder)
     path = folder / UNFINISHED
@@ -249,13 +154,22 @@ def _continued(dataset: Dataset, folder: Path) -> Plan:
         raise UserError(f"{quoted(str(path))} does not say what an export writes. Choose another folder.")
     known = dataset.indices_by_name({item.image for item in items})
     for item in items:
-        if item.image not in known:
+        if not known:
             raise UserError(f"{quoted(str(path))} lists {quoted(item.image)}, which is no image of {dataset.title}. "
                             "Choose another folder.")
         if not _is_inside(item.file):
             raise UserError(f"{quoted(str(path))} lists the path {quoted(item.file)}, which an export does not write. "
                             "Choose another folder.")
-    return Plan(dataset, folder, how, items, len(dataset) - len(items), continues=True)
+    excluded, listed = set(excluded_names(dataset)), [item for item in items if item.image in known]
+    is_missing = _are_missing(dataset, [known[item.image] for item in listed])
+    missing = sum(gone and item.image not in excluded for item, gone in zip(listed, is_missing, strict=True))
+    kept = tuple(item for item, gone in zip(listed, is_missing, strict=True)
+                 if not gone and item.image not in excluded)
+    if not kept:
+        raise UserError(f"You excluded or removed all images on {quoted(str(path))} since. Choose another folder.")
+    dropped = sum(os.path.lexists(folder / item.file) for item in {*items} - {*kept}) if how != "list" else 0
+    return Plan(dataset, folder, how, kept, len(dataset) - len(kept) - len(excluded) - missing, len(excluded),
+                missing + len(items) - len(listed), continues=True, dropped=dropped)
 
 
 def _read(path: Path, what: str, file: str, label: str) -> tuple[How | None, tuple[Item, ...]]:

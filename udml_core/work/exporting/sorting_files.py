@@ -11,8 +11,9 @@ from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import replace_text
 from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset, FileImages, Report
-from udml_core.work.exporting.sorting import COLUMNS, UNFINISHED, Plan, earlier_items
+from udml_core.work.exporting.sorting import COLUMNS, UNFINISHED, earlier_items
 from udml_core.work.exporting.sorting_lists import write_lists
+from udml_core.work.exporting.sorting_plan import Plan
 
 PART = ".part"
 SPARE = 100_000_000

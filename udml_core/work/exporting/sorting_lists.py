@@ -15,7 +15,7 @@ from pyarrow import parquet
 from udml_core.base.files import replace_bytes
 from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset, FileImages
-from udml_core.work.exporting.sorting import Item, Plan
+from udml_core.work.exporting.sorting_plan import Item, Plan
 
 ANNOTATOR = "udml-explorer"
 
@@ -84,7 +84,7 @@ def fiftyone_labels(named: Sequence[tuple[Item, str]]) -> dict[str, object]:
 
 
 def task_of(item: Item, path: str) -> dict[str, object]:
-    """Return a task of Label Studio: an assigned label is an annotation, another name a prediction."""
+    """Return a task of Label Studio: a label with a look at the image is an annotation, else a prediction."""
     task: dict[str, object] = {"data": {"image": f"/data/local-files/?d={quote(path.lstrip('/'))}",
                                         "name": item.image}}
     if not item.label:

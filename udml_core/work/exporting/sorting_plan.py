@@ -1,0 +1,125 @@
+"""What an export of named images would write, and the words for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from udml_core.base.errors import counted, quoted
+from udml_core.data.dataset import Dataset
+
+How = Literal["copies", "links", "list"]
+HOWS: tuple[How, ...] = get_args(How)
+
+
+@dataclass(frozen=True)
+class Item:
+    """An image of an export.
+
+    Attributes:
+        image: Name of the image in the data set.
+        file: Path below the target, with forward slashes.
+        label: The class; empty without a name.
+        certainty: Certainty of the class, 1 for an assigned label, 0 without a name. For a label that was assigned in
+            bulk, the certainty that other labels give.
+        is_assigned: Whether a user assigned the class with a look at the image.
+    """
+
+    image: str
+    file: str
+    label: str
+    certainty: float
+    is_assigned: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an export would write.
+
+    Attributes:
+        dataset: The data set.
+        target: The folder to write to.
+        how: Copies, symbolic links, or a list of the images alone.
+        items: The images.
+        left_out: Number of images without a name that are left out, also of images that the embedding does not have.
+        excluded: Number of images that are left out because the user excluded them, before the run or since.
+        missing: Number of images whose files are gone.
+        continues: Whether the plan is the list of an interrupted export.
+        there: Paths of the images that an earlier export has written to the folder; they stay as they are.
+        former: Number of further images that an earlier export has written, whose class has changed or gone since.
+        other_kind: Number of files there that are links although copies are written, or the other way around.
+        dropped: Number of images that an interrupted export has written, and that were excluded or removed since.
+    """
+
+    dataset: Dataset
+    target: Path
+    how: How
+    items: tuple[Item, ...]
+    left_out: int
+    excluded: int = 0
+    missing: int = 0
+    continues: bool = False
+    there: frozenset[str] = frozenset()
+    former: int = 0
+    dropped: int = 0
+    other_kind: int = 0
+
+    @property
+    def classes(self) -> dict[str, int]:
+        """Number of images of each class, the largest first; the empty class has no name."""
+        return dict(Counter(item.label for item in self.items).most_common())
+
+    @property
+    def folders(self) -> dict[tuple[str, str], int]:
+        """Number of images of each folder and its class, the largest first."""
+        return dict(Counter((item.file.rpartition("/")[0], item.label) for item in self.items).most_common())
+
+    @property
+    def guessed(self) -> dict[str, int]:
+        """Number of images of each class whose class has no yes from a user: it follows, or was assigned in bulk."""
+        return dict(Counter(item.label for item in self.items if item.label and not item.is_assigned))
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know before the plan is written, in sentences."""
+        notes = ["This continues the list of an interrupted export, unfinished.csv."] if self.continues else []
+        if self.dropped:
+            notes.append(f"{counted(self.dropped, 'image')} that you excluded or removed since {_is(self.dropped)} "
+                         "written already, on no list. Remove what you do not need in the folder.")
+        if guesses := sum(self.guessed.values()):
+            notes.append(f"{counted(guesses, 'name')} of these {_is(guesses)} without a yes from you, by certainty "
+                         "alone or as part of many that you named at once; in metadata.csv the column assigned is 0 "
+                         "there.")
+        if there := len(self.there):
+            notes.append(f"{counted(there, 'image')} of an earlier export {_is(there)} there and will not be touched; "
+                         f"{len(self.items) - there:,} will be added.")
+        if self.other_kind:
+            former = "link" if self.how == "copies" else "copy"
+            stays = f"is a {former} and stays one" if self.other_kind == 1 else (
+                "are links and stay links" if former == "link" else "are copies and stay copies")
+            notes.append(f"{counted(self.other_kind, 'file')} there {stays}. Choose a new folder for {self.how} of all "
+                         "images.")
+        if self.former:
+            notes.append(f"{counted(self.former, 'image')} of an earlier export {_is(self.former)} still in the folder "
+                         "of a former name. Remove what you do not need there.")
+        return notes
+
+    @property
+    def lines(self) -> list[str]:
+        """The plan in words, a line for each folder."""
+        excluded = f", and {self.excluded:,} that you excluded" if self.excluded else ""
+        excluded += f", and {self.missing:,} whose files are gone" if self.missing else ""
+        verb = {"copies": "Copies", "links": "Links", "list": "A list"}[self.how]
+        head = (f"{verb} of {counted(len(self.items), 'image')} in {counted(len(self.folders), 'folder')} below "
+                f"{quoted(str(self.target))}. {counted(self.left_out, 'image')} without a name "
+                f"{_is(self.left_out)} left out{excluded}. Your files are neither moved nor "
+                "deleted.")
+        return [head, *self.notes, *(
+            f"{count:7,}  {folder}/" + (f"  (class {quoted(label)})" if label not in (folder, "") else "")
+            for (folder, label), count in self.folders.items())]
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
