@@ -68,8 +68,8 @@ def show_exact(run: Run, analysis_id: str) -> None:
     applied = f"Applied to all {len(result.indices):,} {images_of(run, 'test')}{f': {figures}' if figures else ''}."
     before, after = (round(value, 1) for value in result.measures.get("recall@1", (0.0, 0.0)))
     if after < before:
-        st.warning(f"{applied} First result right falls by {before - after:.1f} points: the nearest image is a miss "
-                   "more often.", icon=":material/trending_down:")
+        st.warning(f"{applied} The first result is right less often, by {before - after:.1f} points.",
+                   icon=":material/trending_down:")
     else:
         (st.success if after > before else st.info)(applied, icon=":material/task_alt:")
 

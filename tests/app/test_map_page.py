@@ -242,15 +242,15 @@ def test_two_grids_stand_beside_each_other(run: Run) -> None:
     assert "before training" in second["label"]
 
 
-def test_unlabeled_images_are_colored_by_their_density(unlabeled: Run) -> None:
+def test_unlabeled_images_are_colored_by_what_training_kept_and_by_density(unlabeled: Run) -> None:
     shown = load_map(unlabeled, list_analyses(unlabeled, PCA)[0].id)
     choices = colorings(shown)
-    assert list(choices)[:2] == ["density", "outlier score"]
+    assert list(choices)[:3] == ["neighbors kept", "density", "outlier score"]
     distances = density.neighbor_distances(unlabeled.embeddings("final"), shown.neighbors)
     np.testing.assert_allclose(choices["density"]().values, density.density(distances))
     np.testing.assert_allclose(choices["outlier score"]().values, density.outlier_score(distances, shown.neighbors))
     color = the_map(opened("explore", run=unlabeled.id))["color"]
-    assert (color["label"], color["kind"]) == ("density", "number")
+    assert (color["label"], color["kind"]) == ("neighbors kept", "number")
     assert color["low"] < color["high"]
 
 

@@ -168,7 +168,7 @@ def test_a_link_shows_the_figures_of_its_recipe(recipe: str, run: Run) -> None:
 
 def test_a_fall_of_recall_is_said_in_words(run: Run) -> None:
     test = opened("refine", run=run.id, recipe="average:k=60,times=4")
-    assert any("R@1 falls by" in warning.value for warning in test.warning)
+    assert any("The first result is right less often, by " in warning.value for warning in test.warning)
     assert not opened("refine", run=run.id, recipe="average:k=0").warning
 
 
@@ -256,7 +256,7 @@ def test_a_stored_verdict_stands_beside_the_labels_and_says_whether_they_agree(
     assert falls
     assert ("First result: the labels agree. Whole group: the labels disagree." in texts(test)) == rises
     assert ("The labels agree with both." in texts(test)) != rises
-    assert "First result" not in texts(opened("refine", run=run.id, recipe="average:k=40"))
+    assert "First result:" not in texts(opened("refine", run=run.id, recipe="average:k=40"))
 
 
 def test_stored_features_judge_every_recipe_at_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,7 +373,7 @@ def test_an_exact_fall_of_recall_is_a_warning(run: Run) -> None:
     test = opened("refine", run=run.id, recipe=recipe)
     assert not [box for box in test.success if "Applied to all" in box.value]
     (warning,) = [box.value for box in test.warning if "Applied to all" in box.value]
-    assert f"R@1 falls by {round(before, 1) - round(after, 1):.1f} points" in warning
+    assert f"The first result is right less often, by {round(before, 1) - round(after, 1):.1f} points" in warning
     rising = opened("refine", run=run.id, recipe=APPLIED)
     values = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED)).result_of(Refinement).measures["recall@1"]
     assert bool(rising.success) == (round(values[1], 1) > round(values[0], 1))

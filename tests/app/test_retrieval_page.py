@@ -232,7 +232,7 @@ def test_a_link_opens_a_confused_pair(run: Run) -> None:
     assert not test.exception
     assert f"{pair.own} mistaken for {pair.other}" in texts(test)
     shown = {metric.label: metric.value for metric in test.metric}
-    assert shown["R@1"] == f"{100 * Retrieval(run).atlas('final').recall:.1f} %"
+    assert shown["First result right"] == f"{100 * Retrieval(run).atlas('final').recall:.1f} %"
     table = next(table.value for table in test.dataframe if "Mistaken for" in table.value.columns)
     assert table["Queries"].tolist() == [pair.count for pair in atlas.pairs]
     box = test.selectbox(key="failures-pair")

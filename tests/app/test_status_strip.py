@@ -58,7 +58,7 @@ def test_the_line_follows_the_map_and_says_in_words_that_the_training_is_ahead(r
 
 def test_without_a_score_the_line_has_none(run: Run) -> None:
     assert score_of(run, None) == []
-    assert cells_of(run, Status(state="waiting"), None)[0][0].startswith("Step 1 of")
+    assert cells_of(run, Status(state="waiting"), None)[0][0].startswith("Starting, step 1 of 5")
     assert share_of(run.status()) is None, "no bar after the end"
 
 

@@ -21,7 +21,7 @@ from udml_core.data import catalog, features
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder
 from udml_core.data.features import features_of
-from udml_core.data.given.exclusions import exclude, excluded_names
+from udml_core.data.given.exclusions import exclude, excluded_names, include
 from udml_core.data.given.growth import changes_of
 from udml_core.data.given.labels import assign, assigned_labels
 from udml_core.runs.search import Retrieval
@@ -104,6 +104,7 @@ def test_features_labels_and_runs_stay(photos: Dataset, tmp_path: Path, monkeypa
     move_files(plan_moving_back(now, tmp_path / "away"))
     assert features_of(again(photos), encoder).shape == before.shape
     assert read == []
+    include(again(photos), again(photos).indices_by_name({OUT[1]}).values())
     assert assigned_labels(again(photos)) == {kept[2]: "gull", OUT[1]: "gull"}
 
 

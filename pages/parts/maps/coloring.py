@@ -29,15 +29,16 @@ from .frame import MapFrame, load_map
 from .spreading import SPREAD, has_few_labels, spread_color
 from .uncertainty import LABEL, noise, noise_epoch
 
+KEPT = "neighbors kept"
 COLOR_WORDS = {
     "class": "Class", "purity": "Purity: neighbors of the same class", "cluster": "Cluster of authority ascent",
     SPREAD: "Spread labels",
     "density": "Density", "outlier score": "Outlier score",
     "trustworthiness": "Trustworthiness", "continuity": "Continuity",
-    "neighbors kept": "Neighbors kept since the first embedding", "half": "Training or test half",
+    KEPT: "Neighbors kept since the first embedding", "half": "Training or test half",
     "weight": "Mean triplet weight", LABEL: "Uncertainty σ",
 }
-NEEDS_NEIGHBORS = ("purity", "density", "outlier score", "trustworthiness", "continuity", "neighbors kept")
+NEEDS_NEIGHBORS = ("purity", "density", "outlier score", "trustworthiness", "continuity", KEPT)
 """Colorings that a map without stored neighbors does not have."""
 
 
@@ -79,6 +80,8 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
         choices["purity"] = lambda: _percent("purity", views.neighbor_purity(shown.neighbors, labels), 0)
     if has_few_labels(shown.run, dataset):
         choices[SPREAD] = lambda: spread_color(shown)
+    if len(projection.frames) > 1 and dataset.labels is None:  # before clusters, whose colors change with the epoch
+        choices[KEPT] = lambda: _kept_color(shown)
     if shown.epoch is not None or has_record(shown.run, Clusters):
         choices["cluster"] = lambda: _cluster_color(shown)
     if shown.epoch is not None or shown.name in ("initial", "final"):  # of other embeddings none is stored
@@ -89,8 +92,7 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
         choices["trustworthiness"] = lambda: _percent("trustworthiness", projection.trustworthiness[frame])
         choices["continuity"] = lambda: _percent("continuity", projection.continuity[frame])
     if len(projection.frames) > 1:
-        choices["neighbors kept"] = lambda: _percent(
-            "neighbors kept", views.neighbors_kept(projection.neighbors[0], shown.neighbors), 0)
+        choices.setdefault(KEPT, lambda: _kept_color(shown))
     choices["half"] = lambda: _half_color(shown)
     if load_record(shown.run, _last_epoch(shown.run), Triplets) is not None:
         choices["weight"] = lambda: _weight_color(shown)
@@ -100,8 +102,6 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
         choices[f"column: {name}"] = partial(_dataset_column, dataset, name, indices)
     for name, values in uploaded_columns(dataset).items():
         choices[name] = partial(column_color, name, values, indices)
-    if dataset.labels is None and "neighbors kept" in choices:  # clusters have other colors at every epoch
-        choices = {"neighbors kept": choices["neighbors kept"]} | choices
     if shown.is_large or shown.is_quick:
         return {name: make for name, make in choices.items() if name not in NEEDS_NEIGHBORS}
     return choices
@@ -113,6 +113,10 @@ def _dataset_column(dataset: Dataset, name: str, indices: Array) -> Color:
 
 def _percent(label: str, shares: Array, low: float | None = None) -> Color:
     return Color(label, 100 * shares, unit=" %", low=low, high=100)
+
+
+def _kept_color(shown: MapFrame) -> Color:
+    return _percent(KEPT, views.neighbors_kept(shown.projection.neighbors[0], shown.neighbors), 0)
 
 
 def _last_epoch(run: Run) -> int:

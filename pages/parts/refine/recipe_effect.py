@@ -73,9 +73,9 @@ def warn_of_fall(live: Live, refined: RefinedGallery) -> None:
         fall, error = refining.recall_change(refined, live.labels)
         if fall < -error:  # a smaller fall may be an accident of the sample
             sample = f" (± {error:.1f}, because it is measured on a sample)" if error else ""
-            st.warning(f"First result right falls by {-fall:.1f} points{sample}: the nearest image is a miss more "
-                       "often, even if the whole ranking improves. Fewer neighbors or repetitions, views, or "
-                       "re-ranking instead of averaging often help.", icon=":material/trending_down:")
+            st.warning(f"The first result is right less often, by {-fall:.1f} points{sample}, even if the whole "
+                       "ranking improves. Fewer neighbors or repetitions, views, or re-ranking instead of averaging "
+                       "often help.", icon=":material/trending_down:")
 
 
 def show_protocol(live: Live, refined: RefinedGallery) -> None:
