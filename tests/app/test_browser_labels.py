@@ -63,6 +63,7 @@ def test_keys_label_suggested_and_selected_images_and_undo(page: Page, unlabeled
     expect_labels(page, 3)
     suggested = page.get_by_role("group", name="Images to label next").get_by_role("button")
     suggested.nth(1).click()
+    settle(page)  # the selected image appears above, and the list moves down
     suggested.nth(2).click()
     expect(page.get_by_text("2 images selected", exact=True)).to_be_visible()
     settle(page)
