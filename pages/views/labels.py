@@ -52,6 +52,8 @@ TITLES = {"groups": "Groups", "next": "Label next", "proposals": "Proposed names
 """The sections by their names in the address."""
 COLORS = {"class": "Class", "certainty": "Certainty", "group": "Group"}
 DEFAULT_COLOR = "class"
+NEXT_HEIGHT = 230
+"""Height in pixels of the suggested image, or of the selected images in its place."""
 LEFT = "labels-section-before"
 """Session key of the section that was open when the page was drawn last."""
 
@@ -208,14 +210,15 @@ def accuracy(board: Board) -> float | None:
 def show_next(board: Board) -> None:
     """Show the selected or the suggested image large, and the images to label next."""
     selected = selection(board.dataset)
-    if len(selected.ids):
-        show_selected(board, selected)
-    elif board.suggested_images:
-        show_suggested(board, board.suggested_images[0])
-    else:
+    if not len(selected.ids) and not board.suggested_images:
         st.success("Every image of the training half has a label or was skipped. Select an image to change its label.",
                    icon=":material/check_circle:")
         return
+    with st.container(height=NEXT_HEIGHT, border=False):  # else the images below move at a click
+        if len(selected.ids):
+            show_selected(board, selected)
+        else:
+            show_suggested(board, board.suggested_images[0])
     st.caption("A name for one of these images helps most others, the first most. Click an image to select it.",
                help="Random walks from image to similar image, until they reach a label or end, visit these images "
                     "most often. Each is chosen as if the images before it had a label, so that they differ.")
@@ -245,7 +248,6 @@ def work(board: Board, section: str, suggested: int | None) -> None:
     draw = {"groups": show_groups, "next": show_next, "proposals": show_proposals, "labels": show_assigned_labels,
             "folders": show_folders}
     naming_bar(board, selection(board.dataset), suggested)
-    say_doubts(board)
     show_out_of_sight(board, section)
     show_sections([Section(name, title, partial(draw[name], board)) for name, title in TITLES.items()], SECTIONS)
 
@@ -269,6 +271,7 @@ def explore(run: Run) -> None:
     with below:
         board = choose_least(board)
         show_numbers(board)
+        say_doubts(board)  # beside the images: above them, it would move them at a click as it comes and goes
     section = open_now(SECTIONS, TITLES)
     drop_selection_of_another_section(dataset, section)
     suggested = next(iter(board.suggested_images), None) if section == "next" else None

@@ -228,7 +228,7 @@ def test_a_stopped_race_keeps_its_candidates_and_can_be_continued(frozen: Run, l
         analysis.append_part(outcome.model_dump(mode="json"))
     analysis.write_status(Status(state="stopped", message="Stopped."))
     test = opened("data", **LINK)
-    assert verdict(test)[0].endswith("Best search so far: whitening")
+    assert verdict(test)[0].endswith("Ahead so far: whitening")
     assert button(test, "Use this")
     button(test, "Continue").click().run()
     assert launched == [analysis]
@@ -445,7 +445,7 @@ def test_a_race_that_runs_under_other_choices_is_named_with_a_button_that_shows_
     with live.lock().acquire():
         test = opened("data", **LINK | {"serves": "first"})
         assert not test.exception
-        assert re.search(r"A race for whole groups, in 2 minutes, is running \([45]\d s so far\)\.", texts(test))
+        assert re.search(r"A race for whole groups, in 2 minutes, is running \(0:[45]\d min\)\.", texts(test))
         button(test, "Show it").click().run()
         assert test.query_params["serves"] in ("groups", ["groups"])
         assert "Show it" not in [element.label for element in test.button], "the race is shown"

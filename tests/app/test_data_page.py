@@ -82,9 +82,9 @@ def test_the_gallery_leaves_out_excluded_images_until_they_are_asked_for(shown: 
     assert shown[-1] == list(range(1797))
 
 
-def test_a_sample_before_the_images_are_compared_says_what_to_do(shown: list[list[int]]) -> None:
+def test_a_sample_before_the_images_are_compared_says_that_it_follows(shown: list[list[int]]) -> None:
     test = opened("data", dataset="digits", sample="diverse", count="50")
-    assert "**Browse these images** above begins it" in texts(test)
+    assert "The sample follows once the images are compared; until then all 1,797 are shown." in texts(test)
     assert shown[-1] == list(range(1797))
     assert test.query_params["sample"] == "diverse", "a link's sample waits for the features"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ import pytest
 from tests.running import spec, suspended, wait_for
 from udml_core.base.paths import python_path
 from udml_core.runs import Run, create_run
+from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.tasks import Status
 from udml_core.work import jobs
 from udml_core.work.jobs import dispatch
@@ -75,6 +77,22 @@ def test_the_head_is_the_free_waiting_task_with_the_earliest_ticket(tmp_path: Pa
     shutil.rmtree(early.folder)
     assert dispatch.head(tmp_path, "cpu") is None
     assert not early.folder.exists()
+
+
+def test_other_analyses_do_not_wait_behind_a_race(tmp_path: Path) -> None:
+    run = queued(tmp_path, 1.0)
+    folders = {}
+    for ticket, kind in enumerate(("advice", "refine", "advice", "umap")):
+        folders[ticket] = run.folder / "analyses" / f"{kind}-{ticket}"
+        folders[ticket].mkdir(parents=True)
+        for name, content in (("spec", {"kind": kind}), ("environment", {}),
+                              ("status", {"state": "waiting", "ticket": ticket})):
+            (folders[ticket] / f"{name}.json").write_text(json.dumps(content))
+    assert dispatch.head(tmp_path, dispatch.ANALYSES) == folders[1]
+    assert dispatch.head(tmp_path, dispatch.RACES) == folders[0]
+    assert {path for path, _ in dispatch.waiting(tmp_path, dispatch.RACES)} == {folders[0], folders[2]}
+    assert {path for path, _ in dispatch.waiting(tmp_path, dispatch.ANALYSES)} == {folders[1], folders[3]}
+    assert Advice.name == dispatch.RACE
 
 
 def test_a_worker_takes_settings_but_no_code_from_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,8 @@ def test_copies_links_and_lists(photos: Dataset, tmp_path: Path) -> None:
         found = {file for file in files_in(folder) if file.endswith(".jpg")}
         expected = {"red/IMG_00.jpg", "red/IMG_01.jpg", "red/IMG_00 (2).jpg", "_=1+1/IMG_05.jpg"}
         assert found == (set() if how == "list" else expected)
+        renamed = "1 file gets another name, because the old one is taken or some program would change it: "
+        assert f"{renamed}'IMG_00.jpg' becomes 'IMG_00 (2).jpg'." in plan.notes
         assert (how == "links") == (folder / "red" / "IMG_00.jpg").is_symlink()
         assert not (folder / UNFINISHED).exists()
         with (folder / "metadata.csv").open(newline="") as file:
@@ -326,8 +328,8 @@ def test_a_plan_says_how_many_names_no_user_gave(photos: Dataset, tmp_path: Path
     vars(names)["accepted"] = accepted  # three more by certainty
     plan = plan_sorting(names, tmp_path / "out")
     assert plan.guessed == {"red": 3}
-    assert plan.notes == ["3 names of these are without a yes from you, by certainty alone or as part of many that you "
-                          "named at once; in metadata.csv the column assigned is 0 there."]
+    assert plan.notes == ["3 names of these are not confirmed: given by certainty alone, or to so many images at once "
+                          "that you did not see each. In metadata.csv the column assigned is 0 there."]
 
 
 def test_images_named_in_bulk_are_exported_as_guesses(photos: Dataset, tmp_path: Path) -> None:
@@ -337,7 +339,7 @@ def test_images_named_in_bulk_are_exported_as_guesses(photos: Dataset, tmp_path:
     named = name_images(photos, np.arange(len(photos)), reach_along(walk, GAMMA), chosen=1.01)
     plan = plan_sorting(named, tmp_path / "out")
     assert plan.guessed == {"red": 9}
-    assert "9 names of these are without a yes from you" in " ".join(plan.notes)
+    assert "9 names of these are not confirmed" in " ".join(plan.notes)
     write_plan(plan)
     looked = {photos.names[image] for image in (3, 15, 16)}
     rows = {row["image"]: row for row in csv.DictReader((tmp_path / "out" / "metadata.csv").read_text().splitlines())}

@@ -103,13 +103,16 @@ def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
         return Advised(race.reason)
     gaps = (gap_words(race) or _complete_words(race)) if is_done else ""
     best = race.best
+    if best is not None and not is_done:
+        return _advised(f"Ahead so far: {setup_words(race, best.setup)}.",
+                        ["Only the end decides: with each further candidate, a gain must stand out more."], [])
     if not race.is_judged:
         return Advised("No candidate was judged in this time.", (gaps or "Allow more minutes.",)) if is_done else (
             Advised("No candidate is judged yet."))
     if best is None:
         return _tell_no_winner(race, gaps, for_other_aim) if is_done else _advised(_unclear_words(race), [], [])
     assert best.against_start is not None, "the advice was judged"
-    return _advised(f"Best search{'' if is_done else ' so far'}: {setup_words(race, best.setup)}.",
+    return _advised(f"Best search: {setup_words(race, best.setup)}.",
                     [f"{_meaning_words(best.against_start, race.serves, race.count)} {_simpler_words(race)}".rstrip(),
                      dissent_words(race, best)],
                     [_simplest_words(race), _compared_words(race, best), _calls(race),

@@ -11,7 +11,7 @@ from udml_core.base.errors import counted, duration
 from udml_core.data.dataset import WAITING, Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.race_advice import advice_words, tell_advice
-from udml_core.exploration.race_clock import ALMOST
+from udml_core.exploration.race_clock import ALMOST, clock_words
 from udml_core.exploration.race_figures import MEASURES
 from udml_core.exploration.race_gaps import minutes_words
 from udml_core.exploration.race_measured import Serves
@@ -138,7 +138,7 @@ def _show_other_live(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec)
     if not live:
         st.rerun(scope="app")
     for race in live:
-        state = "waits" if race.started is None else f"is running ({duration(time.time() - race.started)} so far)"
+        state = "waits" if race.started is None else f"is running ({clock_words(time.time() - race.started)} min)"
         what = f"{MEASURES[race.kind.serves]}, in {race.kind.budget:g} minutes,"
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f":material/hourglass_top: A race for {what} {state}.")

@@ -57,7 +57,7 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
     """
     judged, phrases = [outcome for outcome in race.outcomes if outcome.against_start is not None], new_words(race)
     if judged:
-        _draw_race(race, judged, key)
+        _draw_race(race, judged, key, is_live)
         st.caption("Each line is a candidate: right of 0 it finds more similar images than the frozen features, in the "
                    f"eyes of {escaped(race_judges_words(race))}. A mark is the mean over all images, of a similarity "
                    f"from −1 to 1; its bar is the 95 % interval{_among(race.count)}, and a bar that crosses 0 may be "
@@ -106,29 +106,34 @@ def explained(race: Race, setup: Setup) -> str:
                        terms.items())
 
 
-def result_of(outcome: Outcome, race: Race) -> str:
-    """Return the result of a judged candidate against the frozen features, as the legend names it."""
-    if outcome == race.best:
+def result_of(outcome: Outcome, race: Race, is_live: bool = False) -> str:
+    """Return the result of a judged candidate against the frozen features, as the legend names it.
+
+    A race that runs has no advice yet.
+    """
+    if outcome == race.best and not is_live:
         return "the advice"
     return SAID[race.verdict(outcome)]
 
 
-def _draw_race(race: Race, judged: Sequence[Outcome], key: str) -> None:
+def _draw_race(race: Race, judged: Sequence[Outcome], key: str, is_live: bool) -> None:
     chains = {outcome.setup: chain_words(race, outcome.setup).replace(", then ", " + ") for outcome in judged}
     points = {chains[outcome.setup]: race.gain(outcome).among(race.count) for outcome in judged}
     phrases = {START: PLAIN[FROZEN]} | {chains[setup]: words for setup, words in new_words(race).items()}
     labels = {name: [*wrap(name, LETTERS), *(f"<i>{line}</i>" for line in wrap(phrases[name], LETTERS))]
               for name in (START, *points)}
-    rows = _rows(labels, chains[race.best.setup] if race.best is not None and star_words(race) else "")
+    starred = None if is_live else race.best
+    rows = _rows(labels, chains[starred.setup] if starred is not None and star_words(race) else "")
     figure = go.Figure()
     figure.add_scatter(x=[0.0], y=[rows[START]], mode="markers", name=START.lower(), showlegend=False,
                        marker={"color": BEFORE, "size": 10, "symbol": "square"})
     for result, (color, symbol) in MARKS.items():
-        names = [chains[outcome.setup] for outcome in judged if result_of(outcome, race) == result]
+        names = [chains[outcome.setup] for outcome in judged if result_of(outcome, race, is_live) == result]
         if names:
             _add_points(figure, result, {rows[name]: points[name] for name in names}, color, symbol)
     figure.add_vline(x=0, line={"color": BEFORE, "width": 1})
-    _note_star(figure, race, rows, chains)
+    if not is_live:
+        _note_star(figure, race, rows, chains)
     end = rows[""]
     titled(figure, f"Gain in {MEASURES[race.serves]}", FRAME + end,
            legend={"title": "against the frozen features: ", "orientation": "h", "yref": "container", "y": 0,

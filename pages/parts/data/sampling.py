@@ -49,8 +49,9 @@ def choose_sample(dataset: Dataset, nearest: NearestByFeatures | None, ordered: 
     if kind == ALL or not len(ordered):
         return ordered, ""
     if nearest is None:
-        return ordered, ("The sample appears here as soon as the images have been compared; if nothing is in progress, "
-                         f"**Browse these images** above begins it. Until then all {len(ordered):,} are shown.")
+        st.caption(f":material/hourglass_top: The sample follows once the images are compared; until then all "
+                   f"{len(ordered):,} are shown.")
+        return ordered, ""
     count = int(st.number_input("Images in the sample", 1, MOST, int(number_from_address("count", USUAL, 1, MOST)),
                                 key="data-count", width=140, label_visibility="collapsed"))
     write_address("count", str(count), str(USUAL))

@@ -94,7 +94,7 @@ def show_awaited(refinement: Analysis) -> None:
     opens = OPENS.get(st.session_state[USED][3], "The page")
     with st.container(horizontal=True, vertical_alignment="center", key="advice-awaited"):
         st.progress(min(1.0, status.share), f"{opens} opens by itself as soon as all images are prepared for this "
-                                            f"search ({status.phase or 'starting'}).")
+                                            f"search ({status.phase or 'starting, or behind another analysis'}).")
         if st.button("Stay here", icon=":material/close:", type="tertiary", key="advice-stay",
                      help="The search is prepared nevertheless."):
             del st.session_state[USED]

@@ -72,6 +72,9 @@ def show_groups(board: Board) -> None:
         shown = _nearest_first(board, [rows for rows in shown if rows is not current], moved)
     elif current is None:
         _say_groups(board, sum(map(len, parts)), len(parts))
+    if current is None and len(selected.ids) and not len(moved):
+        _move_button(len(selected.ids), is_whole=False)
+        show_selected(board, selected)
     is_strip = current is not None and not len(moved)
     tiles = [tile_to_label(board, int(board.images[rows[0]]), f"group {groups[rows[0]] + 1} · {len(rows):,}")
              for rows in shown]
@@ -81,9 +84,6 @@ def show_groups(board: Board) -> None:
             on_pick=lambda image: _pick(board, shown, image, moved, groups))
     if current is not None:
         _show_group(board, current, int(groups[current[0]]) + 1)
-    elif len(selected.ids):
-        _move_button(len(selected.ids), is_whole=False)
-        show_selected(board, selected)
 
 
 def _say_groups(board: Board, images: int, groups: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 
 from udml_core.base.errors import counted, quoted
@@ -89,9 +89,14 @@ class Plan:
             notes.append(f"{counted(self.dropped, 'image')} that you excluded or removed since {_is(self.dropped)} "
                          "written already, on no list. Remove what you do not need in the folder.")
         if guesses := sum(self.guessed.values()):
-            notes.append(f"{counted(guesses, 'name')} of these {_is(guesses)} without a yes from you, by certainty "
-                         "alone or as part of many that you named at once; in metadata.csv the column assigned is 0 "
-                         "there.")
+            notes.append(f"{counted(guesses, 'name')} of these {_is(guesses)} not confirmed: given by certainty alone, "
+                         "or to so many images at once that you did not see each. In metadata.csv the column assigned "
+                         "is 0 there.")
+        if renamed := [item for item in self.items if PurePosixPath(item.file).name != PurePosixPath(item.image).name]:
+            first = renamed[0]
+            notes.append(f"{counted(len(renamed), 'file')} {'gets' if len(renamed) == 1 else 'get'} another name, "
+                         f"because the old one is taken or some program would change it: "
+                         f"{quoted(PurePosixPath(first.image).name)} becomes {quoted(PurePosixPath(first.file).name)}.")
         if there := len(self.there):
             notes.append(f"{counted(there, 'image')} of an earlier export {_is(there)} there and will not be touched; "
                          f"{len(self.items) - there:,} will be added.")

@@ -341,7 +341,8 @@ def raced_together(run: Run, other: Run) -> Race | None:
 def races_of(run: Run) -> Iterator[Race]:
     """Yield the races of a run's images that can be read, the newest start first.
 
-    Races that never finished come last: what an older race said stays until a newer one is complete.
+    Races that ended before they finished come last: what an older race said stays until a newer one is complete. A race
+    that runs is left out, as its verdicts become stricter with every further candidate.
     """
     own, unfinished = run.spec(), list[Analysis]()
     for start in list_runs(run.root):
@@ -349,7 +350,7 @@ def races_of(run: Run) -> Iterator[Race]:
         if (spec.method, spec.split, spec.fingerprint) == (FROZEN, "all", own.fingerprint):
             for analysis in list_analyses(start, Advice):
                 if not (analysis.is_done() or analysis.has_earlier()):
-                    unfinished.append(analysis)
+                    unfinished += [analysis] * (analysis.status().state not in LIVE_STATES)
                     continue
                 with suppress(UserError):  # its file is damaged
                     yield finished_race(analysis)

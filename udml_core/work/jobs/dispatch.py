@@ -2,9 +2,9 @@
 
     python dispatch.py ROOT LANE [DEVICE_LOCK]
 
-A waiting task is a file, not a process: its status says `waiting`. A lane is a device, which one run at a time uses, or
-`analyses`. A dispatcher starts the task with the earliest ticket, waits until its worker has ended, and ends when no
-task waits. It may die at any moment: the worker goes on, and the next dispatcher continues with the queue.
+A waiting task is a file, not a process: its status says `waiting`. A lane is a device, which one run at a time uses,
+`analyses` or `races`. A dispatcher starts the task with the earliest ticket, waits until its worker has ended, and ends
+when no task waits. It may die at any moment: the worker goes on, and the next dispatcher continues with the queue.
 
 The process lives as long as something waits, so that it imports only the standard library, filelock and locks, and is
 started by the path of this file: importing its package would load NumPy and torch.
@@ -26,7 +26,10 @@ from filelock import FileLock, Timeout
 
 from udml_core.base import handover, locks
 
-ANALYSES = "analyses"
+ANALYSES, RACES = "analyses", "races"
+"""The lanes of analyses: a race takes minutes to an hour, and others do not wait behind it."""
+RACE = "advice"
+"""The kind of analysis that is a race."""
 FOLDER = ".dispatch"
 """Folder of the dispatchers' locks, inside the folder of runs."""
 ENVIRONMENT = "environment.json"
@@ -74,7 +77,7 @@ def head(root: Path, lane: str, started: set[tuple[str, float]] | None = None) -
 
     Args:
         root: The folder of runs.
-        lane: A device, or `analyses`.
+        lane: A device, `analyses` or `races`.
         started: Tasks and tickets to leave out, because they were started once.
     """
     queue = sorted((order_key(task, status.get("ticket", 0.0)), str(task), status.get("ticket", 0.0))
@@ -85,13 +88,20 @@ def head(root: Path, lane: str, started: set[tuple[str, float]] | None = None) -
 
 def waiting(root: Path, lane: str) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield the waiting tasks of a lane with their statuses, in no order."""
-    for path in root.glob("[!.]*/analyses/[!.]*/status.json" if lane == ANALYSES else "[!.]*/status.json"):
+    is_analysis = lane in (ANALYSES, RACES)
+    for path in root.glob("[!.]*/analyses/[!.]*/status.json" if is_analysis else "[!.]*/status.json"):
         status = read_status(path.parent)
         waits = status.get("state") == "waiting" and status.get("pid") is None
         queued = waits and (path.parent / ENVIRONMENT).exists() and not (path.parent / OWNER).exists()
         queued = queued and isinstance(status.get("ticket", 0.0), int | float)
-        if queued and lane in (ANALYSES, _read(path.parent / "spec.json").get("device")):
+        spec = _read(path.parent / "spec.json") if queued else {}
+        if queued and lane == (lane_of(spec.get("kind")) if is_analysis else spec.get("device")):
             yield path.parent, status
+
+
+def lane_of(kind: object) -> str:
+    """Return the lane of a kind of analysis."""
+    return RACES if kind == RACE else ANALYSES
 
 
 def order_key(task: Path, ticket: float) -> float:
@@ -104,7 +114,8 @@ def order_key(task: Path, ticket: float) -> float:
 
 def execute(task: Path, lane: str, ticket: float) -> None:
     """Start the worker of a task, or give the task to one that waits, and wait until it ends."""
-    command = "analyse-work" if lane == ANALYSES else "work"
+    is_run = lane not in (ANALYSES, RACES)
+    command = "work" if is_run else "analyse-work"
     kept = {name: value for name, value in _read(task / ENVIRONMENT).items()
             if (name.startswith("UDML_") or name in INHERITED) and isinstance(value, str)}
 
@@ -112,7 +123,7 @@ def execute(task: Path, lane: str, ticket: float) -> None:
         return status.get("state") == "waiting" and status.get("ticket") == ticket
 
     try:
-        is_taken = lane != ANALYSES and handover.hand_over(ready_folder(task.parent), task, kept)
+        is_taken = is_run and handover.hand_over(ready_folder(task.parent), task, kept)
         if not is_taken or is_untouched(read_status(task)):  # a process that waited may have ended at this moment
             start_worker([command, str(task)], task / "log.txt", kept).wait()
         status = read_status(task)

@@ -172,7 +172,7 @@ def launch(task: Run | Analysis, engine: EngineRequest | None = None) -> None:
     if isinstance(task, Run):
         ensure_dispatcher(task.folder.parent, task.spec().device)
     else:
-        ensure_dispatcher(task.run.folder.parent, dispatch.ANALYSES)
+        ensure_dispatcher(task.run.folder.parent, dispatch.lane_of(task.spec().kind))
 
 
 def settings_now() -> dict[str, str]:
@@ -187,8 +187,9 @@ def wake(root: Path) -> None:
                if run.stored_status().state == "waiting" and read_owner(run.folder) is None}
     for lane in sorted(devices):
         ensure_dispatcher(root, lane)
-    if dispatch.head(root, dispatch.ANALYSES):
-        ensure_dispatcher(root, dispatch.ANALYSES)
+    for lane in (dispatch.ANALYSES, dispatch.RACES):
+        if dispatch.head(root, lane):
+            ensure_dispatcher(root, lane)
     start_maps(root)
 
 
@@ -201,7 +202,7 @@ def ensure_dispatcher(root: Path, lane: str) -> None:
     with suppress(FileNotFoundError):  # the folder of runs is gone
         if dispatch.is_held(dispatch.lock_path(root, lane)):
             return
-        device = "" if lane == dispatch.ANALYSES else device_lock(lane).lock_file
+        device = "" if lane in (dispatch.ANALYSES, dispatch.RACES) else device_lock(lane).lock_file
         # -P keeps this folder's queue.py from hiding the standard library's.
         reap(subprocess.Popen([sys.executable, "-P", dispatch.__file__, str(root), lane, device], cwd=root,
                                env=os.environ | {"PYTHONPATH": python_path()}, stdin=subprocess.DEVNULL,

@@ -131,7 +131,7 @@ def place_in_queue(run: Run, ahead: int | None = None) -> str:
 
 def waiting_analyses(root: Path) -> list[Analysis]:
     """List the analyses that wait for the analyses before them, next first."""
-    tasks = dispatch.waiting(root, dispatch.ANALYSES)
+    tasks = [*dispatch.waiting(root, dispatch.ANALYSES), *dispatch.waiting(root, dispatch.RACES)]
     return [Analysis(folder) for _, folder in sorted((status.get("ticket", 0.0), folder) for folder, status in tasks)]
 
 
