@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.data.advising import ACTION, show_advice
+from pages.parts.data.advising import action_of, show_advice
 from pages.parts.data.auditing import VIEW, audit_line, show_audit
 from pages.parts.data.browsing import show_gallery
 from pages.parts.data.classes import show_caution, show_classes_and_splits, show_overview
@@ -100,7 +100,7 @@ def show_view(dataset: Dataset, top: DeltaGenerator) -> None:
     write_address("view", view)  # always: keys.js keeps an entry of the history for each data set and view
     note_address("view")
     if view in ("gallery", "classes"):  # the other views have a primary action of their own
-        toolbar.button(ACTION, icon=ICON, key="advice-open", on_click=st.session_state.update,
+        toolbar.button(action_of(dataset), icon=ICON, key="advice-open", on_click=st.session_state.update,
                        args=({VIEW: "advice"},), help="Tries refinements and short training for a few minutes, and "
                                                       "keeps what judges prefer. No label is needed.")
     match view:

@@ -461,6 +461,21 @@ def test_a_race_without_a_report_says_how_long_ago_the_last_was(ago: int, words:
         assert re.search(words, str([element.proto for element in test.get("progress")]))
 
 
+def test_the_gallery_says_that_a_race_runs_or_what_to_see(frozen: Run) -> None:
+    def labels() -> list[str]:
+        test = opened("data", dataset=LINK["dataset"])
+        assert not test.exception
+        return [button.label for button in test.button]
+
+    assert "Find the best search" in labels()
+    finished(frozen, outcomes(frozen))
+    assert "See the best search that was found" in labels()
+    live = create_analysis(frozen, plan_analysis(Advice, budget=5.0, serves="first"))
+    live.write_status(Status(state="running", started=time.time(), phase="judge"))
+    with live.lock().acquire():
+        assert "Follow the race for the best search" in labels()
+
+
 def test_own_judgments_of_the_advised_pair_stand_beside_the_advice(frozen: Run) -> None:
     rows = outcomes(frozen)[:2]
     finished(frozen, rows)

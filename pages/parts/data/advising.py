@@ -28,6 +28,7 @@ from udml_core.work.jobs.advising import (
     other_live_races,
     race_of,
     start_advice,
+    suggested_by_race,
 )
 
 from ..shell.address import choose_segment, keep_clicks
@@ -51,6 +52,13 @@ WHAT = ("Tries ways to improve the search one after the other, from seconds of a
 MEANINGS: dict[Serves, str] = {
     "first": "The nearest image should show the same kind of thing.",
     "groups": "All images of the same kind should come before all others."}
+
+
+def action_of(dataset: Dataset) -> str:
+    """Return what the button to the best search says: find it, follow the race that runs, or see what a race found."""
+    if other_live_races(dataset, chosen_encoder(dataset), None, runs_folder()):
+        return "Follow the race for the best search"
+    return ACTION if suggested_by_race(dataset, runs_folder()) is None else "See the best search that was found"
 
 
 def show_advice(dataset: Dataset) -> None:

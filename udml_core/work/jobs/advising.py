@@ -210,13 +210,13 @@ def races_beside(analysis: Analysis) -> list[tuple[Race, Analysis]]:
     return others
 
 
-def other_live_races(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root: Path) -> list[LiveRace]:
+def other_live_races(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec | None, root: Path) -> list[LiveRace]:
     """List the races of the same images that run or wait under other choices, the newest first.
 
     Args:
         dataset: The data set.
         encoder: The encoder of the frozen features.
-        spec: The request that is shown.
+        spec: The request that is shown; None if none is.
         root: The folder of runs.
     """
     run = _find_features(dataset, encoder, root)
