@@ -54,5 +54,26 @@ def test_the_text_of_blur_states_the_counts_of_its_rows() -> None:
     assert f"{after} among the first five in place of {before}" in text
 
 
+def test_the_text_of_curation_states_the_quality_and_the_times_of_its_rows() -> None:
+    text, tables = words_of("curation"), record("curation")["datasets"]
+    messy = next(table for title, table in tables.items() if title.startswith("Messy folder"))
+    quality, beside = ({title: {name: value[0] for name, value in row.items()} for title, row in messy[name].items()}
+                       for name in ("quality", "quality beside CleanVision"))
+    blurry = beside.pop("Blurry")
+    assert all(not row["by the audit alone"] and not row["by CleanVision alone"] for row in beside.values())
+    assert min(row["rank correlation"] for row in beside.values()) > 99.9
+    assert "Five of six" in text
+    assert len(beside) == 5
+    found = f"it finds all {quality['Blurry']['findings']:.0f}"
+    assert f"(rank correlation {blurry['rank correlation']:.0f} %): {found}" in text
+    assert f"CleanVision's score {blurry['found by both'] + blurry['by CleanVision alone']:.0f};" in text
+    outliers = quality.pop("Outliers")
+    assert f"ten farthest outliers {outliers['planted among the first ten']:.0f} were planted" in text
+    assert all(row["planted among as many first"] == row["planted"] for row in quality.values())
+    times = {name: row["milliseconds"][0] / 1000 for name, row in tables["fashion-mnist"]["times"].items()}
+    samples = [seconds for name, seconds in times.items() if name.startswith("100 images")]
+    assert f"findings take {times['findings']:.1f} seconds and samples up to {max(samples):.1f}," in text
+
+
 def _listed(counts: tuple[int, ...]) -> str:
     return f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"
