@@ -53,7 +53,7 @@ TITLES = {"groups": "Groups", "next": "Label next", "proposals": "Proposed names
 COLORS = {"class": "Class", "certainty": "Certainty", "group": "Group"}
 DEFAULT_COLOR = "class"
 NEXT_HEIGHT = 230
-"""Height in pixels of the suggested image, or of the selected images in its place."""
+"""Height in pixels of the suggested image, or of the selected images."""
 LEFT = "labels-section-before"
 """Session key of the section that was open when the page was drawn last."""
 

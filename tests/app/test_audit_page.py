@@ -118,7 +118,7 @@ def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkey
     (run,) = list_runs(runs_folder())
     assert run.spec().method == "frozen"
     assert "Copies, quality and broken files appear here first" in texts(test)
-    assert "The audit of these images is in progress." in texts(test)
+    assert "Audit of these images: step 1 of 5, reading the files" in texts(test)
     worker.work(run, analyse=False)
     test.run()
     assert "First findings." in texts(test), "the worker's end starts the comparison, not the page"
@@ -152,7 +152,7 @@ def test_an_import_starts_the_audit_unless_work_without_a_request_is_off(
     next(button for button in test.button if button.label == "Use this folder").click().run()
     assert not test.exception
     assert [wants(run, "audit") for run in list_runs(runs_folder())] == [True] * int(switch)
-    assert ("The audit of these images is in progress." in texts(test)) == (switch == "1")
+    assert ("Audit of these images: step 1 of 5, reading the files" in texts(test)) == (switch == "1")
     audit_import(dataset, runs_folder())
     assert len(list_runs(runs_folder())) == int(switch), "an audit is started once"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -180,6 +181,19 @@ def test_selected_images_get_the_typed_class_and_are_deselected(run: Run) -> Non
     assert "1. my own" in texts(test)
     annotations.assign(dataset, [int(make_split(dataset, "seen").train[3])], "my other")
     assert "Right names" not in metrics(test.run()), "the data set has no class of these names"
+
+
+def test_a_typed_class_that_comes_too_late_for_its_images_says_so(run: Run) -> None:
+    dataset = run.dataset()
+    train = make_split(dataset, "seen").train[:3]
+    token = f"{dataset.fingerprint[:6]}:{'.'.join(map(str, np.sort(train)))}"
+    test = opened("labels", run=run.id, section="labels", selected=token)
+    test.text_input(key="labels-typed").input("late")
+    now = test.session_state["selection"]
+    test.session_state["selection"] = replace(now, ids=now.ids[:1], revision=now.revision + 1)
+    press_submit(test)
+    assert annotations.assigned_labels(dataset) == {}
+    assert ["no image was named late" in error.value for error in test.error] == [True]
 
 
 def test_a_class_keeps_its_number_when_another_class_loses_its_images(run: Run) -> None:

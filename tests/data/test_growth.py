@@ -128,13 +128,16 @@ def test_labels_and_exclusions_follow_the_content_of_a_renamed_file(folder: Path
     before = catalog.load(str(folder))
     index_of = before.indices_by_name()
     assign(before, [index_of[name] for name in ("01.png", "02.png")], "gull")
-    exclude(before, [index_of[name] for name in ("03.png", "04.png", "copy.png")])
+    exclude(before, [index_of[name] for name in ("03.png", "04.png", "07.png", "copy.png")])
     decide(before, np.array([[index_of["01.png"], index_of["03.png"]]]), same=True)
     (folder / "01.png").rename(folder / "z.png")
     (folder / "03.png").rename(folder / "y.png")
     (folder / "04.png").write_bytes((folder / "06.png").read_bytes())  # replaced, which is no new name
     (folder / "copy.png").rename(folder / "x.png")
-    (folder / "copy again.png").rename(folder / "w.png")
+    (folder / "copy again.png").unlink()
+    for name in ("u.png", "t.png"):
+        (folder / name).write_bytes((folder / "07.png").read_bytes())
+    (folder / "07.png").unlink()
     after = catalog.load(str(folder))
     names = after.names
     assert assigned_labels(after) == {"z.png": "gull", "02.png": "gull"}
@@ -303,6 +306,8 @@ def test_new_images_that_were_named_or_excluded_are_no_news(folder: Path) -> Non
     part(28).save(folder / "new 28.png")
     assert not was_looked_at(catalog.load(str(folder))), "more files came since"
     (folder / "new 24.png").unlink()
+    exclude(dataset, [0])
+    (folder / dataset.names[0]).unlink()
     now = catalog.load(str(folder))
     changes = changes_of(now)
     assert changes is not None

@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Integers
-from udml_core.base.errors import counted
+from udml_core.base.errors import counted, duration
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.data.given.duplicate_decisions import Decisions, decisions_of
@@ -28,13 +28,16 @@ from udml_core.exploration.quality import CHECKS, poor_images
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import Analysis, find_analysis
 from udml_core.runs.analyses.kinds.audit import DataAudit
+from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.auditing import find_auditing, start_auditing
+from udml_core.work.jobs.stages import stage_of
 
 from ..shell.address import choice_from_address, write_address
 from ..shell.awaited import show_progress
 from ..shell.empty_state import show_empty
 from ..shell.growth import load_changes
 from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import escaped
 from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from .classes import show_skipped
@@ -121,10 +124,14 @@ def audit_line(dataset: Dataset) -> None:
 
 @st.fragment(run_every="2s")
 def _await_audit(dataset: Dataset, encoder: EncoderSpec) -> None:
-    """Say that the audit is in progress; run the page again when it ends."""
-    if find_auditing(dataset, encoder, runs_folder()).task is None:
+    """Say how far the audit is; run the page again when it ends."""
+    task = find_auditing(dataset, encoder, runs_folder()).task
+    if task is None:
         st.rerun(scope="app")
-    st.caption(":material/hourglass_top: The audit of these images is in progress.", width="content")
+    status = task.status()
+    words = "begins" if status.state not in LIVE_STATES else f"s{stage_of(task, status).words[1:]}"
+    left = f", about {duration(status.seconds_left)} left in this step" if status.seconds_left else ""
+    st.caption(f":material/hourglass_top: Audit of these images: {escaped(words)}{left}.", width="content")
 
 
 def _offer(dataset: Dataset, key: str, start: Callable[[], object]) -> None:

@@ -158,8 +158,12 @@ def act(dataset: Dataset, store: Callable[[], object], words: Callable[[object],
 
 
 def assign_typed_class(target: Target) -> None:
-    """Assign the class that the user typed."""
-    assign_class(target, st.session_state["labels-typed"])
+    """Assign the class that the user typed; say so if other images are selected since."""
+    name = st.session_state["labels-typed"]
+    if not target.is_current and name.strip():
+        st.session_state[PROBLEM] = (f"The selection changed while you typed, so no image was named {name.strip()}. "
+                                     "Look at what is selected, and name it again.")
+    assign_class(target, name)
 
 
 def skip_images(target: Target) -> None:

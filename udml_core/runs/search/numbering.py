@@ -27,10 +27,10 @@ def earlier_runs(run: Run) -> list[Run]:
     spec = run.spec()
     first: dict[tuple[str, str], Run] = {}
     state = spec.fingerprint, spec.excluded.digest
-    for other in sorted(list_runs(run.folder.parent), key=lambda other: other.id):
-        if other.id >= run.id or not other.stored_status().can_search:
+    known = [(other.spec(), other) for other in list_runs(run.folder.parent)]
+    for own, other in sorted(known, key=lambda pair: pair[0].created):  # ids of one second have no order
+        if own.created >= spec.created or not other.stored_status().can_search:
             continue
-        own = other.spec()
         if (own.dataset, own.method, own.fields, own.encoder.key) == (
                 spec.dataset, spec.method, spec.fields, spec.encoder.key) and (
                 own.fingerprint, own.excluded.digest) != state:
