@@ -5,6 +5,7 @@ This also holds after a kill and after a power cut.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -92,6 +93,12 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def digest_of_file(path: Path) -> str:
+    """Return the SHA-256 digest of a file's content, as data sets of folders have it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_array(path: Path, mapped: bool = False) -> Array:

@@ -4,7 +4,7 @@ Such a process holds the lock `NAME.lock` in a folder while it lives, and offers
 that removes the offer has the process for itself, and names the task in `NAME.task`. The process waits only while a
 page wants it, which touches the file `wanted` from time to time.
 
-Needs only the standard library and locks, as the dispatcher does.
+Needs only the standard library, locks and plain files, as the dispatcher does.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from udml_core.base import locks
+from udml_core.base.plain_files import read_object, write_text
 
 WANTED = "wanted"
 ATTENTION = 60.0
@@ -62,7 +63,7 @@ def offered(folder: Path, settings: Mapping[str, str]) -> Iterator[Path]:
     offer = folder / f"{os.getpid()}.json"
     try:
         with locks.held(offer.with_suffix(".lock"), 1.0):
-            _write(offer, dict(settings))
+            write_text(offer, json.dumps(dict(settings)))
             yield offer
     finally:
         for ending in (".json", ".task", ".lock"):
@@ -92,9 +93,9 @@ def hand_over(folder: Path, task: Path, settings: Mapping[str, str]) -> bool:
         settings: The environment that the task was queued with; only a process that has the same may take it.
     """
     for offer in folder.glob("*.json"):
-        if _read(offer) != dict(settings) or not _lives(offer) or not _take(offer):
+        if read_object(offer) != dict(settings) or not _lives(offer) or not _take(offer):
             continue
-        _write(offer.with_suffix(".task"), str(task))
+        write_text(offer.with_suffix(".task"), str(task))
         while _lives(offer):
             time.sleep(OUTLIVED)
         return True
@@ -115,15 +116,3 @@ def _take(offer: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-def _read(offer: Path) -> object:
-    with suppress(OSError, ValueError):
-        return json.loads(offer.read_text(encoding="utf-8"))
-    return None
-
-
-def _write(path: Path, content: object) -> None:
-    aside = path.with_name(f".{path.name}.part")
-    aside.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-    aside.replace(path)

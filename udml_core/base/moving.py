@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from pathlib import Path
 
 from udml_core.base.errors import UserError, quoted
-from udml_core.base.files import sync
+from udml_core.base.files import digest_of_file, sync
 
 ASIDE = ".udml-part"
 """Ending of a copy that is not complete; an interrupted move leaves one at most, which the next attempt replaces."""
@@ -42,12 +41,6 @@ def is_same_file(first: Path, second: Path) -> bool:
         return False
     return first.samefile(second) or (first.stat().st_size == second.stat().st_size
                                       and digest_of_file(first) == digest_of_file(second))
-
-
-def digest_of_file(path: Path) -> str:
-    """Return the SHA-256 digest of a file's content, as data sets of folders have it."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Integers
-from udml_core.base.errors import counted, duration
+from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.data.given.duplicate_decisions import Decisions, decisions_of
@@ -30,10 +30,9 @@ from udml_core.runs.analyses import Analysis, find_analysis
 from udml_core.runs.analyses.kinds.audit import DataAudit
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.auditing import find_auditing, start_auditing
-from udml_core.work.jobs.stages import stage_of
 
 from ..shell.address import choice_from_address, write_address
-from ..shell.awaited import show_progress
+from ..shell.awaited import line_of, show_progress
 from ..shell.empty_state import show_empty
 from ..shell.growth import load_changes
 from ..shell.run_hash import RUN_HASH
@@ -129,9 +128,9 @@ def _await_audit(dataset: Dataset, encoder: EncoderSpec) -> None:
     if task is None:
         st.rerun(scope="app")
     status = task.status()
-    words = "begins" if status.state not in LIVE_STATES else f"s{stage_of(task, status).words[1:]}"
-    left = f", about {duration(status.seconds_left)} left in this step" if status.seconds_left else ""
-    st.caption(f":material/hourglass_top: Audit of these images: {escaped(words)}{left}.", width="content")
+    line = line_of(task, status) if status.state in LIVE_STATES else "begins"
+    st.caption(f":material/hourglass_top: Audit of these images: {escaped(line[:1].lower() + line[1:])}.",
+               width="content")
 
 
 def _offer(dataset: Dataset, key: str, start: Callable[[], object]) -> None:

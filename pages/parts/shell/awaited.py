@@ -126,7 +126,7 @@ def show_progress(task: Run | Analysis, begun: str, what: str = "Browsing",
             st.session_state[f"{begun}-failure"] = f"{what} is {status.state}. {status.message}"
         st.rerun(scope="app")
     stage = stage_of(task, status)
-    line = f"{stage.words}{_ahead(task, status)}"
+    line = line_of(task, status)
     known = _stored_words(task if isinstance(task, Run) else task.run)
     meanwhile = f"{known} {meanwhile}".strip()
     bar, button = st.columns([4, 1], vertical_alignment="center")
@@ -146,6 +146,11 @@ def _stored_words(run: Run) -> str:
     with suppress(UserError):  # the data set is gone; the run says so itself
         return stored_words(load_dataset(run.spec().dataset), run.spec().encoder)
     return ""
+
+
+def line_of(task: Run | Analysis, status: Status) -> str:
+    """Return the stage of a preparation in words, with the time left or what it waits for."""
+    return f"{stage_of(task, status).words}{_ahead(task, status)}"
 
 
 def _ahead(task: Run | Analysis, status: Status) -> str:

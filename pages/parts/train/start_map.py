@@ -20,14 +20,7 @@ from udml_core.data.splits import fixed_sample
 from udml_core.exploration.identity import Numbered, number_clusters, track_clusters
 from udml_core.exploration.live import live_frame, view_of
 from udml_core.exploration.map_content import Color, Followed, Layout
-from udml_core.exploration.preview import (
-    Preview,
-    Sample,
-    assignment_at,
-    draw_sample,
-    preview,
-    unit_features,
-)
+from udml_core.exploration.preview import Preview, Sample, assignment_at, draw_sample, preview, unit_features
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Spec
 from udml_core.runs.baselines import JUDGED

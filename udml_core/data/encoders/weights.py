@@ -5,7 +5,6 @@ Only safetensors files are read, because nothing in them can be executed.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from functools import lru_cache
@@ -17,7 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from udml_core.base.errors import UserError, quoted
-from udml_core.base.files import check_regular, replace_text
+from udml_core.base.files import check_regular, digest_of_file, replace_text
 from udml_core.base.paths import existing_path, given_folder
 
 SUFFIX = ".safetensors"
@@ -166,5 +165,4 @@ def _hash(path: Path) -> str:
 @lru_cache(maxsize=64)
 def _hash_of_state(path: Path, _size: int, _changed: int) -> str:
     """Return the hash of a file that was last changed at a time; a page asks for it again and again."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return digest_of_file(path)

@@ -3,9 +3,8 @@
 Each line of the log is one action: {"images": […], "class": …} assigns a class, {"images": […], "not": …} says that
 images do not have a class, and {"undo": true} reverts the last action that was not reverted yet. "unseen": true marks
 images that were named in bulk, without a look at each. "certainty": […] are the certainties of names that the app had
-proposed for the images when the user confirmed or rejected them. Actions with
-the same "decision" are reverted together. {"groups": [[…], …]} changes groups by hand; see
-`group_changes`.
+proposed for the images when the user confirmed or rejected them. Actions with the same "decision" are reverted
+together. {"groups": [[…], …]} changes groups by hand; see `group_changes`.
 """
 
 from __future__ import annotations

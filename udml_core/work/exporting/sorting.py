@@ -153,10 +153,10 @@ def _continued(dataset: Dataset, folder: Path) -> Plan:
     if how is None:
         raise UserError(f"{quoted(str(path))} does not say what an export writes. Choose another folder.")
     known = dataset.indices_by_name({item.image for item in items})
+    if items and not known:
+        raise UserError(f"{quoted(str(path))} lists {quoted(items[0].image)}, which is no image of {dataset.title}. "
+                        "Choose another folder.")
     for item in items:
-        if not known:
-            raise UserError(f"{quoted(str(path))} lists {quoted(item.image)}, which is no image of {dataset.title}. "
-                            "Choose another folder.")
         if not _is_inside(item.file):
             raise UserError(f"{quoted(str(path))} lists the path {quoted(item.file)}, which an export does not write. "
                             "Choose another folder.")

@@ -6,8 +6,8 @@ A waiting task is a file, not a process: its status says `waiting`. A lane is a 
 `analyses` or `races`. A dispatcher starts the task with the earliest ticket, waits until its worker has ended, and ends
 when no task waits. It may die at any moment: the worker goes on, and the next dispatcher continues with the queue.
 
-The process lives as long as something waits, so that it imports only the standard library, filelock and locks, and is
-started by the path of this file: importing its package would load NumPy and torch.
+The process lives as long as something waits, so that it imports only the standard library, filelock and small modules,
+and is started by the path of this file: importing its package would load NumPy and torch.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from udml_core.base import handover, locks
+from udml_core.base.plain_files import read_object, read_text, write_text
 
 ANALYSES, RACES = "analyses", "races"
 """The lanes of analyses: a race takes minutes to an hour, and others do not wait behind it."""
@@ -94,7 +95,7 @@ def waiting(root: Path, lane: str) -> Iterator[tuple[Path, dict[str, Any]]]:
         waits = status.get("state") == "waiting" and status.get("pid") is None
         queued = waits and (path.parent / ENVIRONMENT).exists() and not (path.parent / OWNER).exists()
         queued = queued and isinstance(status.get("ticket", 0.0), int | float)
-        spec = _read(path.parent / "spec.json") if queued else {}
+        spec = (queued and read_object(path.parent / "spec.json")) or {}
         if queued and lane == (lane_of(spec.get("kind")) if is_analysis else spec.get("device")):
             yield path.parent, status
 
@@ -107,7 +108,7 @@ def lane_of(kind: object) -> str:
 def order_key(task: Path, ticket: float) -> float:
     """Return the key by which tasks start: the ticket of a move (see `queue.move`), else of the submission."""
     try:
-        return float(_read_text(task / TICKET_FILE))
+        return float(read_text(task / TICKET_FILE))
     except (OSError, ValueError):
         return ticket
 
@@ -116,7 +117,7 @@ def execute(task: Path, lane: str, ticket: float) -> None:
     """Start the worker of a task, or give the task to one that waits, and wait until it ends."""
     is_run = lane not in (ANALYSES, RACES)
     command = "work" if is_run else "analyse-work"
-    kept = {name: value for name, value in _read(task / ENVIRONMENT).items()
+    kept = {name: value for name, value in (read_object(task / ENVIRONMENT) or {}).items()
             if (name.startswith("UDML_") or name in INHERITED) and isinstance(value, str)}
 
     def is_untouched(status: dict[str, Any]) -> bool:
@@ -129,7 +130,7 @@ def execute(task: Path, lane: str, ticket: float) -> None:
         status = read_status(task)
         if is_untouched(status) and not (task / "stop").exists() and is_free(task):
             ended = {"state": "interrupted", "finished": time.time(), "message": NEVER_STARTED}
-            _write(task / "status.json", status | ended)
+            write_text(task / "status.json", json.dumps(status | ended))
     except OSError:  # The folder was removed, or the disk is full; the next task may still run.
         return
 
@@ -178,28 +179,7 @@ def is_held(lock: Path) -> bool:
 
 def read_status(task: Path) -> dict[str, Any]:
     """Return the stored status of a task; empty if it cannot be read."""
-    return _read(task / "status.json")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(_read_text(path))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def _read_text(path: Path) -> str:
-    """Read a regular file: reading a named pipe would never end."""
-    if not path.is_file():
-        raise FileNotFoundError(path)
-    return path.read_text(encoding="utf-8")
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    aside.write_text(json.dumps(content), encoding="utf-8")
-    aside.replace(path)
+    return read_object(task / "status.json") or {}
 
 
 if __name__ == "__main__":
