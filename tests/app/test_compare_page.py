@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.compare import seed_means
 from pages.parts.compare.classes import class_means
 from pages.parts.compare.matched_maps import matched_maps
 from pages.parts.compare.queries import FEW_ROWS, HITS_IN_ROW, won_tiles
-from pages.parts.compare.seed_means import gap_interval
+from pages.parts.compare.seed_means import gap_interval, paper_table
 from pages.parts.shell.cached import load_retrieval
 from tests.app.opening import opened, texts
 from tests.app.test_run_picker import go, shown
 from tests.running import worked
+from udml_core.base.errors import UserError
 from udml_core.exploration.comparison import only_first_hits
 from udml_core.runs import Run
 from udml_core.runs.verdict import standing
@@ -109,6 +111,21 @@ def test_the_interval_of_the_gap_is_around_the_difference_of_the_measures(pair: 
     assert gap_interval([poor], [pair[0]]) == pytest.approx((-high, -low), abs=0.3)
     halved = gap_interval([poor, pair[0]], [poor]) or (0.0, 0.0)
     assert halved == pytest.approx((low / 2, high / 2), abs=0.3), "the mean of two runs is half as far"
+
+
+def test_a_table_for_a_paper_is_tested_over_seeds_where_there_are_enough_or_else_over_queries(
+        root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = [worked(root, seed=seed) for seed in range(3)]
+    poor = worked(root, fields={"dimension": 2, "epochs": 1, "steps": 1})
+    named = {"good": good[:2], "poor": [poor]}
+    assert paper_table(named).over == "queries"
+    assert paper_table(named | {"good": good}).over == "seeds"
+
+    def fail(run: Run) -> None:
+        raise UserError(f"The images of {run.id} are missing.")
+
+    monkeypatch.setattr(seed_means, "load_retrieval", fail)
+    assert paper_table(named).over == "seeds", "the measures are at hand without images"
 
 
 def test_every_class_has_the_mean_of_its_queries_in_each_run(pair: list[Run]) -> None:

@@ -161,15 +161,43 @@ def test_other_sites_and_foreign_names_are_refused(headers: dict[str, str], meth
 
 
 @pytest.mark.slow
-def test_without_the_variable_no_run_is_exposed_and_a_login_closes_the_addresses(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_variable_no_run_is_exposed(tmp_path: Path) -> None:
     run = worked(tmp_path / "runs", seed=0)
     with server(tmp_path, UDML_API="") as url:
         assert asked(url, "GET", "/api/runs")[1] == {"runs": []}
         assert asked(url, "POST", f"/api/search?run={run.id}", png_of(Image.new("L", (8, 8))))[0] == 404
-    assert not programs._needs_login()
-    monkeypatch.setattr(programs.st, "secrets", {"auth": {}})
-    assert programs._needs_login()
+
+
+@pytest.mark.slow
+def test_a_login_closes_the_addresses(tmp_path: Path) -> None:
+    run = worked(tmp_path / "runs", seed=0)
+    secrets = tmp_path / ".streamlit/secrets.toml"
+    secrets.parent.mkdir()
+    secrets.write_text('[auth]\nredirect_uri = "http://localhost/oauth2callback"\ncookie_secret = "a"\n')
+    with server(tmp_path, UDML_API="*", HOME=str(tmp_path)) as url:
+        for method, path, body in (("GET", "/api/runs", None), ("POST", f"/api/search?run={run.id}", b"")):
+            status, content, _ = asked(url, method, path, body)
+            assert (status, "log in" in content["error"]) == (403, True), path
+
+
+@pytest.mark.slow
+def test_images_that_do_not_arrive_hold_only_their_own_places_and_not_for_long(served: Served) -> None:
+    address, path = urlsplit(served.url).netloc, f"/api/search?run={served.shown.id}"
+    waiting = [http.client.HTTPConnection(address, timeout=programs.LONGEST_WAIT + 60)
+               for _ in range(programs.MOST_WAITING)]
+    for connection in waiting:
+        connection.putrequest("POST", path)
+        connection.putheader("Content-Length", "1000")
+        connection.endheaders(b"half of an image")
+    image = png_of(Image.new("L", (8, 8)))
+    assert asked(served.url, "GET", "/api/runs")[0] == 200
+    status, content, headers = asked(served.url, "POST", path, image)
+    assert (status, headers["Retry-After"]) == (503, "5")
+    assert "Try again" in content["error"]
+    assert [connection.getresponse().status for connection in waiting] == [408] * programs.MOST_WAITING
+    for connection in waiting:
+        connection.close()
+    assert asked(served.url, "POST", path, image)[0] == 200
 
 
 def test_a_run_whose_images_are_gone_names_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from tests.cli.test_cli import call
-from tests.running import spec
+from tests.running import spec, worked
 from udml_core.base.errors import UserError
+from udml_core.exploration.paper_tables import paired_p
 from udml_core.runs import Run, create_run
 from udml_core.runs.paper_table import table_of_runs
+from udml_core.runs.search import Retrieval
 from udml_core.runs.tasks import Status
 
 
@@ -60,3 +64,30 @@ def test_the_command_prints_the_table(runs: list[Run], capsys: Any, monkeypatch:
     assert code == 0, err
     assert out.splitlines()[0] == "row,measure,seed,value"
     assert out.count("\n") == 1 + 2 * len(ids)
+
+
+def test_differences_over_queries_are_of_the_hits_and_precisions_of_each_test_image(
+        tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = [worked(tmp_path, seed=seed) for seed in (0, 1)]
+    poor = worked(tmp_path, fields={"dimension": 2, "epochs": 1, "steps": 1})
+    table = table_of_runs([*good, poor], titles=["good", "poor"], over="queries")
+    hits = []
+    for run in (*good, poor):
+        opened = Retrieval(run)
+        rows, labels = np.asarray(opened.frame("final").take(opened.split.test), float), opened.dataset.labels
+        squares = ((rows[:, None] - rows) ** 2).sum(axis=2) + np.diag(np.full(len(rows), np.inf))
+        hits.append(100 * (labels[opened.split.test][squares.argmin(axis=1)] == labels[opened.split.test]))
+    first = table.column("recall@1")
+    assert list(first["good"].by_query) == opened.split.test.tolist()
+    np.testing.assert_allclose(list(first["good"].by_query.values()), np.mean(hits[:2], axis=0))
+    assert paired_p(first["good"].by_query, first["poor"].by_query) == pytest.approx(
+        stats.ttest_rel(np.mean(hits[:2], axis=0), hits[2]).pvalue)
+    for measure in table.measures:
+        for cell in table.column(measure).values():
+            assert np.mean(list(cell.by_query.values())) == pytest.approx(cell.mean, abs=0.01)
+        assert table.different(measure) == {"poor": True}
+    assert "paired t-test over the queries" in table.written("latex")
+    assert not table_of_runs([*good, poor], titles=["good", "poor"]).different("map@r"), "two seeds are too few"
+    ids = [run.id for run in (*good, poor)]
+    code, out, err = call(capsys, monkeypatch, "table", *ids, "--runs", str(tmp_path), "--test-over", "queries")
+    assert (code, out.count(r"$^\dagger$")) == (0, 3), err

@@ -1,7 +1,7 @@
 """Tables for papers: means and standard deviations over seeds as LaTeX, Markdown or CSV, with ties and differences.
 
-Rows within one standard deviation of the best share the first place. A row with the same seeds as the best is compared
-with it by a paired t-test over these seeds, corrected for the number of rows by Holm's method.
+Rows within one standard deviation of the best share the first place. A row with the same seeds or queries as the best
+is compared with it by a paired t-test over them, corrected for the number of rows by Holm's method.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from udml_core.base.spreadsheets import write_rows
 from udml_core.numerics.measures import LOWER, MEASURES, NEITHER, Measure, curve_of
 
 Form = Literal["latex", "markdown", "csv"]
+Over = Literal["seeds", "queries"]
 SUFFIXES: Mapping[Form, str] = {"latex": "tex", "markdown": "md", "csv": "csv"}
 LEVEL = 0.05
 """Corrected p-value below which a row differs from the best."""
-FEWEST_SEEDS = 3
-"""Seeds that two rows must share for a test."""
+FEWEST = 3
+"""Seeds or queries that two rows must share for a test."""
 DAGGER = "†"
 GREEK = ("alpha", "beta", "gamma", "delta", "varepsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu",
          "xi", "pi", "rho", "sigma", "tau", "upsilon", "varphi", "chi", "psi", "omega", "Gamma", "Delta", "Theta",
@@ -46,11 +47,13 @@ class Cell:
         mean: The mean over the seeds.
         deviation: The standard deviation; 0 for one seed.
         by_seed: The value of each seed; empty where only the mean is known.
+        by_query: The value of each query, a mean over the seeds; empty where it is not known.
     """
 
     mean: float
     deviation: float = 0.0
     by_seed: Mapping[int, float] = field(default_factory=dict)
+    by_query: Mapping[int, float] = field(default_factory=dict)
 
     @classmethod
     def of_seeds(cls, by_seed: Mapping[int, float]) -> Cell:
@@ -66,10 +69,12 @@ class PaperTable:
     Attributes:
         caption: What the table shows.
         rows: Cells by row and measure; a row may lack a measure.
+        over: What differences are tested over.
     """
 
     caption: str
     rows: Mapping[str, Mapping[str, Cell]]
+    over: Over = "seeds"
 
     @property
     def measures(self) -> list[str]:
@@ -89,8 +94,9 @@ class PaperTable:
         """Say which rows differ from the best, where a test is possible."""
         cells = self.column(measure)
         best = self.first(measure)[:1]
-        tested = {name: p for name, cell in cells.items() if best and name != best[0]
-                  and (p := paired_p(cells[best[0]].by_seed, cell.by_seed)) is not None}
+        values = {name: cell.by_seed if self.over == "seeds" else cell.by_query for name, cell in cells.items()}
+        tested = {name: p for name, of in values.items() if best and name != best[0]
+                  and (p := paired_p(values[best[0]], of)) is not None}
         return {name: p < LEVEL for name, p in zip(tested, holm(list(tested.values())), strict=True)}
 
     @property
@@ -99,7 +105,7 @@ class PaperTable:
         said = ["Mean ± standard deviation over the seeds.",
                 "Bold: the best, and every row within one standard deviation of it."]
         if any(self.different(measure) for measure in self.measures):
-            said.append(f"{DAGGER}: differs from the best (paired t-test over the seeds, Holm's correction, p < "
+            said.append(f"{DAGGER}: differs from the best (paired t-test over the {self.over}, Holm's correction, p < "
                         f"{LEVEL:g}).")
         return " ".join(said)
 
@@ -161,14 +167,14 @@ def ties(cells: Mapping[str, Cell], lowest_first: bool = False) -> list[str]:
 
 
 def paired_p(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
-    """Return the p-value of the paired t-test over common seeds; None with too few, or if no seed changes anything."""
-    seeds = sorted(first.keys() & second.keys())
-    gaps = np.array([first[seed] - second[seed] for seed in seeds])
-    if len(seeds) < FEWEST_SEEDS or np.ptp(gaps) == 0:
+    """Return the p-value of the paired t-test over common seeds or queries; None if too few or if all are equal."""
+    shared = sorted(first.keys() & second.keys())
+    values = np.array([[of[key] for key in shared] for of in (first, second)])
+    if len(shared) < FEWEST or np.ptp(values[0] - values[1]) == 0:
         return None
     from scipy.stats import ttest_rel
 
-    return float(ttest_rel([first[seed] for seed in seeds], [second[seed] for seed in seeds]).pvalue)
+    return float(ttest_rel(*values).pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

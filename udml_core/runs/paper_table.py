@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from udml_core.base.errors import UserError
-from udml_core.exploration.paper_tables import Cell, PaperTable
+from udml_core.exploration.paper_tables import Cell, Over, PaperTable
 from udml_core.methods import find_method
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs.folder import Run
@@ -14,17 +17,20 @@ from udml_core.runs.run_comparison import differing_settings, grouped_by_seed, s
 from udml_core.runs.verdict import standing
 
 
-def table_of_runs(runs: Sequence[Run], measures: Sequence[str] = (), titles: Sequence[str] | None = None
-                  ) -> PaperTable:
+def table_of_runs(runs: Sequence[Run], measures: Sequence[str] = (), titles: Sequence[str] | None = None,
+                  over: Over = "seeds") -> PaperTable:
     """Return a row for each group of runs that are equal but for the seed, with their measures after training.
 
     Args:
         runs: Finished runs with labels on the same test images.
         measures: Keys of measures; R@1 and MAP@R by default.
         titles: A name for each group; by default the method, with the settings that tell equal methods apart.
+        over: What the differences of R@1 and MAP@R are tested over. Queries need the images and a ranking of all of
+            them, and test whether other images would say the same, not other seeds.
 
     Raises:
-        UserError: A run has none of the measures, or the runs search different images.
+        UserError: A run has none of the measures, the runs search different images, or queries are asked for and the
+            images are missing.
     """
     names = measures or [measure.key for measure in reversed(MAIN_MEASURES)]
     images = {(run.spec().fingerprint, run.spec().split) for run in runs}
@@ -36,11 +42,26 @@ def table_of_runs(runs: Sequence[Run], measures: Sequence[str] = (), titles: Seq
     for title, members in zip(titles or _titles(groups), groups, strict=True):
         of_seed = {name: {run.spec().seed: value for run in members
                           if (value := standing(run.evaluation(), name).after) is not None} for name in names}
-        rows[title] = {name: Cell.of_seeds(values) for name, values in of_seed.items() if values}
+        of_query = _values_by_query(members) if over == "queries" else {}
+        rows[title] = {name: replace(Cell.of_seeds(values), by_query=of_query.get(name, {}))
+                       for name, values in of_seed.items() if values}
         if not rows[title]:
             raise UserError(f"The run {members[0].id} has none of these measures: {', '.join(names)}. They need "
                             "classes, and a run that is done.")
-    return PaperTable(f"{runs[0].spec().dataset_title}, test images of the split {runs[0].spec().split}.", rows)
+    return PaperTable(f"{runs[0].spec().dataset_title}, test images of the split {runs[0].spec().split}.", rows,
+                      over)
+
+
+def _values_by_query(members: Sequence[Run]) -> dict[str, Mapping[int, float]]:
+    """Return the percentages of each query by measure: means over runs that differ only in the seed."""
+    from udml_core.runs.search import Retrieval  # loads torch, which a table over seeds does not need
+
+    opened = [Retrieval(run) for run in members]
+    ranked = [retrieval.ranked() for retrieval in opened]
+    scores = {"recall@1": [of.first_hits for of in ranked], "map@r": [of.average_precisions for of in ranked]}
+    means = {name: 100 * np.mean(values, axis=0) for name, values in scores.items()}
+    return {name: {int(query): float(value) for query, value in zip(opened[0].split.test, of, strict=True)
+                   if not np.isnan(value)} for name, of in means.items()}
 
 
 def _titles(groups: Sequence[Sequence[Run]]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, listed
 from udml_core.exploration.comparison import mean_interval
-from udml_core.exploration.paper_tables import Cell, ties
+from udml_core.exploration.paper_tables import FEWEST, Cell, PaperTable, ties
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
 from udml_core.runs.opinions import JUDGED, QUESTION_WORDS, TRUST, agreement, has_labels
@@ -217,7 +218,17 @@ def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal
         st.html(table_html(table[["", "Run", FACTS, "Seeds", *(f"{title} {name}" for title in TITLES.values()
                                                                for name in MORE)]], positions, MORE))
     if share_images(runs):
-        share(table_downloads("comparison", lambda: table_of_runs(runs, titles=list(named))), "compare")
+        share(table_downloads("comparison", lambda: paper_table(named)), "compare")
+
+
+def paper_table(named: Mapping[str, Sequence[Run]]) -> PaperTable:
+    """Return the measures for a paper, tested over the seeds, or over the queries where there are too few seeds."""
+    runs = [run for members in named.values() for run in members]
+    if max(map(len, named.values())) < FEWEST:
+        with suppress(UserError):  # the images are missing, and the measures do not need them
+            if len(load_retrieval(runs[0]).split.test) <= MOST_RANKED:
+                return table_of_runs(runs, titles=list(named), over="queries")
+    return table_of_runs(runs, titles=list(named))
 
 
 def _opposed(named: Mapping[str, Sequence[Run]]) -> list[str]:

@@ -16,7 +16,7 @@ from udml_core.data.given.exclusions import excluded_images
 from udml_core.data.splits import Split
 from udml_core.exploration.failures import Atlas, NeighborHistory, failure_atlas, history
 from udml_core.methods.model import Picture
-from udml_core.numerics.evaluation import average_precisions
+from udml_core.numerics.evaluation.retrieval_measures import RetrievalMeasures, retrieval_measures
 from udml_core.runs import Run
 from udml_core.runs.search.frame import Frame
 from udml_core.runs.search.frames import Frames
@@ -60,7 +60,7 @@ class Retrieval:
         run.check_dataset(self.dataset)
         self.frames = Frames(run, lambda: self.dataset, len(self.dataset))
         self._atlases: dict[Which, Atlas] = {}
-        self._precisions: Array | None = None
+        self._ranked: RetrievalMeasures | None = None
         self._history: NeighborHistory | None = None
 
     @cached_property
@@ -224,24 +224,29 @@ class Retrieval:
                                                          lambda share: report(share, phase))
         return known
 
-    def precisions(self, report: Report = lambda _share, _what: None) -> Array:
-        """Return the average precision at R of every test image after training, whose mean is MAP@R.
+    def ranked(self, report: Report = lambda _share, _what: None) -> RetrievalMeasures:
+        """Rank all test images for each test image after training, in the order of `split.test`.
 
         The result is cached.
-
-        Returns:
-            (t,) from 0 to 1 in the order of `split.test`; NaN for an image that is alone in its class.
 
         Raises:
             UserError: The data set has no classes.
         """
         if self.dataset.labels is None:
             raise UserError(f"MAP@R needs class labels, and {self.dataset.title} {self.dataset.without_labels}.")
-        if self._precisions is None:
+        if self._ranked is None:
             test = self.split.test
-            self._precisions = average_precisions(self.frame("final").take(test), self.dataset.labels[test],
-                                                  lambda share: report(share, "ranking all test images"))
-        return self._precisions
+            self._ranked = retrieval_measures(self.frame("final").take(test), self.dataset.labels[test], whole=True,
+                                              report=lambda share: report(share, "ranking all test images"))
+        return self._ranked
+
+    def precisions(self, report: Report = lambda _share, _what: None) -> Array:
+        """Return the average precision at R of every test image, whose mean is MAP@R; see `ranked`.
+
+        Returns:
+            (t,) from 0 to 1; NaN for an image that is alone in its class.
+        """
+        return self.ranked(report).average_precisions
 
     def history(self, report: Report = lambda _share, _what: None) -> NeighborHistory:
         """Find the nearest image of each image of the fixed sample after every epoch.
