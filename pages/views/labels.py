@@ -168,15 +168,17 @@ def choose_frame(run: Run) -> str:
 
 
 def choose_least(board: Board) -> Board:
-    """Choose the certainty from which a name is accepted; the calibrated one until the user moves the slider."""
+    """Choose a certainty from which names are accepted; by the checked names until the user moves the slider."""
     if not board.spreads:
         return board
     with st.spinner("Spreading names …"):
-        calibrated = min(100, round(100 * board.names_given.least))
+        accepted = board.names_given.least_by_class
     if not st.session_state.get(MOVED):
-        st.session_state["labels-least"] = calibrated
-    words = "No name is certain enough yet" if calibrated == 100 and not st.session_state.get(MOVED) else (
-        f"Names from a certainty of {st.session_state['labels-least']} %")
+        st.session_state["labels-least"] = min(100, round(100 * min(accepted.values(), default=1.0)))
+        words = f"Names of {counted(len(accepted), 'class')} are accepted" if accepted else (
+            "No name is certain enough yet")
+    else:
+        words = f"Names from a certainty of {st.session_state['labels-least']} %"
     with st.popover(words, icon=":material/verified:"):
         return _least_slider(board)
 
@@ -184,14 +186,14 @@ def choose_least(board: Board) -> Board:
 def _least_slider(board: Board) -> Board:
     least = st.slider("Name images from a certainty of", 0, 100, key="labels-least", format="%d %%",
                       on_change=st.session_state.__setitem__, args=(MOVED, True),
-                      help="From 0 to 100 %: less certain images stay without a name. Certainty falls with the "
-                           "distance to labeled images; until you move the slider, it is set so that 90 % of the "
-                           "names should be right.")
+                      help="From 0 to 100 %, for all classes: less certain images stay without a name. Certainty falls "
+                           "with the distance to labeled images. Until you move the slider, each class has a certainty "
+                           "of its own, by the names that you checked, so that 90 % of its names should be right.")
     if not st.session_state.get(MOVED):
         return board
-    st.button("Calibrate", icon=":material/restart_alt:", key="labels-calibrate", type="tertiary",
+    st.button("By checked names", icon=":material/restart_alt:", key="labels-calibrate", type="tertiary",
               on_click=st.session_state.pop, args=(MOVED, None),
-              help="Set the certainty again so that 90 % of the names should be right.")
+              help="Accept the names of each class by the names that you checked again.")
     return replace(board, least=least / 100)
 
 

@@ -122,7 +122,7 @@ def test_the_suggested_image_gets_a_class_and_undo_removes_it(run: Run) -> None:
     assert metrics(test)["Labels"] == "1"
     assert "reach a label" in texts(test)
     assert float(metrics(test)["Named"].removesuffix(" %")) < 5, "a single class is certain near its label only"
-    assert "How many names are right is not known yet" in texts(test)
+    assert "Only the images that you named have a name. Check 10 proposed names" in texts(test)
     second = labels.suggestions(neighbors, np.arange(len(images)) == first.row, 0.99, 1)[0]
     annotations.assign(dataset, [int(images[second.row])], f"not {name}")
     test.run()

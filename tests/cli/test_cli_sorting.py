@@ -146,19 +146,24 @@ def test_wrong_answers_about_names_are_errors(words: list[str], message: str, ru
     assert message in err
 
 
-def test_the_words_say_how_many_more_names_are_needed(run: Run) -> None:
-    dataset = run.dataset()
-    zeros, ones = list(range(10)), list(range(10, 20))
-    assign(dataset, zeros[:9], "zero")
-    assert "name several images of each of two classes or more, 20 images in all" in name_all(Retrieval(run)).words
-    assign(dataset, ones[:9], "one", certainties=[0.5] * 9)
-    words = name_all(Retrieval(run)).words
-    assert "name 2 more images of the classes that you named, with a look at each; or check 11 more" in words
-    assign(dataset, [zeros[9]], "zero")
-    assign(dataset, [ones[9]], "one", is_unseen=True)
-    assert "name 1 more image of" in name_all(Retrieval(run)).words, "a name in bulk does not count"
-    assign(dataset, [ones[9]], "one")
-    assert "not known yet" not in name_all(Retrieval(run)).words
+def test_a_class_names_similar_images_once_ten_of_its_proposed_names_were_checked(run: Run) -> None:
+    dataset, opened = run.dataset(), Retrieval(run)
+    assign(dataset, [0, 1], "zero")
+    assign(dataset, [2, 3], "zero", is_unseen=True)
+    assert "Check 10 proposed names of a class" in name_all(opened).words
+    checked, others = [*range(20, 29)], 40
+    assign(dataset, checked, "one", certainties=[0.5] * len(checked))
+    named = name_all(opened)
+    assert "Check 1 more name of the class that you checked most" in named.words
+    assert (named.least_by_class, named.are_guesses(0), named.are_guesses(1)) == ({}, True, True)
+    assign(dataset, [others], "one", certainties=[0.5])
+    named = name_all(opened)
+    assert list(named.least_by_class) == ["one"]
+    assert "named one too: you checked 10 such names, and all were right" in named.words
+    assert (named.are_guesses(0), named.are_guesses(1)) == (True, False)
+    assert (named.accepted[named.codes < 0] != 0).all(), "the checks of one class do not vouch for another"
+    exclude(dataset, [others])
+    assert "Check 1 more name" in name_all(opened).words, "an excluded image says nothing"
 
 
 def test_sort_plans_writes_and_continues(run: Run, tmp_path: Path, capsys: Capture,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from scipy import stats
+from sklearn.datasets import load_digits
 
 from udml_core.base.arrays import Array
 from udml_core.data.given.group_changes import GroupChange
 from udml_core.exploration import grouping
-from udml_core.exploration.accepting import ENOUGH, Threshold, calibrate, tail_shares, trials_of, unnamed_shares
+from udml_core.exploration.accepting import FEWEST, Acceptance, calibrate
 from udml_core.exploration.naming import FOLDS, GAMMA, Naming, fold_of, folded_reach, reach_of, symmetric_walk
 from udml_core.numerics.neighbors import nearest
 
 NONE = np.zeros((0, 2), int)
-NO_JUDGMENTS = (np.zeros(0), np.zeros(0, bool))
 
 
 def clouds(classes: int, each: int, spread: float = 1.0, seed: int = 0) -> tuple[Array, Array]:
@@ -83,103 +86,127 @@ def test_folds_are_fixed_and_even() -> None:
     np.testing.assert_array_equal(fold_of(np.array([7, 70])), folds[[7, 70]])
 
 
-def test_a_trial_names_an_image_without_the_labels_of_its_fold() -> None:
-    points, truth = clouds(3, 30)
+def test_a_checked_name_counts_without_the_labels_of_its_fold() -> None:
+    points, truth = clouds(3, 30, 2.5)
     codes = labeled(truth, 3, 8)
-    naming, seen = named(points, codes), np.ones(90, bool)
-    rows = np.flatnonzero(codes >= 0)
-    row = int(rows[0])
+    naming = named(points, codes)
+    row, other = int(np.flatnonzero(codes >= 0)[0]), int(np.flatnonzero(codes < 0)[0])
     without = np.where((codes == codes[row]) & (fold_of(np.arange(90)) == fold_of(np.array([row]))), -1, codes)
     removed = named(points, without)
     vars(removed)["_typical"] = naming._typical  # the scale stays that of all labels
     best, certainty = removed.named
-    found, values, unknown = naming.without_own(rows)
-    assert found[0] == best[row]
-    assert values[0] == pytest.approx(certainty[row], rel=1e-3)
-    assert unknown[0] < values[0]
-    trials = trials_of(naming, seen)
-    assert len(trials.certainty) == len(rows)
-    assert len(trials_of(naming, codes != 0).certainty) == (codes > 0).sum(), "images named in bulk say nothing"
+    found = naming.certainty_without_own(np.array([row, other, row]), np.array([best[row], truth[other], 1]))
+    assert codes[row] == best[row] == 0, "its own class, by the others of it"
+    assert found[0] == pytest.approx(certainty[row], rel=1e-3)
+    assert found[1] == pytest.approx(naming.named[1][other], rel=1e-6), "an image without a label has no own fold"
+    assert 0 < found[2] < found[0], "another class keeps all its labels"
 
 
-@pytest.mark.parametrize(("known", "each", "seed", "least"), [
-    (8, 6, 1, 0.9), (8, 10, 0, 0.9), (6, 10, 2, 0.4), (4, 8, 2, 0.1), (3, 14, 4, 0.4), (2, 14, 3, 0.2)])
-def test_accepted_names_keep_their_promise(known: int, each: int, seed: int, least: float) -> None:
-    """Classes without a label are as near as labeled classes are to each other, and the promise holds all the same."""
-    points, truth = clouds(8, 60, 1.6, seed)
-    codes = labeled(truth, known, each, seed)
-    naming = named(points, codes)
-    threshold = calibrate(naming, np.ones(len(codes), bool), NO_JUDGMENTS, 0.9)
-    assert threshold is not None
-    assert threshold.basis == "left out"
-    rest = codes < 0
-    accepted = naming.accepted(threshold.least)
-    of_names = rest & (accepted >= 0)
-    precision = (accepted[of_names] == truth[of_names]).mean()
-    everything = (naming.named[0][rest] == truth[rest]).mean()
-    assert threshold.precision[0] >= 0.9
-    assert precision >= 0.9
-    assert precision >= threshold.precision[1], "within the interval that is stated"
-    if known < 8:
-        assert everything < 0.75, "without a threshold many images would have the name of another class"
-        assert "may show none of your classes" in threshold.words
-    assert of_names.sum() > least * (rest & (truth < known)).sum()
-    assert threshold.unnamed_class == pytest.approx((truth[rest] >= known).mean(), abs=0.22)
+def checking(points: Array, truth: Array, known: Array, codes: Array, rounds: int, batch: int = 16
+             ) -> list[tuple[Array, Array]]:
+    """Check proposed names as a user does, and return the accepted classes and the labels after each batch."""
+    walk = symmetric_walk(nearest(points, 20)[1])
+    rows, proposed, rejected, states = np.zeros(0, int), np.zeros(0, int), NONE, []
+    solved: dict[bytes, Array] = {}
+
+    def reach(marked: Array) -> Array:
+        if marked.tobytes() not in solved:
+            solved[marked.tobytes()] = reach_of(walk, marked, GAMMA)
+        return solved[marked.tobytes()]
+
+    for _ in range(rounds):
+        naming = Naming(folded_reach(codes, len(known), reach), codes, rejected)
+        least = calibrate(naming, rows, proposed).least
+        states.append((naming.accepted(least), codes))
+        best, certainty = naming.named
+        guesses = np.sort(certainty[(codes < 0) & ~naming.reaches(least)])[-24:].min()
+        found = grouping.proposals(np.where(naming.reaches(np.minimum(least, guesses)), best, -1), certainty, codes)
+        if not found:
+            break
+        code, shown = found[0].code, found[0].rows[:batch]
+        is_right = truth[shown] == known[code]
+        rows, proposed = np.append(rows, shown), np.append(proposed, np.full(len(shown), code))
+        rejected = np.append(rejected, np.stack([shown[~is_right], np.full((~is_right).sum(), code)], 1), axis=0)
+        codes = codes.copy()
+        codes[shown[is_right]] = code
+    return states
 
 
-def test_labeled_classes_that_are_mixed_up_accept_nothing() -> None:
-    """Clouds that overlap, half of them without a label: every name would be a guess."""
-    points, truth = clouds(12, 40, 6.0, 5)
-    codes = labeled(truth, 6, 8, 5)
-    naming = named(points, codes)
-    threshold = calibrate(naming, np.ones(len(codes), bool), NO_JUDGMENTS, 0.9)
-    assert threshold is not None
-    assert threshold.least > 1
-    assert (naming.accepted(threshold.least)[codes < 0] == -1).all()
+@pytest.mark.parametrize(("noise", "least"), [(0.0, 1_000), (6.0, 30)])
+def test_accepted_names_of_real_digits_keep_their_promise_among_classes_without_a_label(noise: float, least: int
+                                                                                          ) -> None:
+    """Half of the digits and more have no label, and with noise many neighbors show another digit."""
+    digits, right, count, before = load_digits(), 0, 0, 0
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        points = (digits.data + noise * random.normal(size=digits.data.shape)).astype(np.float32)
+        known, codes = random.permutation(10)[:3 + seed], np.full(len(points), -1)
+        for code, digit in enumerate(known):
+            codes[random.choice(np.flatnonzero(digits.target == digit), 8, replace=False)] = code
+        states = checking(points, digits.target, known, codes, 8)
+        before += int(((states[0][0] >= 0) & (states[0][1] < 0)).sum())
+        for accepted, labels in states[1:]:
+            of_names = (accepted >= 0) & (labels < 0)
+            right += int((known[accepted[of_names]] == digits.target[of_names]).sum())
+            count += int(of_names.sum())
+    assert before == 0, "without checks nothing is accepted"
+    assert count > least, "the promise is not kept by accepting nothing"
+    assert right >= 0.9 * count, (right, count)
 
 
-def test_too_few_labels_calibrate_nothing() -> None:
-    points, truth = clouds(5, 20)
-    assert calibrate(named(points, labeled(truth, 5, 1)), np.ones(100, bool), NO_JUDGMENTS) is None
+def checked(certainty: Array, is_right: Array, classes: int = 1, codes: Array | None = None) -> Acceptance:
+    """Calibrate from checked names with these certainties, of one class unless others are given."""
+    rows, codes = np.arange(len(certainty)), np.zeros(len(certainty), int) if codes is None else codes
+    naming = SimpleNamespace(folded=np.zeros((classes, 1, 1)), codes=np.where(is_right, codes, -1),
+                             certainty_without_own=lambda rows, _codes: certainty[rows])
+    return calibrate(naming, rows, codes, 0.9)  # type: ignore[arg-type]
 
 
-def test_judged_names_decide_before_left_out_labels() -> None:
-    points, truth = clouds(3, 40)
-    naming = named(points, labeled(truth, 3, 12))
-    certainty = np.linspace(0, 1, 2 * ENOUGH)
-    threshold = calibrate(naming, np.ones(120, bool), (certainty, certainty > 0.6), 0.9)
-    assert threshold is not None
-    assert (threshold.basis, threshold.count) == ("judged", 40)
-    assert threshold.reached == ((certainty >= threshold.least).sum(), (certainty > 0.6).sum())
-    assert f"You checked {threshold.reached[0]} names from {100 * threshold.least:.0f} % up" in threshold.words
-    never = calibrate(naming, np.ones(120, bool), (certainty, certainty < 0), 0.9)
-    assert never is not None
-    assert never.least > 1
-    assert "Only the images that you named have a name. Of the 40 names that you checked, too many" in never.words
+@pytest.mark.parametrize(("right", "wrong", "accepts"), [
+    (FEWEST - 1, 0, False), (FEWEST, 0, True), (19, 1, False), (29, 1, True), (60, 5, False), (90, 5, True)])
+def test_a_class_accepts_names_after_enough_right_checks_with_a_margin_for_their_number(
+        right: int, wrong: int, accepts: bool) -> None:
+    """With k of n right and Jeffreys' prior, the share is below 90 % with a probability of at most 20 %."""
+    is_right = np.arange(right + wrong) >= wrong  # the least certain are wrong
+    found = checked(np.linspace(0.2, 0.8, right + wrong), is_right)
+    expected = stats.beta.cdf(0.9, right + 0.5, wrong + 0.5) <= 0.2 and right + wrong >= FEWEST
+    assert (found.least[0] <= 0.2 + 1e-9, expected) == (accepts, accepts)
 
 
-@pytest.mark.parametrize(("reached", "interval", "words"), [
-    ((12, 12), (1.0, 1.0, 1.0), "You checked 12 names from 65 % up, and all 12 were right. Of all accepted names, at "
-                                "least 89 % should be right (80 % interval)."),
-    ((40, 37), (0.93, 0.86, 0.97), "You checked 40 names from 65 % up, and 37 were right. Of all accepted names, 86 to "
-                                   "97 % should be right (80 % interval)."),
-    ((1, 1), (1.0, 1.0, 1.0), "You checked 1 name from 65 % up, and it was right. Of all accepted names, at least 35 % "
-                              "should be right (80 % interval).")])
-def test_a_handful_of_right_names_is_never_called_100_percent(
-        reached: tuple[int, int], interval: tuple[float, float, float], words: str) -> None:
-    threshold = Threshold(0.65, 0.9, interval, None, "judged", 50, reached)
-    assert threshold.words == f"Names are accepted from a certainty of 65 %. {words}"
-    assert "100 %" not in threshold.words
+def test_names_are_accepted_down_to_the_lowest_checked_certainty_that_holds_and_no_further() -> None:
+    certainty = np.linspace(0.9, 0.1, 40)
+    assert checked(certainty, np.ones(40, bool)).least[0] == pytest.approx(0.1), "nothing below was checked"
+    half = checked(certainty, certainty > 0.5)
+    assert 0.4 < half.least[0] <= certainty[certainty > 0.5].min() + 1e-9
+    never = checked(certainty, np.zeros(40, bool))
+    assert never.least[0] > 1
+    assert "You checked 40 proposed names, and 40 were wrong, too many" in never.words(["gull"])
 
 
-def test_the_share_of_unlabeled_classes_is_that_of_the_mixture() -> None:
-    random = np.random.default_rng(0)
-    known, unknown = random.beta(6, 2, 4_000), random.beta(1, 8, 4_000)
-    for share in (0.0, 0.3, 0.8):
-        rest = np.r_[random.beta(1, 8, int(10_000 * share)), random.beta(6, 2, int(10_000 * (1 - share)))]
-        estimate = unnamed_shares(tail_shares(rest), tail_shares(known)[None], tail_shares(unknown)[None])
-        assert estimate == pytest.approx([share], abs=0.04)
-    assert unnamed_shares(tail_shares(rest), np.ones((2, 100)), np.ones((2, 100))).tolist() == [0.5, 0.5], "unclear"
+def test_a_class_without_checks_accepts_nothing_and_another_class_does_not_vouch_for_it() -> None:
+    certainty, codes = np.linspace(0.9, 0.5, 30), np.repeat([0, 1], [20, 10])
+    found = checked(certainty, codes == 0, 3, codes)
+    assert (found.least <= 1).tolist() == [True, False, False]
+    assert found.words(["gull", "tern", "auk"]) == (
+        "Similar images are named gull too: you checked 20 such names, and all were right. At least 90 % of these "
+        "names should be right.")
+
+
+@pytest.mark.parametrize(("counts", "words"), [
+    ((), "Check 10 proposed names of a class: if nearly all are right, similar images get the name by themselves."),
+    ((3, 8), "Check 2 more names of the class that you checked most: if nearly all are right, similar images get the "
+             "name by themselves.")])
+def test_what_is_missing_is_said(counts: tuple[int, ...], words: str) -> None:
+    codes = np.repeat(np.arange(len(counts)), counts)
+    found = checked(np.full(len(codes), 0.5), np.ones(len(codes), bool), 2, codes)
+    assert found.words(["a", "b"]) == f"Only the images that you named have a name. {words}"
+
+
+def test_many_classes_are_counted() -> None:
+    codes = np.repeat(np.arange(5), 10)
+    found = checked(np.full(50, 0.5), np.ones(50, bool), 5, codes)
+    assert found.words(list("abcde")).startswith("Similar images are named a, b, c and 2 more classes too: you checked "
+                                                 "50 such names")
 
 
 def test_groups_are_wards_and_numbered_by_size() -> None:
@@ -209,8 +236,8 @@ def test_many_images_are_grouped_by_centers(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_proposals_begin_at_the_border_and_leave_out_labels() -> None:
-    best, certainty = np.array([0, 0, 1, 1, 1, 0]), np.array([0.9, 0.6, 0.7, 0.95, 0.8, 0.2])
-    found = grouping.proposals(best, certainty, np.array([-1, -1, -1, 1, -1, -1]), 0.5)
+    best, certainty = np.array([0, 0, 1, 1, 1, -1]), np.array([0.9, 0.6, 0.7, 0.95, 0.8, 0.2])
+    found = grouping.proposals(best, certainty, np.array([-1, -1, -1, 1, -1, -1]))
     assert [(proposal.code, proposal.rows.tolist()) for proposal in found] == [(0, [1, 0]), (1, [2, 4])]
     parts = grouping.remaining_groups(np.array([0, 0, 1, 1, 1, 0]), np.array([1, 0, 1, 1, 0, 0], bool))
     assert [part.tolist() for part in parts] == [[2, 3], [0]]

@@ -67,7 +67,7 @@ def names(name: RunName,
         before = named()
     typer.echo(before.words, err=True)
     rows = _rows(before, listed)
-    print_answer({"run": opened.run.id, "embedding": frame, "least": before.least_proposed,
+    print_answer({"run": opened.run.id, "embedding": frame, "least": before.least_by_class,
                   "words": before.words, "proposed": rows}, as_json, lambda: _lines(rows, listed))
 
 

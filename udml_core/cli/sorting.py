@@ -223,6 +223,6 @@ def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET",
                   "classes": {label: count for label, count in planned.classes.items() if label},
                   "unnamed": planned.classes.get("", 0), "left_out": planned.left_out, "excluded": planned.excluded,
                   "missing": planned.missing, "there": len(planned.there), "former": planned.former,
-                  "guessed": planned.guessed, "least": named.least,
+                  "guessed": planned.guessed, "least": named.least_by_class,
                   "words": named.words, "continues": planned.continues, "files": [str(path) for path in files]},
                  as_json, lambda: [str(path) for path in files])

@@ -155,16 +155,15 @@ class Proposal:
     certainty: Floats
 
 
-def proposals(best: Integers, certainty: Floats, codes: Integers, least: float) -> list[Proposal]:
-    """Propose accepted names by class, the class with the most images first.
+def proposals(best: Integers, certainty: Floats, codes: Integers) -> list[Proposal]:
+    """Propose names by class, the class with the most images first.
 
     Args:
-        best: Most probable class (n,) of each image; −1 without any.
+        best: Proposed class (n,) of each image; −1 without any.
         certainty: Its certainty (n,).
         codes: Class (n,) of each labeled image; −1 for the others.
-        least: Certainty from which a name is accepted.
     """
-    rows = np.flatnonzero((codes < 0) & (best >= 0) & (certainty >= least))
+    rows = np.flatnonzero((codes < 0) & (best >= 0))
     found = []
     for code in np.unique(best[rows]).tolist():
         own = rows[best[rows] == code]

@@ -4,8 +4,7 @@ Random walks on a symmetric neighbor graph start at each image and end with prob
 certainty of a class compares how often they end at a label of the class with how often walks from its labeled images
 do. So it falls with the distance to the labels, also if there is a single class; and other labeled classes do not
 lower or raise it, because an image of a class without a label is often far from all of them but one. Each class's
-labels are kept in a few folds, so that a labeled image can be named without the labels of its own fold, which
-calibrates the threshold of accepted names.
+labels are kept in a few folds, so that a checked name counts without the labels of its own fold; see `accepting`.
 """
 
 from __future__ import annotations
@@ -118,30 +117,36 @@ class Naming:
         labeled = self.codes >= 0
         return np.where(labeled, self.codes, best), np.where(labeled, 1.0, certainty)
 
-    def own_certainty(self, rows: Integers) -> Floats:
-        """Return the certainty (k,) of labeled images' own classes that the labels of other folds give."""
-        typical = np.maximum(self._typical[self.codes[rows]], FLOOR)
-        return 1 - 0.25 ** (np.nan_to_num(self._own_density(rows)) / typical)
-
-    def accepted(self, least: float) -> Integers:
-        """Return the class (n,) of labeled images and of images that are at least as certain; −1 for the others."""
-        best, certainty = self.named
-        return np.where((self.codes >= 0) | ((certainty >= least) & (certainty > 0)), best, -1)
-
-    def without_own(self, rows: Integers) -> tuple[Integers, Floats, Floats]:
-        """Name labeled images without the labels of their own fold, and without their class.
+    def accepted(self, least: float | Floats) -> Integers:
+        """Return the class (n,) of labeled images and of images that are at least as certain; −1 for the others.
 
         Args:
-            rows: Rows (k,) of labeled images.
-
-        Returns:
-            The class (k,), its certainty (k,), and the certainty (k,) of the best other class.
+            least: The certainty, one for all classes or one for each (c,).
         """
-        own, at, density = self.codes[rows], np.arange(len(rows)), self._density[rows].copy()
-        density[at, own] = np.nan_to_num(self._own_density(rows))
-        best, certainty = name_rows(density, self._typical)
-        density[at, own] = 0
-        return best, certainty, name_rows(density, self._typical)[1]
+        best, certainty = self.named
+        return np.where((self.codes >= 0) | (self.reaches(least) & (certainty > 0)), best, -1)
+
+    def reaches(self, least: float | Floats) -> Booleans:
+        """Return whether the name of each image (n,) is at least as certain; see `accepted`."""
+        best, certainty = self.named
+        wanted = np.append(np.broadcast_to(np.asarray(least, float), len(self.folded)), np.inf)  # −1 is no class
+        return np.asarray(certainty >= wanted[best], bool)
+
+    def certainty_without_own(self, rows: Integers, codes: Integers) -> Floats:
+        """Return how certain classes (k,) of images (k,) are, without the labels of the fold of an image's own class.
+
+        Args:
+            rows: Rows (k,) of images, labeled or not.
+            codes: A class (k,) for each, its own or another.
+        """
+        density, is_own = self._density[rows, codes], self.codes[rows] == codes
+        density[is_own] = np.nan_to_num(self._own_density(rows[is_own]))
+        return _certainty(density, self._typical[codes])
+
+
+def _certainty(density: Floats, typical: Floats) -> Floats:
+    """Return densities on a scale from 0 to 1 without an upper fence, so that the nearest images still differ."""
+    return np.asarray(1 - 0.25 ** (density / np.maximum(typical, FLOOR)))
 
 
 def name_rows(density: Floats, typical: Floats, allowed: Booleans | None = None) -> tuple[Integers, Floats]:
@@ -154,8 +159,7 @@ def name_rows(density: Floats, typical: Floats, allowed: Booleans | None = None)
     """
     if not density.shape[1]:
         return np.full(len(density), -1), np.zeros(len(density))
-    # A scale from 0 to 1 without an upper fence, so that the nearest images still differ.
-    values = 1 - 0.25 ** (density / np.maximum(typical, FLOOR))
+    values = _certainty(density, typical)
     values = values if allowed is None else np.where(allowed, values, 0.0)
     best = values.argmax(axis=1)
     certainty = values[np.arange(len(best)), best]

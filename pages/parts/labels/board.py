@@ -30,7 +30,6 @@ SUGGESTING = float(describe_field(SSDML, "gamma").default)
 """Probability γ of the walks that find images to label, as measured in assets/results/suggested-labels.json."""
 CLASSES_WITH_KEYS, MOST_BUTTONS = 10, 40
 MOST_TILES = SEEN
-LAST_LEAST = "labels-last-least"
 """Session key of the certainty from which names were last accepted."""
 TRUE_CLASS = "labels-true-class"
 """Session key of the toggle that shows the class of the images to label in the data set."""
@@ -93,20 +92,7 @@ class Board:
     @cached_property
     def proposals(self) -> list[Proposal]:
         """The proposed names, the class with the most first."""
-        if not self.spreads:
-            return []
-        key = f"{LAST_LEAST}-{self.dataset.fingerprint}"
-        if self.names_given.least <= 1:
-            st.session_state[key] = self.names_given.least
-        # After a rejection no name may be certain: the list does not grow by guesses under the hands of the user.
-        return self._proposals(st.session_state.get(key, 0.0)) or self._proposals(0.0)
-
-    def _proposals(self, least: float) -> list[Proposal]:
-        found = []
-        for each in self.names_given.proposals:
-            shown = each.certainty >= least
-            found += [Proposal(each.code, each.rows[shown], each.certainty[shown])] if shown.any() else []
-        return sorted(found, key=lambda each: -len(each.rows))
+        return self.names_given.proposals if self.spreads else []
 
     @cached_property
     def points(self) -> Array:

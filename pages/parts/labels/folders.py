@@ -65,7 +65,7 @@ def _names(board: Board) -> NamedImages:
     if len(board.images) == len(opened.kept):
         return board.names_given
     with progress_bar("Naming all images …") as report:
-        return name_all(opened, board.frame, board.gamma, chosen=board.names_given.least, report=report)
+        return name_all(opened, board.frame, board.gamma, chosen=board.least, report=report)
 
 
 def _planned(board: Board, target: str, how: How, rest: bool) -> Plan | UserError:

@@ -47,11 +47,11 @@ def show_proposals(board: Board) -> None:
     shown = Proposal(proposal.code, proposal.rows[:MOST_TILES], proposal.certainty[:MOST_TILES])
     images, chosen = board.images[shown.rows], selection(board.dataset).ids
     wrong = np.isin(images, chosen)
-    guesses = "No name is certain enough yet: these are guesses, and many are wrong. " \
-        if board.names_given.are_guesses else ""
+    guesses = f"Too few names of {escaped(name)} are checked yet: these are guesses, and many may be wrong. " \
+        if board.names_given.are_guesses(proposal.code) else ""
     st.caption(f"{counted(len(proposal.rows), 'image')} may show *{escaped(name)}*. {guesses}The least certain "
                "first. Select the wrong images and reject them, then confirm the rest.",
-               help="Your answers calibrate the certainty from which names are accepted.")
+               help="Once you checked 10 names of a class and nearly all were right, similar images get the name.")
     with st.container(horizontal=True):
         st.button(f"Not {escaped(name)}: {wrong.sum():,} selected", icon=":material/close:", key="labels-reject",
                   shortcut="N", disabled=not wrong.any(), help="Reject the name for the selected images.",

@@ -29,10 +29,14 @@ class JudgedName(NamedTuple):
     """A name that the app proposed for an image, as a user judged it.
 
     Attributes:
+        image: Name of the image.
+        name: The proposed class.
         certainty: Certainty of the name, 0 to 1, when it was judged.
         is_right: Whether the user confirmed it.
     """
 
+    image: str
+    name: str
     certainty: float
     is_right: bool
 
@@ -218,8 +222,8 @@ def judged_names(dataset: Dataset) -> list[JudgedName]:
         is_right = "class" in action
         name = action["class" if is_right else "not"]
         for image, certainty in zip(action["images"], action.get("certainty", ()), strict=False):
-            judged[image, name] = JudgedName(float(certainty), is_right)
-    return [found for (image, _), found in judged.items() if image not in left_out]
+            judged[image, name] = JudgedName(image, name, float(certainty), is_right)
+    return [found for found in judged.values() if found.image not in left_out]
 
 
 def assigned_classes(dataset: Dataset) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from udml_core.base.arrays import Booleans, Floats, Integers, rows_of
-from udml_core.base.errors import UserError, counted
+from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.given.exclusions import excluded_images
 from udml_core.data.given.labels import (
@@ -19,7 +19,7 @@ from udml_core.data.given.labels import (
     rejected_classes,
     unseen_images,
 )
-from udml_core.exploration.accepting import ENOUGH, PRECISION, Threshold, calibrate, trials_of
+from udml_core.exploration.accepting import PRECISION, Acceptance, calibrate
 from udml_core.exploration.grouping import Proposal, by_size, proposals
 from udml_core.exploration.label_spread import label_codes
 from udml_core.exploration.naming import GAMMA, Naming, folded_reach, reach_of, symmetric_walk
@@ -30,10 +30,10 @@ from udml_core.runs.analyses.kinds.graph import NeighborGraph
 from udml_core.runs.analyses.kinds.groups import Grouping, Groups, group_images
 from udml_core.runs.search.retrieval import Retrieval
 
-DEFAULT_LEAST, NONE_ACCEPTED = 0.5, 1.01
-"""Certainty from which names are proposed as long as too little is known for a calibration; none is accepted then."""
+DEFAULT_LEAST = 0.5
+"""Certainty from which names are proposed in any case, without being accepted."""
 GUESSES = 24
-"""Most certain names that are proposed in any case as guesses, so that a user can check some."""
+"""Most certain names that are proposed if fewer are as certain, so that a user can check some."""
 Reach = Callable[[Booleans], Floats]
 
 
@@ -121,11 +121,14 @@ class NamedImages:
     chosen: float | None = None
 
     @cached_property
-    def threshold(self) -> Threshold | None:
-        """The calibrated threshold; None as long as too little is known."""
-        judged = judged_names(self.dataset)
-        answers = (np.array([name.certainty for name in judged]), np.array([name.is_right for name in judged], bool))
-        return calibrate(self.naming, self.seen, answers, self.target, self.left_out)
+    def acceptance(self) -> Acceptance:
+        """The certainties from which the names of each class are accepted, by the names that a user checked."""
+        judged, code_of = judged_names(self.dataset), {name: code for code, name in enumerate(self.classes)}
+        index_of = self.dataset.indices_by_name([name.image for name in judged])
+        found = np.array([(index_of[name.image], code_of[name.name]) for name in judged
+                          if name.image in index_of and name.name in code_of], int).reshape(-1, 2)
+        rows = rows_of(self.images, found[:, 0])
+        return calibrate(self.naming, rows[rows >= 0], found[rows >= 0, 1], self.target)
 
     @cached_property
     def seen(self) -> Booleans:
@@ -134,42 +137,27 @@ class NamedImages:
         return np.array([self.dataset.names[image] not in names for image in self.images.tolist()], bool)
 
     @property
-    def least(self) -> float:
-        """Certainty from which a name is accepted: the chosen one, else the calibrated one; above 1 if none is."""
-        if self.chosen is not None:
-            return self.chosen
-        return NONE_ACCEPTED if self.threshold is None else self.threshold.least
+    def least(self) -> Floats:
+        """The certainty (c,) from which the names of each class are accepted: the chosen one, else the calibrated."""
+        return self.acceptance.least if self.chosen is None else np.full(len(self.classes), self.chosen)
 
     @property
-    def are_guesses(self) -> bool:
-        """Whether it is not known of the names, from the certainty in use on, that enough of them are right."""
-        return self.least > 1 or self.threshold is None or self.least < self.threshold.least
+    def least_by_class(self) -> dict[str, float]:
+        """The certainty of each class that accepts names, by its name."""
+        return {name: least for name, least in zip(self.classes, self.least.tolist(), strict=True) if least <= 1}
+
+    def are_guesses(self, code: int) -> bool:
+        """Return whether it is not known that enough of the proposed names of a class are right."""
+        return bool(self.least[code] > 1 or self.least[code] < self.acceptance.least[code])
 
     @property
     def words(self) -> str:
         """What is known about the accepted names."""
-        chosen = "" if self.chosen is None else "You accept no other names" if self.chosen > 1 else (
-            f"You accept names from a certainty of {100 * self.chosen:.0f} %")
-        if self.threshold is None:
-            said = f"{chosen}." if chosen and self.least <= 1 else "No other image gets a name by itself."
-            return f"How many names are right is not known yet. {said} {self._missing}"
-        if not chosen or self.chosen == self.threshold.least:
-            return self.threshold.words
-        if self.threshold.least > 1:
-            return self.threshold.words if self.least > 1 else (
-                f"{chosen}, where too many may be wrong. {self.threshold.failure}")
-        return f"{chosen}; {100 * self.threshold.least:.0f} % is advised. {self.threshold.evidence}"
-
-    @property
-    def _missing(self) -> str:
-        """What is missing to find out how many names are right."""
-        trials, checks = trials_of(self.naming, self.seen), ENOUGH - len(judged_names(self.dataset))
-        if len(np.unique(trials.classes)) < 2:
-            wanted = f"name several images of each of two classes or more, {ENOUGH} images in all"
-        else:
-            wanted = f"name {counted(ENOUGH - len(trials.certainty), 'more image')} of the classes that you named"
-        more = "more " if checks < ENOUGH else ""
-        return f"To find out, {wanted}, with a look at each; or check {counted(checks, f'{more}proposed name')}."
+        if self.chosen is None:
+            return self.acceptance.words(self.classes)
+        doubt = ", where too many may be wrong" if (self.chosen < self.acceptance.least).any() else ""
+        return (f"You accept names from a certainty of {100 * self.chosen:.0f} %{doubt}." if self.chosen <= 1 else
+                "You accept no other names.")
 
     @cached_property
     def left_out(self) -> Booleans:
@@ -179,29 +167,24 @@ class NamedImages:
     @cached_property
     def accepted(self) -> Integers:
         """Class (n,) of each image with a label or an accepted name; −1 for the others, and for excluded images."""
-        return self.accepted_from(self.least)
+        return np.where(self.left_out, -1, self.naming.accepted(self.least))
 
-    def accepted_from(self, least: float) -> Integers:
-        """Return the class (n,) of each image with a label or a name of this certainty; −1 for the others."""
-        return np.where(self.left_out, -1, self.naming.accepted(least))
-
-    @property
-    def least_proposed(self) -> float:
-        """Certainty from which a name is proposed: if no name is accepted, the most certain names are guesses."""
-        if self.least <= 1:
+    @cached_property
+    def least_proposed(self) -> Floats:
+        """The certainty (c,) from which the names of each class are proposed: accepted ones, and the most certain."""
+        if self.chosen is not None and self.chosen <= 1:
             return self.least
         best, certainty = self.naming.named
-        open_names = np.sort(certainty[(best >= 0) & (self.codes < 0) & ~self.left_out])
-        return min(DEFAULT_LEAST, float(open_names[-GUESSES:].min(initial=DEFAULT_LEAST)))
+        is_open = (best >= 0) & (self.codes < 0) & ~self.left_out & ~self.naming.reaches(self.least)
+        guesses = np.sort(certainty[is_open])[-GUESSES:]
+        return np.minimum(self.least, min(DEFAULT_LEAST, float(guesses.min(initial=DEFAULT_LEAST))))
 
     @property
     def proposals(self) -> list[Proposal]:
-        """Images with an accepted name that no user has confirmed, by class, without excluded images.
-
-        If no name is accepted, the most certain names are proposed all the same: judging them calibrates the others.
-        """
+        """Images with a proposed name that no user has confirmed, by class, without excluded images."""
         best, certainty = self.naming.named
-        return proposals(np.where(self.left_out, -1, best), certainty, self.codes, self.least_proposed)
+        is_proposed = ~self.left_out & self.naming.reaches(self.least_proposed)
+        return proposals(np.where(is_proposed, best, -1), certainty, self.codes)
 
     def class_of(self, row: int) -> str:
         """Return the accepted class of a row; empty without."""
@@ -233,16 +216,14 @@ def name_images(dataset: Dataset, images: Integers, reach: Reach, target: float 
 
 
 def name_codes(codes: Integers, classes: int, reach: Reach) -> Integers:
-    """Return the accepted class (n,) of images from labels that are no user's; −1 without.
+    """Return the class (n,) of images that labels of no user give with some certainty; −1 without.
 
     Args:
         codes: Class (n,) of each labeled image; −1 for the others.
         classes: Number of classes.
         reach: Computes how often walks from each image end at some images.
     """
-    naming = Naming(folded_reach(codes, classes, reach), codes, np.zeros((0, 2), int))
-    threshold = calibrate(naming, np.ones(len(codes), bool), (np.zeros(0), np.zeros(0, bool)))
-    return naming.accepted(DEFAULT_LEAST if threshold is None else threshold.least)
+    return Naming(folded_reach(codes, classes, reach), codes, np.zeros((0, 2), int)).accepted(DEFAULT_LEAST)
 
 
 def names_along(dataset: Dataset, neighbors: Integers) -> dict[int, tuple[str, float]]:
@@ -255,10 +236,10 @@ def names_along(dataset: Dataset, neighbors: Integers) -> dict[int, tuple[str, f
     if not assigned_now(dataset) or not neighbors.shape[1]:
         return {}
     named = name_images(dataset, np.arange(len(dataset)), reach_along(neighbors, GAMMA))
-    least = DEFAULT_LEAST if named.least > 1 else named.least
-    best, certainty = named.accepted_from(least), named.naming.named[1]
-    return {row: (named.classes[best[row]], float(certainty[row]))
-            for row in np.flatnonzero((best >= 0) & (named.codes < 0)).tolist()}
+    best, certainty = named.naming.named
+    is_proposed = (best >= 0) & (named.codes < 0) & ~named.left_out & named.naming.reaches(
+        np.minimum(named.least, DEFAULT_LEAST))
+    return {row: (named.classes[best[row]], float(certainty[row])) for row in np.flatnonzero(is_proposed).tolist()}
 
 
 def _rejected(dataset: Dataset, images: Integers, classes: tuple[str, ...]) -> Integers:

@@ -124,7 +124,8 @@ def _items(named: NamedImages, rows: Integers, with_unnamed: bool, target: Path,
     files = {folder: Names(entry.name for entry in (target / folder).iterdir()) if (target / folder).is_dir() else
              Names() for folder in (*folder_of.values(), rest)}
     certainty, is_labeled = named.naming.named[1].copy(), named.codes >= 0
-    certainty[is_labeled & ~named.seen] = named.naming.own_certainty(np.flatnonzero(is_labeled & ~named.seen))
+    guessed = np.flatnonzero(is_labeled & ~named.seen)
+    certainty[guessed] = named.naming.certainty_without_own(guessed, named.codes[guessed])
     for row in rows.tolist():
         image, label = int(named.images[row]), named.class_of(row)
         if label or with_unnamed:
