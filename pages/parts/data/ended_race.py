@@ -15,12 +15,12 @@ from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_advice import Advised, figure_line, tell_advice
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
+    AT_ONCE,
     BY_CLASSES,
     COUNTED,
     MEASURES,
     OTHER,
     chain_words,
-    counted_among,
     group_size_words,
     measured_words,
     scope_words,
@@ -205,7 +205,7 @@ def _show_others(race: Race) -> None:
     if not others:
         return
     with st.expander("Use another candidate", icon=":material/list:"):
-        st.caption(f"The largest gain in {MEASURES[race.serves]} first; the intervals hold for all candidates at once.")
+        st.caption(f"The largest gain in {MEASURES[race.serves]} first; the intervals hold {AT_ONCE}.")
         for number, outcome in enumerate(others):
             with st.container(horizontal=True, vertical_alignment="center", key=f"advice-other-{number}"):
                 words = escaped(chain_words(race, outcome.setup)), escaped(_gain_words(race, outcome))
@@ -216,9 +216,7 @@ def _show_others(race: Race) -> None:
 
 def _gain_words(race: Race, outcome: Outcome) -> str:
     """Return the verdict on a candidate and its figures in the served measure."""
-    of = outcome.against_start
-    return measured_words(race.gain(outcome).among(race.count), MEASURES[race.serves],
-                          None if of is None else counted_among(of, race.serves, race.count))
+    return measured_words(race.gain(outcome), MEASURES[race.serves])
 
 
 def _show_again(dataset: Dataset, encoder: EncoderSpec, race: Race, for_other_aim: Race | None) -> None:
