@@ -562,17 +562,25 @@ CHANCE = ", but the difference on average may be chance"
 
 
 @pytest.mark.parametrize(("difference", "better", "said"), [
-    (0.02, 0.6, ""), (0.02, 0.5, ", and the gains are larger than the losses"),
+    (0.02, 0.6, ""), (0.02, 0.5, ", better on average, though nearly as many get worse"),
+    (0.02, 0.57, ", better on average, though the counts alone may be chance"),
+    (0.02, 0.45, ", better on average, though more get worse"),
     (0.02, 0.3, ", but the gains are larger than the losses"),
     (0.001, 0.3, ", but the gains are larger than the losses"), (0.001, 0.5, ""), (0.001, 0.7, CHANCE),
     (-0.001, 0.3, CHANCE), (-0.001, 0.7, ", but the losses are larger than the gains"),
-    (-0.02, 0.5, ", and the losses are larger than the gains"), (-0.02, 0.3, "")])
+    (-0.02, 0.45, ", worse on average, though nearly as many get better"), (-0.02, 0.3, "")])
 def test_a_count_that_does_not_show_the_verdict_says_why(difference: float, better: float, said: str) -> None:
     verdict = "better" if difference > 0.01 else "worse" if difference < -0.01 else "cannot tell"
     count = Count(changed=0.98, better=better, worse=0.98 - better, low=better - 0.06, high=better + 0.06)
     measured = Measured(verdict=verdict, difference=difference, low=difference - 0.005, high=difference + 0.005,
                         count=count)
     assert balance_words(measured) == said
+    of = Comparison(first=measured, groups=measured, judges=("judge",), whole=count, changed=0.98, better=better,
+                    worse=0.98 - better, within=(better - 0.06, better + 0.06))
+    outcome = Outcome(name="A", setup=Setup(backbone="net", recipe="whiten"), against_best=of, against_start=of)
+    for words in (changed_words(of), changed_words(of, "groups"), outcome_words(outcome, race_of(outcome)),
+                  brief_words(race_of(outcome), outcome)):
+        assert said in words
     unknown = count.model_copy(update={"low": None})
     assert balance_words(measured.model_copy(update={"count": unknown})) == ""
 

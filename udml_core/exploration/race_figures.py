@@ -45,6 +45,8 @@ BY_CLASSES = ("Read the count as an upper limit: a judge compares looks only and
 """What limits a count of groups; the figures are of 15 candidates on two data sets, see docs/judging.md."""
 AT_ONCE = f"for up to {FAMILY} candidates at once, however many were tried"
 """For what the intervals of a race hold."""
+NEARLY = 0.75
+"""Share of the images with better results that are nearly as many with worse results."""
 ROUNDING = 1e-9
 """Ends of intervals are rounded outward, unless they are whole numbers up to this."""
 
@@ -61,8 +63,8 @@ def both_words(comparison: Comparison, serves: Serves) -> str:
 
 def measured_words(measured: Measured, name: str) -> str:
     """Return the verdict on one measure with its difference and interval, and of 100 images how many gain and lose."""
-    counts = short_count(measured.count)
-    figures = f"{counts}{balance_words(measured)}; {gain_words(measured)}" if counts else interval_words(measured)
+    counts = counts_words(measured)
+    figures = f"{counts}; {gain_words(measured)}" if counts else interval_words(measured)
     return f"{verdict_words(measured, name)} ({figures})"
 
 
@@ -74,15 +76,16 @@ def said_of_measured(name: str, verdict: str, measured: Measured) -> str:
         verdict: The verdict.
         measured: What the judges measured.
     """
-    counts = short_count(measured.count)
-    return f"{name}: {SAID[verdict]}{f' ({counts}{balance_words(measured)})' if counts else ''}"
+    counts = counts_words(measured)
+    return f"{name}: {SAID[verdict]}{f' ({counts})' if counts else ''}"
 
 
-def short_count(count: Count | None) -> str:
+def counts_words(measured: Measured) -> str:
     """Return of how many of 100 images the results get better and worse; empty if unknown."""
+    count = measured.count
     if count is None or count.better is None or count.worse is None:
         return ""
-    return f"of 100 images {_of_100(count.better)} better, {_of_100(count.worse)} worse"
+    return f"of 100 images {_of_100(count.better)} better, {_of_100(count.worse)} worse{balance_words(measured)}"
 
 
 def balance_words(measured: Measured) -> str:
@@ -94,10 +97,15 @@ def balance_words(measured: Measured) -> str:
     if count.leans == gain:
         unsure = wide.low <= 0 <= wide.high
         return ", but the difference on average may be chance" * unsure
-    if not count.leans and measured.said == "cannot tell":
+    if count.leans:
+        larger, smaller = ("gains", "losses") if gain > 0 else ("losses", "gains")
+        return f", but the {larger} are larger than the {smaller}"
+    if measured.said == "cannot tell":
         return ""
-    larger, smaller = ("gains", "losses") if gain > 0 else ("losses", "gains")
-    return f", {'but' if count.leans else 'and'} the {larger} are larger than the {smaller}"
+    many, few, other = (count.better, count.worse, "worse") if gain > 0 else (count.worse, count.better, "better")
+    though = (f"more get {other}" if few > many else f"nearly as many get {other}" if few >= NEARLY * many else
+              "the counts alone may be chance")
+    return f", {measured.said} on average, though {though}"
 
 
 def count_cell(measured: Measured) -> str:
@@ -177,7 +185,7 @@ def changed_words(of: Comparison, serves: Serves = "first") -> str:
     verb, what, rest = ("find", "first image", "the same one") if serves == "first" else (
         "get", "group of results", "nearly the same group")
     return (f"Of 100 images, {better} {verb}{'s' * (better == '1')} a better {what}, {worse} a worse one, and "
-            f"{max(0, same)} {rest}, as the judges see it")
+            f"{max(0, same)} {rest}, as the judges see it{balance_words(of.served(serves))}")
 
 
 def _of_100(share: float) -> str:

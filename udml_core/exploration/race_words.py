@@ -9,13 +9,12 @@ from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_figures import (
     MEASURES,
-    balance_words,
     both_words,
     chain_words,
     changed_words,
+    counts_words,
     measured_words,
     setup_words,
-    short_count,
     verdict_words,
 )
 from udml_core.exploration.race_gaps import why_left_out
@@ -67,7 +66,7 @@ def brief_words(race: Race, outcome: Outcome) -> str:
     """Return the verdicts of a race on a judged candidate in a line, with the counts of images alone as figures."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
-    counts = {serves: short_count(of.count(serves)) for serves in MEASURES}
+    counts = {serves: counts_words(of.served(serves)) for serves in MEASURES}
     said = ", ".join(f"{verdict_words(of.served(serves), name)}"
                      f"{f' ({counts[serves]})' if counts[serves] else ''}" for serves, name in MEASURES.items())
     return f"{chain_words(race, outcome.setup)}, against the frozen features, judged without labels: {said}."
@@ -76,7 +75,7 @@ def brief_words(race: Race, outcome: Outcome) -> str:
 def changed_sentence(of: Comparison, serves: Serves) -> str:
     """Return how many results differ, and that a small gain needs a look; empty where that is not known."""
     small = ": a small change, so confirm it by eye" if _is_small(of, serves) else ""
-    return sentence(f"{changed_words(of, serves)}{balance_words(of.served(serves))}{small}")
+    return sentence(f"{changed_words(of, serves)}{small}")
 
 
 def _is_small(of: Comparison, serves: Serves) -> bool:
