@@ -784,6 +784,23 @@ def test_a_run_that_its_race_did_not_judge_is_as_strictly_judged_on_every_page(f
     assert said_lines(trained)[0].startswith("First result: no clear difference. Whole group: better.")
 
 
+@pytest.mark.parametrize("page", ["retrieval", "explore", "refine"])
+def test_a_page_of_a_trained_run_offers_the_search_that_is_advised_in_its_place(frozen: Run, page: str) -> None:
+    trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
+    label = "Use the search advised for whole groups"
+    assert label not in [button.label for button in opened(page, run=trained.id).button], "no race has finished"
+    finished(frozen, outcomes(frozen))
+    st.cache_data.clear()
+    test = opened(page, run=trained.id)
+    offered = button(test, label)
+    assert offered.help.startswith("Switches from this run to whitening. ")
+    offered.click().run()
+    assert not test.exception
+    assert test.session_state["advice-used"][1] == frozen.id, "the search of the frozen features follows"
+    own = opened(page, run=frozen.id)
+    assert "Switches from this run" not in "".join(button.help or "" for button in own.button), "it is of this run"
+
+
 def test_search_offers_the_advised_search_until_it_is_in_view(frozen: Run) -> None:
     finished(frozen, outcomes(frozen))
     st.cache_data.clear()
