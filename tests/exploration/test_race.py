@@ -28,7 +28,7 @@ from udml_core.exploration.race_figures import (
     setup_words,
     verdict_words,
 )
-from udml_core.exploration.race_gaps import gap_words
+from udml_core.exploration.race_gaps import early_words, gap_words
 from udml_core.exploration.race_measured import FAMILY, Comparison, Count, Measured, Verdict
 from udml_core.exploration.race_parts import parts_of
 from udml_core.exploration.race_running import (
@@ -791,6 +791,32 @@ def test_a_training_that_was_given_up_counts_as_tried() -> None:
         "short trainings were not tried: they would not have fitted into the time that was left. Run again with")
     assert gap_words(race_of(judged("Whitening", 0.02, 0.001), rows[0])).startswith(
         "PLM was given up after 43 s, because it took too long. Run again with")
+
+
+@pytest.mark.parametrize(("expected", "state"), [(60, "judged"), (80, "not tried")])
+def test_a_candidate_that_may_fit_is_tried_at_the_end_in_place_of_unused_time(expected: float, state: str) -> None:
+    """The views may take 60 of the 50 seconds that are left: whitening takes one, and the estimate is rough."""
+    track = Stub({"": 0, "views": 1, "whiten": 0}, expected={"views": expected})
+    outcomes = raced(track, "views", "whiten", seconds=50)
+    assert [(outcome.name, outcome.state) for outcome in outcomes[:2]] == [("views", "not tried"), ("whiten", "judged")]
+    assert [outcome.state for outcome in outcomes[2:]] == ["judged"] * (state == "judged")
+    assert {outcome.setup: outcome.state for outcome in outcomes}[outcomes[0].setup] == state
+    assert [name for name, _ in track.announced][-1] == ("views" if state == "judged" else "whiten")
+
+
+def test_a_race_that_ends_before_its_time_says_how_long_what_was_left_takes() -> None:
+    won = judged("Whitening", 0.02, 0.001)
+    left = outcome_in("not tried", seconds=720), outcome_in("given up", Setup(backbone="other"), 30.0).model_copy(
+        update={"needs": 900.0})
+    early = race_of(won, *left).model_copy(update={"seconds": 220.0})
+    said = "The race ended after 3:40 of 5:00 min: what was left needs at least about 12 min."
+    assert early_words(early) == said
+    assert said in tell_advice(early).shown
+    assert said not in tell_advice(early, is_done=False).shown
+    one = early.model_copy(update={"outcomes": (won, left[0])})
+    assert early_words(one).endswith("what was left needs about 12 min.")
+    for silent in ({"seconds": 0.0}, {"seconds": 290.0}, {"outcomes": (won,)}):
+        assert early_words(early.model_copy(update=silent)) == "", "an earlier version, its time, nothing was left"
 
 
 class Trainings(Stub):

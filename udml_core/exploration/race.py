@@ -108,6 +108,7 @@ class Race(BaseModel):
         reason: Why nothing could be judged; empty if the race was possible.
         group: Number of results that the judges see as a whole group; 0 where an earlier version did not store it.
         images: Number of images that are compared; 0 where an earlier version did not store it.
+        seconds: Time that judges and candidates took, without waiting; 0 where an earlier version did not store it.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -123,6 +124,7 @@ class Race(BaseModel):
     reason: str = ""
     group: int = 0
     images: int = 0
+    seconds: float = 0.0
 
     def with_lines(self, lines: Iterable[Mapping[str, Any]]) -> Self:
         """Return the race with the outcomes that were stored line by line; of equal searches the last counts."""

@@ -28,7 +28,7 @@ from udml_core.exploration.race_figures import (
     setup_words,
     similarity_words,
 )
-from udml_core.exploration.race_gaps import LATE, find_gaps, gap_words, minutes_words
+from udml_core.exploration.race_gaps import LATE, early_words, find_gaps, gap_words, minutes_words
 from udml_core.exploration.race_measured import Comparison, Serves
 from udml_core.exploration.race_running import refines_at_hand
 from udml_core.exploration.race_words import changed_sentence, dissent_words, outcome_words, sentence
@@ -87,7 +87,8 @@ def tell_advice(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = 
     named = (race.best or next(iter(race.judged), None)) if is_done else None
     if named is not None:
         sure, close = certainty_words(race, named), is_close(race, named)
-        own = replace(own, shown=(*own.shown, *filter(None, [sure * close, called_otherwise(race, others)])),
+        own = replace(own, shown=(*own.shown, *filter(None, [sure * close, called_otherwise(race, others),
+                                                             early_words(race)])),
                       details=(*own.details, *filter(None, [sure * (not close), resolution_words(race)])))
     return own if elsewhere is None else replace(own, details=(*own.details, elsewhere.words(race)))
 
