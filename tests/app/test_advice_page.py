@@ -210,7 +210,7 @@ def test_a_link_without_choices_shows_the_newest_race(frozen: Run) -> None:
 
 
 @pytest.mark.parametrize(("reason", "rows", "said"), [
-    ("", [0], "Nothing beats the frozen features: search with these."), ("Cannot tell: install timm.", [], "timm"),
+    ("", [0], "Nothing is better: keep searching as now."), ("Cannot tell: install timm.", [], "timm"),
     ("", [4], "No candidate was judged in this time.")])
 def test_a_race_without_a_winner_says_why(frozen: Run, reason: str, rows: list[int], said: str) -> None:
     finished(frozen, [outcomes(frozen)[row] for row in rows], reason)
@@ -218,7 +218,7 @@ def test_a_race_without_a_winner_says_why(frozen: Run, reason: str, rows: list[i
     assert ":green[" not in verdict(test)[0]
     assert said in f"{verdict(test)[0]}."
     assert "Use this" not in [button.label for button in test.button]
-    frozen_search = [button for button in test.button if button.label == "Search with the frozen features"]
+    frozen_search = [button for button in test.button if button.label == "Keep searching as now"]
     assert [button.proto.type for button in frozen_search] == ["primary"] * (rows == [0])
 
 
@@ -329,7 +329,7 @@ def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -
 def test_lab_says_if_nothing_surely_won_the_race(frozen: Run) -> None:
     finished(frozen, outcomes(frozen)[:1])
     words = texts(opened("train", dataset="digits")).replace("\\", "")
-    assert "Race on these images · Whole groups: Nothing beats the frozen features: search with these." in words
+    assert "Race on these images · Whole groups: Nothing is better: keep searching as now." in words
     assert "needs no training" not in words
 
 
@@ -676,6 +676,15 @@ def test_a_chosen_search_that_is_prepared_leaves_the_verdict_in_view_and_says_wh
         (bar,) = [element.proto.text for element in test.get("progress")]
         assert bar == "Judge opens by itself as soon as all images are prepared for this search (searching)."
         assert "Use this" not in [element.label for element in test.button], "one search at a time"
+        other = create_analysis(frozen, plan_analysis(kind="umap"))
+        now = time.time()
+        other.write_status(Status(state="running", share=0.5, phase_started=now - 40, heartbeat=now))
+        refinement.write_status(Status(state="waiting"))
+        with other.lock().acquire():
+            test.run()
+        (bar,) = [element.proto.text for element in test.get("progress")]
+        assert "waiting for the map of " in bar
+        assert re.search(r", about (39|40|41) s left\)\.$", bar)
         button(test, "Stay here").click().run()
         assert button(test, "Use this")
         assert test.session_state["page"] == "data"
@@ -723,8 +732,8 @@ def test_runs_tells_of_both_races_and_links_to_each(frozen: Run) -> None:
                     result={"race": np.array(race.model_dump_json())})
     test = opened("runs", run=frozen.id)
     shown = texts(test).replace("\\", "")
-    assert "First results: **Nothing beats the frozen features: search with these.**" in shown
-    assert shown.index("First results: **Nothing beats") < shown.index("Whole groups: **Best search: whitening.**")
+    assert "First results: **Nothing is better: keep searching as now.**" in shown
+    assert shown.index("First results: **Nothing is better") < shown.index("Whole groups: **Best search: whitening.**")
     links = [link.proto.query_string for link in test.get("page_link") if link.proto.label == "Details"]
     assert ["serves=first" in link for link in links] == [True, False]
 
@@ -837,12 +846,13 @@ def test_compare_says_of_two_embeddings_of_a_run_what_the_race_said(frozen: Run)
 def test_the_caption_of_the_chart_and_the_table_mean_the_same_by_kept(frozen: Run) -> None:
     race = finished(frozen, outcomes(frozen)).result_of(Advice)
     assert race_table(race)["Kept for the next steps"].tolist().count("yes") == sum(row.kept for row in race.judged) > 0
-    assert kept_words(race).endswith("if only these two are compared; the table marks it as kept. The verdict compares "
-                                     "all at once and is stricter.")
+    assert kept_words(race) == (
+        "A candidate that beat the best before it in whole groups is kept: later candidates add a step to it. This "
+        "only chooses what is tried; the verdict is stricter.")
     none = race.model_copy(update={"outcomes": tuple(
         row.model_copy(update={"kept": False}) for row in race.outcomes)})
     assert set(race_table(none)["Kept for the next steps"]) == {"no"}
-    assert kept_words(none).endswith("so each builds on them.")
+    assert kept_words(none) == "No candidate was kept: none beat the frozen features in whole groups."
 
 
 def test_a_whole_group_has_both_sizes_where_its_verdict_stands(frozen: Run) -> None:

@@ -262,7 +262,7 @@ def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
                    against_start=comparison("worse", "worse"))
     beaten = race.model_copy(update={"outcomes": (lost,)})
     assert advice_words(beaten) == (
-        "Nothing beats the frozen features: search with these. Search with the pretrained network as it is: no "
+        "Nothing is better: keep searching as now. That is the pretrained network as it is: no "
         f"candidate is better in whole groups. The race ended when every candidate was tried (1). {limits(beaten)}")
     better = comparison("cannot tell", "better")
     kept = Outcome(name="B", setup=Setup(backbone="other", method="plm", recipe="views+rerank"), kept=True,
@@ -411,7 +411,7 @@ def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -
     assert "not tried" not in advice_words(race_of(won, outcome_in("not tried")), is_done=False)
     lost = judged("Whitening", -0.02, 0.001)
     assert advice_words(race_of(lost, outcome_in("not tried"))).startswith(
-        "Nothing beats the frozen features: search with these. Search with the pretrained network as it is: no "
+        "Nothing is better: keep searching as now. That is the pretrained network as it is: no "
         "candidate is better in first results. Short trainings were not tried")
 
 
@@ -462,7 +462,7 @@ def test_a_gain_that_may_be_chance_is_no_winner() -> None:
     others = [judged(f"Other {number}", -0.1, 1.0) for number in range(10)]
     race = race_of(lucky, *others)
     assert advice_words(race) == (
-        "No clear winner: keep the frozen features. Search with the pretrained network as it is: in first results, "
+        "No clear winner: keep searching as now. That is the pretrained network as it is: in first results, "
         "none of 11 candidates is better beyond chance. To decide it, judge the largest gain yourself: "
         "whitening. The largest gain, of whitening, may be chance (+2.200, −1.091 to 5.491). "
         "Beside that: no clear difference in whole groups (0.000, −0.017 to 0.017). The race ended when every "
@@ -533,7 +533,7 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
         "similarity 0.350 → 0.370: +0.020, 0.003 to 0.037, on a scale from −1 to 1."), "wider by 3.29 / 1.96"
     first = race.model_copy(update={"serves": "first"})
     assert "58 get a better group of results" in advice_words(first), "a race without a winner tells of the other aim"
-    assert tell_advice(first).headline == "Nothing beats the frozen features: search with these."
+    assert tell_advice(first).headline == "Nothing is better: keep searching as now."
     few = of.model_copy(update={"whole": Count(changed=0.02)})
     assert changed_words(few, "groups") == "It changes the group of results of 2 % of images"
 
@@ -759,7 +759,7 @@ def test_a_race_without_a_winner_names_the_search_that_a_later_race_found_better
         "features: better first results (+0.020, 0.003 to 0.037), better whole groups (+0.050, 0.008 "
         "to 0.092). This race alone has no clear winner. The largest gain, of whitening, may be chance")
     assert "Short trainings were not tried" in words
-    assert "keep the frozen features" not in words
+    assert "keep searching as now" not in words
 
 
 def test_another_race_with_a_larger_gain_is_told_with_the_words_of_its_search() -> None:
@@ -862,7 +862,7 @@ def test_a_certain_gain_with_too_large_a_price_is_no_winner_and_says_the_price()
     of = comparison("better", "worse", 0.03)
     dear = Outcome(name="Whitening", setup=BY_SIMPLICITY[0], against_best=of, against_start=of, run="run")
     assert advice_words(race_of(dear)) == (
-        "No clear winner: keep the frozen features. Search with the pretrained network as it is: what gains in first "
+        "No clear winner: keep searching as now. That is the pretrained network as it is: what gains in first "
         "results loses more in whole groups. To decide it, judge the largest gain yourself: whitening. Whitening: "
         "better first results (+0.020, 0.003 to 0.037), worse whole groups (−0.030, −0.055 to −0.005), which lose more "
         "than first results gain. The race ended when every candidate was tried (1). "

@@ -164,17 +164,17 @@ def _unclear_words(race: Race) -> str:
 def _tell_no_winner(race: Race, gaps: str, for_other_aim: Race | None) -> Advised:
     """Return that no gain over the frozen features is certain, what to do next, and the largest gain."""
     first, name = race.judged[0], MEASURES[race.serves]
-    gain, means, otherwise = race.gain(first), f"Search with {PLAIN[FROZEN]}", otherwise_words(race)
+    gain, means, otherwise = race.gain(first), f"That is {PLAIN[FROZEN]}", otherwise_words(race)
     if otherwise and for_other_aim is not None:
         otherwise = own_race_words(for_other_aim) or otherwise
     if gain.difference <= 0:
-        return _advised("Nothing beats the frozen features: search with these.",
+        return _advised("Nothing is better: keep searching as now.",
                         [f"{means}: no candidate is better in {name}.", otherwise], [gaps])
     if gain.said == "better":
-        return _advised("No clear winner: keep the frozen features.",
+        return _advised("No clear winner: keep searching as now.",
                         [f"{means}: what gains in {name} loses more in {MEASURES[OTHER[race.serves]]}.",
                          otherwise], [outcome_words(first, race), gaps], _next_words(race))
-    return _advised("No clear winner: keep the frozen features.",
+    return _advised("No clear winner: keep searching as now.",
                     [f"{means}: in {name}, {_none_of(len(race.judged))} is better beyond chance.", otherwise],
                     [_largest_words(race), gaps], _next_words(race))
 

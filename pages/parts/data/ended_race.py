@@ -175,7 +175,7 @@ def _show_actions(race: Race, is_done: bool, other: tuple[Elsewhere, Analysis] |
             use_button("Use this", ":material/image_search:", race, race.best, "retrieval", USE, is_primary=True)
             use_button("Confirm by judgments", ":material/thumbs_up_down:", race, race.best, "compare", JUDGING)
         elif is_done and race.is_judged:
-            if st.button("Search with the frozen features", icon=":material/image_search:", key="advice-frozen",
+            if st.button("Keep searching as now", icon=":material/image_search:", key="advice-frozen",
                          type="secondary" if wins_elsewhere else "primary"):
                 open_view("retrieval", query_params={"run": race.run})
             use_button("Judge the largest gain yourself", ":material/thumbs_up_down:", race, race.judged[0], "compare",

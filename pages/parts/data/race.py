@@ -83,9 +83,9 @@ def kept_words(race: Race) -> str:
     """Say on which candidates later candidates build, which the table marks in the same words."""
     of = MEASURES[race.serves]
     if not any(outcome.kept for outcome in race.judged):
-        return f"No candidate was clearly better in {of} than the frozen features, so each builds on them."
-    return (f"The next steps build on each candidate that is clearly better in {of} than the best before it, if only "
-            "these two are compared; the table marks it as kept. The verdict compares all at once and is stricter.")
+        return f"No candidate was kept: none beat the frozen features in {of}."
+    return (f"A candidate that beat the best before it in {of} is kept: later candidates add a step to it. This only "
+            "chooses what is tried; the verdict is stricter.")
 
 
 def explained(race: Race, setup: Setup) -> str:
