@@ -18,6 +18,7 @@ from pages.parts.maps.choosing import announce_maps
 from pages.parts.maps.excluding import PARAMETER as EXCLUDED
 from pages.parts.maps.images import announce_missing, pick_clicked
 from pages.parts.maps.second_map import changed_neighborhoods
+from pages.parts.runs.advised import offer_advised
 from pages.parts.shell.analyses import show_analysis_progress
 from pages.parts.shell.cached import dataset_of, load_retrieval
 from pages.parts.shell.growth import link_to_changes
@@ -72,6 +73,7 @@ def explore(run: Run) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             show_facts(choice)
             undo_buttons(dataset, "explore", parameters=(EXCLUDED,))
+            offer_advised(run)
         show_analysis_progress(run)
         announce_missing(dataset, bench.focus, shown_images(choice))
         clicks = [] if choice.other is None else [changed_neighborhoods(choice.shown, choice.other)]

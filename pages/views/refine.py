@@ -9,6 +9,7 @@ from pages.parts.refine.live import load_live
 from pages.parts.refine.query import choose_query, current_query, explain_rank, show_query
 from pages.parts.refine.recipe_effect import show_measures, show_protocol, warn_of_fall
 from pages.parts.refine.verdict import GRAPH_MEASURES, show_choice
+from pages.parts.runs.advised import offer_advised
 from pages.parts.shell.analyses import load_result, request_analysis, show_analysis_progress
 from pages.parts.shell.confirming import link_to_judging
 from pages.parts.shell.pools import images_of
@@ -108,6 +109,7 @@ def explore(run: Run) -> None:
     with cards:
         recipe = choose_recipe(has_views=run.spec().encoder.reads_images)
         show_actions(run, recipe)
+        offer_advised(run)
     with why:
         show_choice(run, recipe)
     with results, show_user_errors():

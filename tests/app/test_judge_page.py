@@ -265,3 +265,12 @@ def test_answers_under_other_words_wait_until_they_are_counted_here_too(run: Run
         assert judged(run).count("me") == 2
     finally:
         choose_meaning(run.dataset(), "")
+
+
+def test_the_question_stands_while_the_queries_are_compared(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise UserError("still comparing")
+
+    monkeypatch.setattr("pages.parts.compare.judging.compare_contest", interrupt)
+    shown = texts(open_judge(run))
+    assert QUESTION in shown

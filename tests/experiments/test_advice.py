@@ -103,11 +103,11 @@ def measured(values: list[Any]) -> Measured:
 
 
 def verdicts_of(key: str, measure: str) -> list[tuple[str, float]]:
-    """Return the verdict among all candidates and the true difference of every candidate of the record."""
+    """Return the verdict and the true difference of every candidate of the record."""
     said = []
     for of in record().values():
         rows = {name: row for name, row in of["rows"].items() if name != "Frozen features"}
-        said += [(measured(row[key]).said_among(len(rows)), row[measure] - of["rows"]["Frozen features"][measure])
+        said += [(measured(row[key]).said, row[measure] - of["rows"]["Frozen features"][measure])
                  for row in rows.values()]
     return said
 
@@ -118,8 +118,8 @@ def test_the_text_states_what_the_races_said_wrongly() -> None:
                      for name, measure in (("first results", "recall@1"), ("groups", "map@r")))
     lost = [[gain for verdict, gain in said if verdict == "better" and gain < 0] for said in (first, groups)]
     better = [sum(verdict == "better" for verdict, _ in said) for said in (first, groups)]
-    assert f"of {better[0]} called better in first results one loses {-lost[0][0]:.1f} points of R@1" in words
-    assert (len(lost[0]), len(lost[1])) == (1, 2)
+    assert f"of {better[0]} called better in first results none loses R@1" in words
+    assert (len(lost[0]), len(lost[1])) == (0, 2)
     assert f"of {better[1]} called better in whole groups two lose up to {-min(lost[1]):.1f} points" in words
     decided = [[(verdict == "better") == (gain > 0) for verdict, gain in said
                 if abs(gain) > 2 and verdict != "cannot tell"] for said in (first, groups)]
@@ -150,7 +150,7 @@ def advised_by(of: dict[str, Any]) -> tuple[str, str]:
     if race.largest is None:
         return "Frozen features", "Frozen features"
     level = [name for name, compared in of["compared with the largest gain"].items()
-             if measured(compared[serves]).said != "better"]
+             if measured(compared[serves]).alone != "better"]
     return race.largest.name, level[0] if level else race.largest.name
 
 

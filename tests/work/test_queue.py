@@ -125,6 +125,18 @@ def test_waiting_analyses_are_listed_in_the_order_of_their_tickets(root: Path) -
     assert jobs.waiting_analyses(root) == [early, late]
 
 
+def test_an_analysis_waits_behind_the_analysis_in_progress_of_its_lane(root: Path) -> None:
+    run = create_run(spec(), root)
+    own, other, race = (create_analysis(run, plan_analysis(kind=kind)) for kind in ("graph", "umap", "advice"))
+    assert jobs.running_before(own) is None
+    for analysis in (other, race):
+        analysis.write_status(Status(state="running", pid=1))
+    assert jobs.running_before(own) is None, "no worker lives"
+    with other.lock().acquire(), race.lock().acquire():
+        assert jobs.running_before(own) == other, "a race has a lane of its own"
+        assert jobs.running_before(other) is None
+
+
 def test_a_computation_shares_the_other_gpus_that_no_run_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("torch.cuda.device_count", lambda: 4)

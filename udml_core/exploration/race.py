@@ -1,9 +1,9 @@
 """A race for the best search, finished or in progress: its candidates, what became of each, and the advice.
 
 A search is an encoder, a trained head or none, and a recipe of refinement. The order of the candidates decides only
-what is tried; see `race_running`. A gain over the frozen features counts if it is certain even for the best of so many
-candidates. Of these candidates the largest gain is advised, or a simpler candidate whose direct comparison with it
-shows no certain difference.
+what is tried; see `race_running`. A gain over the frozen features counts if it is certain even for the best of many
+candidates, however many were tried. Of these candidates the largest gain is advised, or a simpler candidate whose
+direct comparison with it shows no certain difference.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Duel(BaseModel):
 
     def is_level(self, serves: Serves) -> bool:
         """Return whether no certain difference was found in what the search serves."""
-        return self.comparison.served(serves).said != "better"
+        return self.comparison.served(serves).alone != "better"
 
 
 class Race(BaseModel):
@@ -108,6 +108,7 @@ class Race(BaseModel):
         reason: Why nothing could be judged; empty if the race was possible.
         group: Number of results that the judges see as a whole group; 0 where an earlier version did not store it.
         images: Number of images that are compared; 0 where an earlier version did not store it.
+        seconds: Time that judges and candidates took, without waiting; 0 where an earlier version did not store it.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -123,6 +124,7 @@ class Race(BaseModel):
     reason: str = ""
     group: int = 0
     images: int = 0
+    seconds: float = 0.0
 
     def with_lines(self, lines: Iterable[Mapping[str, Any]]) -> Self:
         """Return the race with the outcomes that were stored line by line; of equal searches the last counts."""
@@ -138,7 +140,7 @@ class Race(BaseModel):
     @property
     def certain(self) -> tuple[Outcome, ...]:
         """The candidates that surely beat the frozen features at a small price, the largest gain first."""
-        return tuple(outcome for outcome in self.judged if self._is_certain(outcome))
+        return tuple(outcome for outcome in self.judged if self.is_certain(outcome))
 
     @property
     def largest(self) -> Outcome | None:
@@ -164,15 +166,10 @@ class Race(BaseModel):
         assert outcome.against_start is not None, "the candidate was judged"
         return outcome.against_start.served(self.serves)
 
-    def _is_certain(self, outcome: Outcome) -> bool:
-        """Return whether a judged candidate beats the frozen features at a small price, among all candidates."""
+    def is_certain(self, outcome: Outcome) -> bool:
+        """Return whether a judged candidate surely beats the frozen features at a small price."""
         of = outcome.against_start
-        return of is not None and of.earns_its_place(self.serves) and self.gain(outcome).is_certain(len(self.judged))
-
-    @property
-    def count(self) -> int:
-        """The number of judged candidates, among which a gain must be certain; at least 1."""
-        return max(1, len(self.judged))
+        return of is not None and of.earns_its_place(self.serves) and self.verdict(outcome) == "better"
 
     @property
     def trained(self) -> dict[str, Comparison]:
@@ -181,22 +178,19 @@ class Race(BaseModel):
                 if outcome.against_start is not None and not outcome.setup.recipe}
 
     def verdicts(self, outcome: Outcome) -> tuple[Verdict, Verdict]:
-        """Return what every page says of a judged candidate against the frozen features: first results, whole groups.
-
-        A gain counts only if it is certain among all candidates of the race.
-        """
+        """Return what every page says of a judged candidate against the frozen features: first results, groups."""
         of = outcome.against_start
         assert of is not None, "the candidate was judged"
-        return of.first.said_among(self.count), of.groups.said_among(self.count)
+        return of.first.said, of.groups.said
 
     def verdict(self, outcome: Outcome) -> Verdict:
         """Return what every page says of a judged candidate in the served measure; see `verdicts`."""
-        return self.gain(outcome).said_among(self.count)
+        return self.gain(outcome).said
 
     @property
     def better_otherwise(self) -> int:
         """The number of candidates that are certainly better in the measure that the race does not serve."""
-        return sum(of.other(self.serves).is_certain(self.count) for outcome in self.judged
+        return sum(of.other(self.serves).said == "better" for outcome in self.judged
                    if (of := outcome.against_start) is not None)
 
     @property

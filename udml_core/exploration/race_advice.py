@@ -16,19 +16,19 @@ from udml_core.exploration.race_certainty import (
 )
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
+    AT_ONCE,
     MEASURES,
     OTHER,
     better_interval,
     both_words,
     chain_words,
     changed_words,
-    counted_among,
     interval_words,
     measured_words,
     setup_words,
     similarity_words,
 )
-from udml_core.exploration.race_gaps import LATE, find_gaps, gap_words, minutes_words
+from udml_core.exploration.race_gaps import LATE, early_words, find_gaps, gap_words, minutes_words
 from udml_core.exploration.race_measured import Comparison, Serves
 from udml_core.exploration.race_running import refines_at_hand
 from udml_core.exploration.race_words import changed_sentence, dissent_words, outcome_words, sentence
@@ -80,14 +80,15 @@ def tell_advice(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = 
     if elsewhere is not None and elsewhere.wins(race):
         assert elsewhere.best.against_start is not None, "the best search was judged"
         return _advised(f"Best search, found by {elsewhere.name}: {elsewhere.search}.",
-                        [_meaning_words(elsewhere.best.against_start, race.serves, elsewhere.race.count)],
+                        [_meaning_words(elsewhere.best.against_start, race.serves)],
                         [f"Compared with the frozen features: {elsewhere.figures(race)}.",
                          f"This race alone has no clear winner. {_largest_words(race)}".rstrip(), gap_words(race)])
     own = _tell_own(race, is_done, for_other_aim)
     named = (race.best or next(iter(race.judged), None)) if is_done else None
     if named is not None:
         sure, close = certainty_words(race, named), is_close(race, named)
-        own = replace(own, shown=(*own.shown, *filter(None, [sure * close, called_otherwise(race, others)])),
+        own = replace(own, shown=(*own.shown, *filter(None, [sure * close, called_otherwise(race, others),
+                                                             early_words(race)])),
                       details=(*own.details, *filter(None, [sure * (not close), resolution_words(race)])))
     return own if elsewhere is None else replace(own, details=(*own.details, elsewhere.words(race)))
 
@@ -104,8 +105,9 @@ def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
     gaps = (gap_words(race) or _complete_words(race)) if is_done else ""
     best = race.best
     if best is not None and not is_done:
-        return _advised(f"Ahead so far: {setup_words(race, best.setup)}.",
-                        ["Only the end decides: with each further candidate, a gain must stand out more."], [])
+        return _advised(f"Better so far: {setup_words(race, best.setup)}.",
+                        ["It beats the frozen features beyond chance, and stays better whatever else is tried; a later "
+                         "candidate may gain more."], [])
     if not race.is_judged:
         return Advised("No candidate was judged in this time.", (gaps or "Allow more minutes.",)) if is_done else (
             Advised("No candidate is judged yet."))
@@ -113,7 +115,7 @@ def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
         return _tell_no_winner(race, gaps, for_other_aim) if is_done else _advised(_unclear_words(race), [], [])
     assert best.against_start is not None, "the advice was judged"
     return _advised(f"Best search: {setup_words(race, best.setup)}.",
-                    [f"{_meaning_words(best.against_start, race.serves, race.count)} {_simpler_words(race)}".rstrip(),
+                    [f"{_meaning_words(best.against_start, race.serves)} {_simpler_words(race)}".rstrip(),
                      dissent_words(race, best)],
                     [_simplest_words(race), _compared_words(race, best), _calls(race),
                      _other_change(best.against_start, race.serves),
@@ -122,18 +124,18 @@ def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
 
 def _calls(race: Race) -> str:
     """Return how many candidates are better in what the race serves, and how many cannot be told."""
-    return sentence(calls_words(race, race.serves)) if race.count > 1 else ""
+    return sentence(calls_words(race, race.serves)) if len(race.judged) > 1 else ""
 
 
 def _compared_words(race: Race, best: Outcome) -> str:
     """Return the verdicts on the advice with their figures."""
     assert best.against_start is not None, "the advice was judged"
-    return f"Compared with the frozen features: {both_words(best.against_start, race.serves, race.count)}."
+    return f"Compared with the frozen features: {both_words(best.against_start, race.serves)}."
 
 
-def _meaning_words(of: Comparison, serves: Serves, candidates: int) -> str:
+def _meaning_words(of: Comparison, serves: Serves) -> str:
     """Return what an advice means for its user, in a sentence with the count that can be pictured."""
-    if said := changed_sentence(of, serves, candidates):
+    if said := changed_sentence(of, serves):
         return said
     words = f"{MEASURES[serves].capitalize()} are clearly better than with the frozen features"
     rise = similarity_words(of.served(serves), " to ")
@@ -162,18 +164,18 @@ def _unclear_words(race: Race) -> str:
 def _tell_no_winner(race: Race, gaps: str, for_other_aim: Race | None) -> Advised:
     """Return that no gain over the frozen features is certain, what to do next, and the largest gain."""
     first, name = race.judged[0], MEASURES[race.serves]
-    gain, means, otherwise = race.gain(first), f"Search with {PLAIN[FROZEN]}", otherwise_words(race)
+    gain, means, otherwise = race.gain(first), f"That is {PLAIN[FROZEN]}", otherwise_words(race)
     if otherwise and for_other_aim is not None:
         otherwise = own_race_words(for_other_aim) or otherwise
     if gain.difference <= 0:
-        return _advised("Nothing beats the frozen features: search with these.",
+        return _advised("Nothing is better: keep searching as now.",
                         [f"{means}: no candidate is better in {name}.", otherwise], [gaps])
-    if gain.is_certain(race.count):
-        return _advised("No clear winner: keep the frozen features.",
+    if gain.said == "better":
+        return _advised("No clear winner: keep searching as now.",
                         [f"{means}: what gains in {name} loses more in {MEASURES[OTHER[race.serves]]}.",
                          otherwise], [outcome_words(first, race), gaps], _next_words(race))
-    return _advised("No clear winner: keep the frozen features.",
-                    [f"{means}: in {name}, {_none_of(race.count)} is better beyond chance.", otherwise],
+    return _advised("No clear winner: keep searching as now.",
+                    [f"{means}: in {name}, {_none_of(len(race.judged))} is better beyond chance.", otherwise],
                     [_largest_words(race), gaps], _next_words(race))
 
 
@@ -206,7 +208,7 @@ def otherwise_words(race: Race) -> str:
     if race.best is not None or not race.better_otherwise:
         return ""
     most = max(race.judged, key=lambda outcome: (of := outcome.against_start) is not None
-               and of.served(other).is_certain(race.count) and of.served(other).difference)
+               and of.served(other).said == "better" and of.served(other).difference)
     assert most.against_start is not None, "the candidate was judged"
     said = changed_words(most.against_start, other)
     return (f"{calls_words(race, other)}. Most of all gains {setup_words(race, most.setup)}"
@@ -215,16 +217,14 @@ def otherwise_words(race: Race) -> str:
 
 def _largest_words(race: Race) -> str:
     """Return the largest gain, which may be chance, with the other measure; empty if nothing gains."""
-    first, count = next(iter(race.judged), None), race.count
+    first = next(iter(race.judged), None)
     if first is None or first.against_start is None or (gain := race.gain(first)).difference <= 0:
         return ""
-    among = f" among {count} candidates" if count > 1 else ""
     other = OTHER[race.serves]
-    beside = measured_words(first.against_start.served(other).among(count), MEASURES[other],
-                            counted_among(first.against_start, other, count))
+    beside = measured_words(first.against_start.served(other), MEASURES[other])
     return " ".join(filter(None, (
-        f"The largest gain, of {setup_words(race, first.setup)}, may be chance{among} "
-        f"({interval_words(gain.among(count))}).", f"Beside that: {beside}.",
+        f"The largest gain, of {setup_words(race, first.setup)}, may be chance "
+        f"({interval_words(gain)}).", f"Beside that: {beside}.",
         sentence(changed_words(first.against_start, race.serves)))))
 
 
@@ -265,13 +265,10 @@ def figure_line(race: Race, elsewhere: Elsewhere | None = None) -> str:
         race: The race.
         elsewhere: What another race says of its best search, which may be the advice; None without such a race.
     """
-    told, best = (elsewhere.race, elsewhere.best) if elsewhere is not None and elsewhere.wins(race) else (
-        race, race.best)
+    best = elsewhere.best if elsewhere is not None and elsewhere.wins(race) else race.best
     if best is None or best.against_start is None:
         return ""
-    count = best.against_start.count(race.serves)
-    interval = better_interval(None if count is None else count.among(told.count))
-    gain = best.against_start.served(race.serves).among(told.count)
+    gain = best.against_start.served(race.serves)
+    interval = better_interval(gain.count)
     better = f"{interval} of 100 better; " if interval else ""
-    among = f" for all {told.count} candidates at once" if told.count > 1 else ""
-    return f"95 % intervals{among}: {better}mean {interval_words(gain)}, on a scale from −1 to 1."
+    return f"95 % intervals, {AT_ONCE}: {better}mean {interval_words(gain)}, on a scale from −1 to 1."

@@ -9,7 +9,7 @@ from udml_core.base.errors import counted, listed
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_figures import MEASURES, SAID, figure_words, setup_words
 from udml_core.exploration.race_gaps import minutes_words
-from udml_core.exploration.race_measured import ERRORS, TAIL, Measured, Serves
+from udml_core.exploration.race_measured import ERRORS, FAMILY, TAIL, Measured, Serves
 
 CLOSE = 10.0
 """A call is close if ten times the chance, or a tenth of it, would turn it over."""
@@ -17,29 +17,24 @@ RARE = 0.001
 """The smallest chance that is named."""
 
 
-def chance_of(measured: Measured, candidates: int) -> float:
-    """Return the chance that one of several candidates without any difference looks as different as this one.
-
-    Args:
-        measured: The difference with its 95 % interval for a single candidate.
-        candidates: The number of candidates.
-    """
+def chance_of(measured: Measured) -> float:
+    """Return at most which chance one of a family of candidates without any difference has to look this different."""
     end = measured.low if measured.difference > 0 else measured.high
     half = abs(measured.difference - end)
     if not half:
         return 0.0 if measured.difference else 1.0
-    return min(1.0, candidates * (1 - NormalDist().cdf(ERRORS * abs(measured.difference) / half)))
+    return min(1.0, FAMILY * (1 - NormalDist().cdf(ERRORS * abs(measured.difference) / half)))
 
 
 def is_close(race: Race, outcome: Outcome) -> bool:
-    """Return whether a few candidates more or fewer would turn the call on a gain over.
+    """Return whether a call on a gain is so close that other images may turn it over.
 
     A call that the judges or the count of images contradict does not depend on chance alone and is never close.
     """
     gain = race.gain(outcome)
     if gain.difference <= 0 or gain.agreed != "better":
         return False
-    return TAIL / CLOSE <= chance_of(gain, race.count) <= TAIL * CLOSE
+    return TAIL / CLOSE <= chance_of(gain) <= TAIL * CLOSE
 
 
 def certainty_words(race: Race, outcome: Outcome) -> str:
@@ -52,12 +47,12 @@ def certainty_words(race: Race, outcome: Outcome) -> str:
     gain = race.gain(outcome)
     if gain.difference <= 0 or gain.agreed != "better":
         return ""
-    said = f"luck alone shows a gain this large in {_of_races(chance_of(gain, race.count))}"
+    said = f"luck alone shows a gain this large in {_of_races(chance_of(gain))}"
     if not is_close(race, outcome):
         return f"How sure: {said}."
     if race.verdict(outcome) == "better":
-        return (f"A close call: {said}. With more candidates, or with other images, it may count as no clear "
-                "difference: confirm it by blind judgments.")
+        return (f"A close call: {said}. With other images it may count as no clear difference: confirm it by blind "
+                "judgments.")
     return f"A close call: {said}, which is too often to call it better. Blind judgments can decide."
 
 
@@ -66,19 +61,18 @@ def _of_races(chance: float) -> str:
     if chance < RARE:
         return "fewer than 1 of 1,000 such races"
     if chance < 0.01:
-        return f"about {max(1, round(1000 * chance))} of 1,000 such races"
-    return f"about {round(100 * chance)} of 100 such races"
+        return f"at most about {max(1, round(1000 * chance))} of 1,000 such races"
+    return f"at most about {round(100 * chance)} of 100 such races"
 
 
 def resolution_words(race: Race) -> str:
     """Return what "no clear difference" means in a race, with the smallest difference that it can tell."""
     if not race.is_judged:
         return ""
-    halves = [(gain.high - gain.low) / 2 for outcome in race.judged for gain in [race.gain(outcome).among(race.count)]]
-    images = f"{race.images:,} images and " if race.images else "these images and "
-    return (f"{SAID['cannot tell'].capitalize()} does not mean equal: with {images}{counted(race.count, 'candidate')}, "
-            f"a difference in {MEASURES[race.serves]} below about {figure_words(median(halves))} in mean similarity "
-            "may be chance.")
+    halves = [(gain.high - gain.low) / 2 for outcome in race.judged for gain in [race.gain(outcome).wide]]
+    images = f"{race.images:,} images" if race.images else "these images"
+    return (f"{SAID['cannot tell'].capitalize()} does not mean equal: with {images}, a difference in "
+            f"{MEASURES[race.serves]} below about {figure_words(median(halves))} in mean similarity may be chance.")
 
 
 def called_otherwise(race: Race, others: Iterable[Race]) -> str:
@@ -95,7 +89,7 @@ def called_otherwise(race: Race, others: Iterable[Race]) -> str:
         same = next((known for known in other.judged if known.setup == outcome.setup), None)
         if same is None or same.against_start is None:
             continue
-        said = same.against_start.served(race.serves).said_among(other.count)
+        said = same.against_start.served(race.serves).said
         if said != race.verdict(outcome):
             return (f"The race of {minutes_words(other.budget)} for {MEASURES[other.serves]} says of "
                     f"{setup_words(race, outcome.setup)}: {SAID[said]} in {MEASURES[race.serves]}; this race says: "
@@ -104,21 +98,15 @@ def called_otherwise(race: Race, others: Iterable[Race]) -> str:
 
 
 def _why(race: Race, other: Race) -> str:
-    """Return why two races call one search differently, and which of them to follow."""
+    """Return why two races call one search differently; the number of their candidates plays no part."""
     reasons = []
-    if race.count != other.count:
-        reasons.append(f"that race compares {counted(other.count, 'candidate')}, this one {race.count}, and the more "
-                       "are compared, the more a gain must stand out")
     if race.images and other.images and race.images != other.images:
         reasons.append(f"that race looks at {other.images:,} images, this one at {race.images:,}")
     if race.weights and other.weights and race.weights != other.weights:
         reasons.append("other judges, or the same with other weights, looked at the results")
     if not reasons:
         return "The difference is at the limit of what a race can tell: confirm it by blind judgments."
-    stricter = "this race" if race.count >= other.count else "that race"
-    follow = f" Follow {stricter}, which is stricter, or judge blindly." if race.count != other.count else (
-        " Judge blindly to decide.")
-    return f"Why: {'; '.join(reasons)}.{follow}"
+    return f"Why: {'; '.join(reasons)}. Judge blindly to decide."
 
 
 def calls_words(race: Race, serves: Serves) -> str:

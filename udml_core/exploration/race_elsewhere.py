@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_figures import MEASURES, both_words, setup_words
 from udml_core.exploration.race_gaps import minutes_words
-from udml_core.exploration.race_measured import Measured
 
 
 @dataclass(frozen=True)
@@ -19,13 +18,11 @@ class Elsewhere:
         race: The other race.
         best: Its best search.
         is_later: Whether it ran later.
-        is_certain: Whether its gain in the measure is certain among all its candidates, at a small price.
     """
 
     race: Race
     best: Outcome
     is_later: bool
-    is_certain: bool
 
     @property
     def name(self) -> str:
@@ -41,11 +38,11 @@ class Elsewhere:
     def figures(self, race: Race) -> str:
         """Return both verdicts of the other race, what a race serves first."""
         assert self.best.against_start is not None, "the best search was judged"
-        return both_words(self.best.against_start, race.serves, len(self.race.judged))
+        return both_words(self.best.against_start, race.serves)
 
     def wins(self, race: Race) -> bool:
         """Return whether a race without a clear winner must advise this search."""
-        return self.is_certain and race.best is None
+        return race.best is None
 
     def words(self, race: Race) -> str:
         """Return a sentence for the end of a race's advice."""
@@ -53,24 +50,17 @@ class Elsewhere:
 
 
 def find_elsewhere(race: Race, others: Iterable[tuple[Race, bool]]) -> Elsewhere | None:
-    """Return the largest gain of another race in what a race serves; None if no best search says more than its own.
+    """Return the largest gain of another race in what a race serves, which is certain and at a small price.
 
     Args:
         race: The race.
         others: Other finished races of the same frozen features, and whether they ran later.
+
+    Returns:
+        The best search of another race; None if none gains more than the race's own.
     """
     own = 0.0 if race.best is None else race.gain(race.best).difference
-    found = [(elsewhere, gain) for other, is_later in others if other.best is not None
-             for elsewhere, gain in [_gain_of(race, other, other.best, is_later)]
-             if gain.said == "better" and gain.difference > own
+    found = [(race.gain(other.best).difference, Elsewhere(other, other.best, is_later)) for other, is_later in others
+             if other.best is not None and race.is_certain(other.best) and race.gain(other.best).difference > own
              and (race.best is None or other.best.setup != race.best.setup)]
-    return max(found, key=lambda pair: (pair[0].is_certain, pair[1].difference), default=(None, None))[0]
-
-
-def _gain_of(race: Race, other: Race, best: Outcome, is_later: bool) -> tuple[Elsewhere, Measured]:
-    """Return what another race says of its best search, and its gain in what a race serves."""
-    of = best.against_start
-    assert of is not None, "the best search was judged"
-    gain = of.served(race.serves)
-    is_certain = gain.is_certain(len(other.judged)) and of.earns_its_place(race.serves)
-    return Elsewhere(other, best, is_later, is_certain), gain
+    return max(found, key=lambda pair: pair[0], default=(0.0, None))[1]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from udml_core.exploration.plain_names import new_image_words
 from udml_core.exploration.race import FROZEN, Race, Setup
-from udml_core.exploration.race_measured import Comparison, Count, Measured, Serves
+from udml_core.exploration.race_measured import FAMILY, Comparison, Count, Measured, Serves
 from udml_core.exploration.race_running import refines_at_hand, step_title
 from udml_core.numerics.refinement import Recipe
 
@@ -43,38 +43,28 @@ BY_CLASSES = ("Read the count as an upper limit: a judge compares looks only and
               "tests with known classes, judges called 61 to 84 of 100 groups better, and 41 to 63 really held more "
               "images of the right class.")
 """What limits a count of groups; the figures are of 15 candidates on two data sets, see docs/judging.md."""
+AT_ONCE = f"for up to {FAMILY} candidates at once, however many were tried"
+"""For what the intervals of a race hold."""
+NEARLY = 0.75
+"""Share of the images with better results that are nearly as many with worse results."""
 ROUNDING = 1e-9
 """Ends of intervals are rounded outward, unless they are whole numbers up to this."""
 
 
-def both_words(comparison: Comparison, serves: Serves, candidates: int = 1) -> str:
-    """Return the verdicts on both measures with their figures, the served measure first.
-
-    Args:
-        comparison: The comparison.
-        serves: What the search serves.
-        candidates: Number of candidates for which the intervals hold at once.
-    """
-    served, other = comparison.served(serves).among(candidates), comparison.other(serves).among(candidates)
-    words = ", ".join(measured_words(measured, MEASURES[name], counted_among(comparison, name, candidates))
-                      for measured, name in ((served, serves), (other, OTHER[serves])))
+def both_words(comparison: Comparison, serves: Serves) -> str:
+    """Return the verdicts on both measures with their figures, the served measure first."""
+    served, other = comparison.served(serves), comparison.other(serves)
+    words = f"{measured_words(served, MEASURES[serves])}, {measured_words(other, MEASURES[OTHER[serves]])}"
     if (served.said, other.said) != ("better", "worse"):
         return words
     amount = "less" if comparison.earns_its_place(serves) else "more"
     return f"{words}, which lose {amount} than {MEASURES[serves]} gain"
 
 
-def counted_among(comparison: Comparison, serves: Serves, candidates: int) -> Count | None:
-    """Return of how many images the results get better, with an interval that holds for several candidates at once."""
-    count = comparison.count(serves)
-    return None if count is None else count.among(candidates)
-
-
-def measured_words(measured: Measured, name: str, count: Count | None = None) -> str:
+def measured_words(measured: Measured, name: str) -> str:
     """Return the verdict on one measure with its difference and interval, and of 100 images how many gain and lose."""
-    counts = short_count(count)
-    figures = (f"{counts}{balance_words(measured, count)}; {gain_words(measured)}" if counts
-               else interval_words(measured))
+    counts = counts_words(measured)
+    figures = f"{counts}; {gain_words(measured)}" if counts else interval_words(measured)
     return f"{verdict_words(measured, name)} ({figures})"
 
 
@@ -84,49 +74,53 @@ def said_of_measured(name: str, verdict: str, measured: Measured) -> str:
     Args:
         name: The measure in words.
         verdict: The verdict.
-        measured: What the judges measured; its intervals hold for as many candidates as the verdict.
+        measured: What the judges measured.
     """
-    counts = short_count(measured.count)
-    return f"{name}: {SAID[verdict]}{f' ({counts}{balance_words(measured, measured.count)})' if counts else ''}"
+    counts = counts_words(measured)
+    return f"{name}: {SAID[verdict]}{f' ({counts})' if counts else ''}"
 
 
-def short_count(count: Count | None) -> str:
+def counts_words(measured: Measured) -> str:
     """Return of how many of 100 images the results get better and worse; empty if unknown."""
+    count = measured.count
     if count is None or count.better is None or count.worse is None:
         return ""
-    return f"of 100 images {_of_100(count.better)} better, {_of_100(count.worse)} worse"
+    return f"of 100 images {_of_100(count.better)} better, {_of_100(count.worse)} worse{balance_words(measured)}"
 
 
-def balance_words(measured: Measured, count: Count | None) -> str:
-    """Say what the mean difference adds to a count of images that does not show it, such as 51 better and 46 worse.
-
-    Args:
-        measured: The mean difference.
-        count: The count; both have intervals that hold for the same number of candidates.
-    """
+def balance_words(measured: Measured) -> str:
+    """Say what the mean difference adds to a count of images that does not show it, such as 51 better and 46 worse."""
+    wide, count = measured.wide, measured.wide.count
     if count is None or count.better is None or count.worse is None or count.low is None or count.high is None:
         return ""
     gain = 1 if measured.difference > 0 else -1
     if count.leans == gain:
-        unsure = measured.low <= 0 <= measured.high
+        unsure = wide.low <= 0 <= wide.high
         return ", but the difference on average may be chance" * unsure
-    if not count.leans and measured.said == "cannot tell":
+    if count.leans:
+        larger, smaller = ("gains", "losses") if gain > 0 else ("losses", "gains")
+        return f", but the {larger} are larger than the {smaller}"
+    if measured.said == "cannot tell":
         return ""
-    larger, smaller = ("gains", "losses") if gain > 0 else ("losses", "gains")
-    return f", {'but' if count.leans else 'and'} the {larger} are larger than the {smaller}"
+    many, few, other = (count.better, count.worse, "worse") if gain > 0 else (count.worse, count.better, "better")
+    though = (f"more get {other}" if few > many else f"nearly as many get {other}" if few >= NEARLY * many else
+              "the counts alone may be chance")
+    return f", {measured.said} on average, though {though}"
 
 
-def count_cell(measured: Measured, count: Count | None) -> str:
+def count_cell(measured: Measured) -> str:
     """Return of how many of 100 images the results get better, with its interval, and worse, for a table."""
+    count = measured.count
     if count is None or count.better is None or count.worse is None:
         return "unknown"
     interval = better_interval(count)
     return (f"{_of_100(count.better)}{interval and f' ({interval})'} better, {_of_100(count.worse)} worse"
-            f"{balance_words(measured, count)}")
+            f"{balance_words(measured)}")
 
 
 def better_interval(count: Count | None) -> str:
     """Return the interval of how many of 100 images get better results, such as `52 to 64`; empty if unknown."""
+    count = count and count.wide
     if count is None or count.low is None or count.high is None:
         return ""
     return f"{math.floor(100 * count.low + ROUNDING)} to {math.ceil(100 * count.high - ROUNDING)}"
@@ -136,7 +130,8 @@ def verdict_words(measured: Measured, name: str) -> str:
     """Return the verdict on one measure, such as "no clear difference in first results"."""
     if measured.said != "cannot tell":
         return f"{measured.said} {name}"
-    agree = measured.low <= 0 <= measured.high or measured.is_contradicted
+    wide = measured.wide
+    agree = wide.low <= 0 <= wide.high or wide.is_contradicted
     return f"{'no clear difference in' if agree else 'the judges disagree on'} {name}"
 
 
@@ -151,7 +146,7 @@ def interval_words(measured: Measured) -> str:
 
 def gain_words(measured: Measured) -> str:
     """Return a difference with its interval, such as `+0.021, 0.016 to 0.026`."""
-    low, high = (figure_words(value) for value in (measured.low, measured.high))
+    low, high = (figure_words(value) for value in (measured.wide.low, measured.wide.high))
     return f"{figure_words(measured.difference, '+')}, {low} to {high}"
 
 
@@ -190,7 +185,7 @@ def changed_words(of: Comparison, serves: Serves = "first") -> str:
     verb, what, rest = ("find", "first image", "the same one") if serves == "first" else (
         "get", "group of results", "nearly the same group")
     return (f"Of 100 images, {better} {verb}{'s' * (better == '1')} a better {what}, {worse} a worse one, and "
-            f"{max(0, same)} {rest}, as the judges see it")
+            f"{max(0, same)} {rest}, as the judges see it{balance_words(of.served(serves))}")
 
 
 def _of_100(share: float) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from udml_core.base.errors import duration, listed
 from udml_core.exploration.race import FROZEN, TIMES, Outcome, Race, State
+from udml_core.exploration.race_clock import clock_words
 from udml_core.numerics.refinement.recipe import Views
 
 LATE: tuple[State, ...] = ("not tried", "given up")
@@ -16,6 +17,8 @@ OTHER_ENCODERS = "other encoders"
 AGAIN = 2.0
 """A candidate that was given up is expected to need so many times the time that it had, if its share is not known."""
 HOUR = 60
+USED = 0.95
+"""Share of its time from which a race has used it."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,16 @@ def gap_words(race: Race) -> str:
             words.append(f"{_begun(untried)} were not tried: they would not have fitted into the time that was left.")
         words.append(f"Run again with {minutes_words(gaps.minutes)}.")
     return " ".join(words)
+
+
+def early_words(race: Race) -> str:
+    """Return that a race ended before its time, and how long what was left takes; empty if it used its time."""
+    given, left = HOUR * race.budget, [outcome for outcome in race.outcomes if outcome.state in LATE]
+    if not left or not race.seconds or race.seconds > USED * given:
+        return ""
+    shortest = min(outcome.needs or outcome.seconds for outcome in left)
+    return (f"The race ended after {clock_words(race.seconds)} of {clock_words(given)} min: what was left needs "
+            f"{'at least ' * (len(left) > 1)}about {duration(shortest)}.")
 
 
 def why_left_out(outcome: Outcome) -> str:

@@ -13,6 +13,12 @@ Serves = Literal["first", "groups"]
 Verdict = Literal["better", "worse", "cannot tell"]
 ERRORS, TAIL = 1.96, 0.025
 """Half the width of a stored interval in standard errors, and the probability of a value above it."""
+FAMILY = 50
+"""Number of comparisons for which a verdict holds at once (Bonferroni's correction): the largest of many gains is often
+chance. It is at least what the longest race compares, and the same for each race, so that a verdict does not change
+with the number of candidates that were tried."""
+WIDER = NormalDist().inv_cdf(1 - TAIL / FAMILY) / ERRORS
+"""By how much an interval is wider that holds for a family of comparisons at once."""
 PRICE = 1.0
 """Share of the gain in the served measure that a step may lose in the other measure; 0 allows no loss."""
 REVERSED: Mapping[Verdict, Verdict] = {"better": "worse", "worse": "better", "cannot tell": "cannot tell"}
@@ -37,13 +43,13 @@ class Count(BaseModel):
     low: float | None = None
     high: float | None = None
 
-    def among(self, candidates: int) -> Self:
-        """Return the count with an interval that holds for several candidates at once, as `Measured.among`."""
+    @property
+    def wide(self) -> Self:
+        """The count with an interval that holds for a family of comparisons at once."""
         if self.better is None or self.low is None or self.high is None:
             return self
-        wider = widened(candidates)
-        return self.model_copy(update={"low": max(0.0, self.better - wider * (self.better - self.low)),
-                                       "high": min(self.changed, self.better + wider * (self.high - self.better))})
+        return self.model_copy(update={"low": max(0.0, self.better - WIDER * (self.better - self.low)),
+                                       "high": min(self.changed, self.better + WIDER * (self.high - self.better))})
 
     @property
     def leans(self) -> int:
@@ -67,7 +73,7 @@ class Measured(BaseModel):
     Attributes:
         verdict: What the judges say of the second search together.
         difference: The gain of the second search, averaged over the judges.
-        low: Lower end of the 95 % interval, averaged over the judges.
+        low: Lower end of the 95 % interval of a single comparison, averaged over the judges.
         high: Upper end of the interval.
         before: Mean cosine of a query and its results in the first search, averaged over the judges; None where an
             earlier version did not store it.
@@ -97,27 +103,24 @@ class Measured(BaseModel):
         return "cannot tell" if self.is_contradicted else self.verdict
 
     @property
-    def said(self) -> Verdict:
-        """The verdict, unless the mean interval of the judges holds 0 or the count of queries contradicts it."""
+    def alone(self) -> Verdict:
+        """The verdict of a comparison that was planned before and chosen from no others.
+
+        The mean interval of the judges must leave out 0, and the count of queries must not contradict it.
+        """
         return "cannot tell" if self.low <= 0 <= self.high else self.agreed
 
-    def among(self, candidates: int) -> Self:
-        """Return the difference with intervals that hold for several candidates at once (Bonferroni's correction).
+    @property
+    def wide(self) -> Self:
+        """The difference with intervals that hold for a family of comparisons at once, as pages show them."""
+        return self.model_copy(update={"low": self.difference - WIDER * (self.difference - self.low),
+                                       "high": self.difference + WIDER * (self.high - self.difference),
+                                       "count": self.count and self.count.wide})
 
-        The largest of many gains is often chance. With these intervals a picture shows what the verdict says.
-        """
-        wider = widened(candidates)
-        return self.model_copy(update={"low": self.difference - wider * (self.difference - self.low),
-                                       "high": self.difference + wider * (self.high - self.difference),
-                                       "count": self.count and self.count.among(candidates)})
-
-    def said_among(self, candidates: int) -> Verdict:
-        """Return the verdict, where a difference counts only if it is certain among several candidates."""
-        return self.among(candidates).said
-
-    def is_certain(self, candidates: int) -> bool:
-        """Return whether a gain is certain among several candidates."""
-        return self.said_among(candidates) == "better"
+    @property
+    def said(self) -> Verdict:
+        """The verdict on every page: a difference counts only if it is certain among a family of comparisons."""
+        return self.wide.alone
 
     @property
     def reversed(self) -> Self:
@@ -126,11 +129,6 @@ class Measured(BaseModel):
                                        "low": -self.high, "high": -self.low,
                                        "before": self.after, "after": self.before,
                                        "count": self.count and self.count.reversed})
-
-
-def widened(candidates: int) -> float:
-    """Return by how much an interval is wider that holds for several candidates at once (Bonferroni's correction)."""
-    return NormalDist().inv_cdf(1 - TAIL / candidates) / ERRORS if candidates > 1 else 1.0
 
 
 class Comparison(BaseModel):

@@ -25,12 +25,12 @@ def run_with_parts(race: Race, ideas: Iterable[Idea], track: Track, seconds: flo
         seconds: The time for all candidates; a part that does not fit into the rest is left out.
         known: Outcomes of an earlier attempt at this race, by their searches.
     """
-    outcomes = list[Outcome]()
+    outcomes = dict[Setup, Outcome]()
     for outcome in run_race(race.start, ideas, track, race.serves, seconds, known):
-        outcomes.append(outcome)
+        outcomes[outcome.setup] = outcome
         yield outcome
-    largest = race.model_copy(update={"outcomes": tuple(outcomes)}).largest
-    tried = {race.start, *(outcome.setup for outcome in outcomes)}
+    largest = race.model_copy(update={"outcomes": tuple(outcomes.values())}).largest
+    tried = {race.start, *outcomes}
     for setup in parts_of(race.start, largest.setup) if largest is not None else ():
         if setup in tried:
             continue

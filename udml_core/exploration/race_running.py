@@ -26,6 +26,10 @@ METHODS = ("deepcluster", "plm", "exemplar", "distill")
 sets, the largest gain first."""
 
 
+ROUGH = 1.25
+"""An expected time is rough: a candidate may fit that is expected to take so many times the time that is left."""
+
+
 class OutOfTimeError(UserError):
     """The time of a race ended while a candidate was computed.
 
@@ -97,6 +101,8 @@ def run_race(start: Setup, ideas: Iterable[Idea], track: Track, serves: Serves, 
              known: Mapping[Setup, Outcome] | None = None) -> Iterator[Outcome]:
     """Try candidates one after the other, each on top of the best search so far; yield what becomes of each.
 
+    A candidate that was not tried, because it takes too long, comes again at the end if it may fit after all.
+
     Args:
         start: The search to beat.
         ideas: The candidates in their order.
@@ -105,7 +111,7 @@ def run_race(start: Setup, ideas: Iterable[Idea], track: Track, serves: Serves, 
         seconds: The time for all candidates. A candidate that is expected to take longer than the rest is not tried.
         known: Outcomes of an earlier attempt at this race, by their searches.
     """
-    best, tried, known, ideas = start, {start}, known or {}, list(ideas)
+    best, tried, known, ideas, late = start, {start}, known or {}, list(ideas), list[Outcome]()
     for number in range(len(ideas)):
         ideas[number:] = cheap_first(ideas[number:], best, track, seconds)
         idea = ideas[number]
@@ -119,7 +125,14 @@ def run_race(start: Setup, ideas: Iterable[Idea], track: Track, serves: Serves, 
             outcome = try_candidate(idea.name, start, best, setup, track, serves, seconds)
         if outcome.kept:
             best = setup
+        late += [outcome] * (outcome.state == "not tried")
         yield outcome
+    for left in sorted(late, key=lambda outcome: outcome.seconds):
+        if _expected(left.setup, track) <= ROUGH * (seconds - track.elapsed()):
+            track.announce(left.name, None, 0.0)
+            outcome = try_candidate(left.name, start, best, left.setup, track, serves, seconds, ROUGH)
+            best = left.setup if outcome.kept else best
+            yield outcome
 
 
 def cheap_first(ideas: Sequence[Idea], best: Setup, track: Track, seconds: float) -> list[Idea]:
@@ -172,7 +185,7 @@ def seconds_left(ideas: Iterable[Idea], best: Setup, track: Track, seconds: floa
 
 
 def try_candidate(name: str, start: Setup, best: Setup, setup: Setup, track: Track, serves: Serves,
-                  seconds: float) -> Outcome:
+                  seconds: float, rough: float = 1.0) -> Outcome:
     """Judge one candidate, unless no judge can, or it does not fit into the rest of the time.
 
     Args:
@@ -183,13 +196,14 @@ def try_candidate(name: str, start: Setup, best: Setup, setup: Setup, track: Tra
         track: Compares and measures time.
         serves: What the search serves.
         seconds: The time for all candidates.
+        rough: How many times the time that is left a candidate may be expected to take.
     """
     if reason := track.refuses(best, setup):
         return Outcome(name=name, setup=setup, state="not possible", reason=reason)
     began = track.elapsed()
     try:
         expected = track.expects(setup)
-        if expected > seconds - began:
+        if expected > rough * (seconds - began):
             return Outcome(name=name, setup=setup, state="not tried", seconds=expected)
         against_best = track.compare(best, setup)
         against_start = against_best if best == start else track.compare(start, setup)

@@ -9,14 +9,12 @@ from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_figures import (
     MEASURES,
-    balance_words,
     both_words,
     chain_words,
     changed_words,
-    counted_among,
+    counts_words,
     measured_words,
     setup_words,
-    short_count,
     verdict_words,
 )
 from udml_core.exploration.race_gaps import why_left_out
@@ -43,7 +41,7 @@ def outcome_words(outcome: Outcome, race: Race) -> str:
         return f"{outcome.name}: given up {why_left_out(outcome)}."
     if outcome.against_start is None or outcome.against_best is None:
         return f"{outcome.name}: not possible. {outcome.reason}"
-    said = both_words(outcome.against_start, race.serves, race.count)
+    said = both_words(outcome.against_start, race.serves)
     return f"{chain_words(race, outcome.setup)}: {said}{f'; {KEPT}' if outcome.kept else ''}."
 
 
@@ -68,23 +66,21 @@ def brief_words(race: Race, outcome: Outcome) -> str:
     """Return the verdicts of a race on a judged candidate in a line, with the counts of images alone as figures."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
-    counts = {serves: short_count(of.count(serves)) for serves in MEASURES}
-    said = ", ".join(f"{verdict_words(of.served(serves).among(race.count), name)}"
+    counts = {serves: counts_words(of.served(serves)) for serves in MEASURES}
+    said = ", ".join(f"{verdict_words(of.served(serves), name)}"
                      f"{f' ({counts[serves]})' if counts[serves] else ''}" for serves, name in MEASURES.items())
     return f"{chain_words(race, outcome.setup)}, against the frozen features, judged without labels: {said}."
 
 
-def changed_sentence(of: Comparison, serves: Serves, candidates: int) -> str:
+def changed_sentence(of: Comparison, serves: Serves) -> str:
     """Return how many results differ, and that a small gain needs a look; empty where that is not known."""
-    small = ": a small change, so confirm it by eye" if _is_small(of, serves, candidates) else ""
-    balance = balance_words(of.served(serves).among(candidates), counted_among(of, serves, candidates))
-    return sentence(f"{changed_words(of, serves)}{balance}{small}")
+    small = ": a small change, so confirm it by eye" if _is_small(of, serves) else ""
+    return sentence(f"{changed_words(of, serves)}{small}")
 
 
-def _is_small(of: Comparison, serves: Serves, candidates: int) -> bool:
+def _is_small(of: Comparison, serves: Serves) -> bool:
     """Return whether a certain gain in first results changes few of them."""
-    return (serves == "first" and of.changed is not None and of.changed < FEW_CHANGED
-            and of.first.is_certain(candidates))
+    return serves == "first" and of.changed is not None and of.changed < FEW_CHANGED and of.first.said == "better"
 
 
 def sentence(words: str) -> str:
@@ -139,17 +135,17 @@ def searched_words(race: Race, outcome: Outcome) -> str:
     """Return what a race said of a judged candidate in both measures, for pages that show its run."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
-    said = both_words(of, "first", race.count)
+    said = both_words(of, "first")
     return " ".join(filter(None, (
         f"The race for the best search compared {setup_words(race, outcome.setup)} with the frozen features, without "
-        f"labels: {said}.", _change_words(of, race.count))))
+        f"labels: {said}.", _change_words(of))))
 
 
-def _change_words(of: Comparison, candidates: int) -> str:
+def _change_words(of: Comparison) -> str:
     """Return what the verdicts leave out: how many first results change if no count says it, or that few change."""
     if of.better is None:
-        return changed_sentence(of, "first", candidates)
-    return "It is a small change, so confirm it by eye." if _is_small(of, "first", candidates) else ""
+        return changed_sentence(of, "first")
+    return "It is a small change, so confirm it by eye." if _is_small(of, "first") else ""
 
 
 def caution_words(race: Race) -> str:

@@ -20,6 +20,7 @@ from udml_core.data.encoders import choose_spec
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title, judges_words
 from udml_core.exploration.race_figures import said_of_measured
+from udml_core.exploration.race_measured import FAMILY
 from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import JUDGES, QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts
@@ -46,8 +47,9 @@ INSTALL = ("No encoder that took no part can judge. Name one with `udml opinion 
 
 JUDGED = "Judged without labels"
 """Heading of the judges' verdicts, apart from the measures from labels."""
-DECIDES = ("The verdict in the headline decides: it is of all judges together. One judge's interval may leave out 0 "
-           "where the verdict tells no difference, and the other way round.")
+DECIDES = ("The verdict in the headline decides: it is of all judges together, and counts a difference only if it "
+           f"stands out among {FAMILY} comparisons. So one judge's interval may leave out 0 where the verdict tells no "
+           "difference, and the other way round.")
 """Which of several intervals to follow."""
 TRUST = "Trust the labels: they measure the truth, which judges only estimate."
 """Which figures to follow where labels and judges differ."""
@@ -156,18 +158,16 @@ def share_words(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.1f} %"
 
 
-def opinion_words(opinions: Opinions, compared: str = "final", reference: str = "the frozen features",
-                  candidates: int = 1) -> str:
+def opinion_words(opinions: Opinions, compared: str = "final", reference: str = "the frozen features") -> str:
     """State the verdicts on an embedding, for how many images they hold, who judged, and against what.
 
     Args:
         opinions: The second opinion.
         compared: The frame or recipe.
         reference: The embedding that it is compared with, in words.
-        candidates: Number of candidates among which a difference must be certain.
     """
     said = ". ".join(said_of_measured(*of) for of in zip(
-        QUESTION_WORDS, opinions.verdicts(compared, candidates), opinions.measured(compared, candidates), strict=True))
+        QUESTION_WORDS, opinions.verdicts(compared), opinions.measured(compared), strict=True))
     weights = {judge: opinions.weights[judge] for judge in opinions.judges}
     return f"{said}. Compared with {reference}, without labels, by {judges_words(weights, 'in this run')}."
 
@@ -244,12 +244,11 @@ def obstacle(run: Run) -> str:
     return ""
 
 
-def opinion_lines(run: Run, candidates: int = 1, note: str = "") -> list[str]:
+def opinion_lines(run: Run, note: str = "") -> list[str]:
     """State a run's second opinion in text: the verdicts, the judges' intervals, and whether labels agree.
 
     Args:
         run: The run.
-        candidates: Number of candidates among which a difference must be certain.
         note: Sentences that follow the verdicts.
 
     Returns:
@@ -258,8 +257,8 @@ def opinion_lines(run: Run, candidates: int = 1, note: str = "") -> list[str]:
     opinions = opinion_of(run)
     if opinions is None:
         return []
-    said = agreement_words(opinions.verdicts("final", candidates), run.evaluation())
-    return [" ".join(filter(None, (opinion_words(opinions, candidates=candidates), note, said))), *(
+    said = agreement_words(opinions.verdicts("final"), run.evaluation())
+    return [" ".join(filter(None, (opinion_words(opinions), note, said))), *(
         f"{question}, {judge_words(judge)} (weight {opinions.weights[judge]:.2f}): {of.difference:+.4f}, 95 % interval "
         f"{of.low:+.4f} to {of.high:+.4f}"
         for name, question in zip(QUESTIONS, QUESTION_WORDS, strict=True)

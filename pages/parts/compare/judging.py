@@ -58,7 +58,7 @@ def show_judging(runs: Sequence[Run]) -> None:
         runs: Finished runs, at least one.
     """
     with st.container(horizontal=True, vertical_alignment="center", key="judge-top"):
-        heading = st.container()
+        heading, meaning = (place := st.container()).empty(), place.empty()
         with st.popover("Searches", icon=":material/tune:",
                         help="Choose the two searches (embeddings) that are compared, and among which images."):
             contest = choose_contest(runs)
@@ -70,10 +70,12 @@ def show_judging(runs: Sequence[Run]) -> None:
         with st.popover(f"Judge: {escaped(str(name)[:LONGEST_NAME])}", icon=":material/person:", key="judge-who"):
             judge = st.text_input("Your name", ME, LONGEST_NAME, key="judge", bind="query-params",
                                   help="Each person judges the same queries, with sides of their own.")
+    heading.markdown(f"#### {QUESTIONS[results]}")  # before the queries are compared, so that no control stands alone
     comparison = compare_contest(contest, results)
     judging = Judging(comparison, judge)
     question = judging.question()
     if not len(comparison.differing):
+        heading.empty()
         st.info(f"Both embeddings find {SAME[results]} for every query, so there is nothing to judge. Choose another "
                 "embedding.", icon=":material/lightbulb:")
     elif st.session_state.get(REVEALED) == comparison.key:
@@ -84,7 +86,7 @@ def show_judging(runs: Sequence[Run]) -> None:
     else:
         heading.markdown(f"#### {QUESTIONS[results]}" if question else "#### All queries are judged")
         if words := words_for_same(comparison.dataset):
-            heading.caption(f"The same kind: {escaped(words)}.")
+            meaning.caption(f"The same kind: {escaped(words)}.")
         if question:
             _show_question(judging, question)
         _show_progress(judging, contest.titles[0])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from udml_core.base.errors import UserError, listed
-from udml_core.exploration.race_figures import SAID, changed_words, group_size_words
+from udml_core.exploration.race_figures import AT_ONCE, SAID, changed_words, group_size_words
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
@@ -28,7 +28,7 @@ from udml_core.runs.opinions import (
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.advising import raced_together
-from udml_core.work.jobs.verdicts import candidates_beside, unraced_words
+from udml_core.work.jobs.verdicts import unraced_words
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
@@ -42,7 +42,6 @@ from .own_judgments import show_own_judgments
 
 if TYPE_CHECKING:
     from udml_core.exploration.race_measured import Measured
-    from udml_core.numerics.second_opinion import Interval
 
 CLAUSES = {"better": ("is better than", "are better than"), "worse": ("is worse than", "are worse than"),
            "cannot tell": ("shows no clear difference to", "show no clear difference to")}
@@ -105,10 +104,7 @@ class Pair:
 
 
 def judged_pair(run: Run, rival: Run) -> Pair | None:
-    """Return what judges say of a run against another one; None if neither a race nor judges compared the two.
-
-    Where one race judged both, a difference must be certain among all its candidates, of which some differ by chance.
-    """
+    """Return what judges say of a run against another one; None if neither a race nor judges compared the two."""
     race, opinions = raced_together(run, rival), None
     with suppress(UserError):  # the data set or an embedding is missing
         opinions = _against(run, rival)
@@ -128,9 +124,7 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
         return None
     else:
         measured, judges = opinions.measured("final"), _judges_of(opinions)
-    among = "" if race.count == 1 else (
-        f" A difference counts only if it stands out among the {race.count} comparisons of their race.")
-    return Pair(Verdicts(*(each.said_among(race.count) for each in measured)), size, f"{judges}.{among}")
+    return Pair(Verdicts(*(each.said for each in measured)), size, f"{judges}.")
 
 
 def _unraced_pair(run: Run, rival: Run, opinions: Opinions | None, size: str) -> Pair | None:
@@ -150,8 +144,8 @@ def _unraced_pair(run: Run, rival: Run, opinions: Opinions | None, size: str) ->
         return Pair(said.verdicts, _sized(size, said.verdicts, note), f"{_judges_of(own)}.")
     if opinions is None:
         return None
-    among = opinions.verdicts("final", max(map(candidates_beside, (run, rival))))
-    return Pair(among, _sized(size, among, note), f"{_judges_of(opinions)}.")
+    verdicts = opinions.verdicts("final")
+    return Pair(verdicts, _sized(size, verdicts, note), f"{_judges_of(opinions)}.")
 
 
 def _is_start_of(rival: Run, run: Run) -> bool:
@@ -205,9 +199,9 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
                 st.markdown(pair.judges)
             st.html(opinions_html(named, positions))
             st.caption("Difference to the frozen features: how similar a query and the images found look to a judge, "
-                       "from −1 to 1, with its interval (95 %; of a race, for all its candidates at once). First "
-                       f"result: the nearest image. {_group_words(named)} Without a race, judges with three quarters "
-                       "of all weight must agree. No labels are used.")
+                       f"from −1 to 1, with its interval (95 %, {AT_ONCE}). First result: the nearest image. "
+                       f"{_group_words(named)} Judges with three quarters of all weight must agree. No labels are "
+                       "used.")
             for name, runs in named.items():
                 if pair is None and (words := race_verdict(runs[0], "")):
                     st.caption(f"**{escaped(name)}** {words}")
@@ -264,20 +258,15 @@ def opinions_html(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
 
 
 def _measured(runs: Sequence[Run], question: str) -> str:
-    """Return the intervals behind a verdict in HTML, a line each: of all judges together, or of each judge.
-
-    Where a gain must be certain among several candidates, the interval holds for all of them, as the verdict does.
-    """
-    lines: list[tuple[str, Measured | Interval]] = []
+    """Return the intervals of all judges together behind a verdict in HTML, a line for each run."""
+    lines: list[tuple[str, Measured]] = []
     number = list(QUESTIONS).index(question)
     for run in runs:
-        opinions, count = stored_opinion(run), candidates_beside(run)
+        opinions = stored_opinion(run)
         if (raced := raced_figures(run)) is not None:
             lines.append((raced.judges, raced.measured[number]))
-        elif opinions is not None and count > 1:
-            names = listed([judge_words(judge) for judge in opinions.judges])
-            lines.append((f"{names}, among {count} candidates", opinions.measured("final", count)[number]))
         elif opinions is not None:
-            lines += [(judge_words(judge), of) for judge, of in opinions.intervals("final", question).items()]
-    return "".join(f"<small>{html.escape(judge)}</small>{signed(of.difference, 3)} ({signed(of.low, 3)} to "
-                   f"{signed(of.high, 3)})" for judge, of in lines)
+            lines.append((listed([judge_words(judge) for judge in opinions.judges]),
+                          opinions.measured("final")[number]))
+    return "".join(f"<small>{html.escape(judges)}</small>{signed(of.difference, 3)} ({signed(of.wide.low, 3)} to "
+                   f"{signed(of.wide.high, 3)})" for judges, of in lines)

@@ -35,8 +35,8 @@ from ..shell.address import choose_segment, keep_clicks
 from ..shell.empty_state import show_empty
 from ..shell.run_status import UNSEEN, escaped, escaped_message
 from ..shell.user_errors import keep_user_errors, show_user_errors
-from .auditing import findings_of
 from .computed import choose_backbone, chosen_encoder
+from .copies import offer_deciding
 from .ended_race import ICON, show_ended
 from .race import show_race
 from .using import BUDGETS, awaited_search, show_awaited, show_race_button
@@ -109,9 +109,8 @@ def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
         served = choose_segment("What must be right?", "serves", WORDS, "first", key="advice-serves",
                                 keeps_default=True)
         choose_backbone(encoder)
-    audited = "" if not (count := findings_of(dataset)) else (
-        f" The audit has {counted(count, 'finding')}, such as copies: these images take part until you exclude them.")
-    st.caption(f"{MEANINGS[served]}{audited}")
+    st.caption(MEANINGS[served])
+    offer_deciding(dataset)
     return plan_analysis(Advice, budget=float(budget), serves=served)
 
 

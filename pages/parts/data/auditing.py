@@ -71,7 +71,7 @@ def show_audit(dataset: Dataset) -> None:
     state = find_auditing(dataset, encoder, runs_folder())
     key = f"data-audit-{dataset.fingerprint[:12]}-{encoder.key}"
     if state.run is not None and state.finished is not None:
-        _show_findings(dataset, state.run, _load_audit(state.run, state.finished.id,
+        _show_findings(dataset, state.run, load_audit(state.run, state.finished.id,
                                                        state.finished.stored_status().ticket))
     elif isinstance(state.task, Analysis):
         show_progress(state.task, key, "The audit")
@@ -282,12 +282,6 @@ def _show_broken(dataset: Dataset) -> None:
     st.caption("These files are no part of the data set, so runs never use them.")
 
 
-def findings_of(dataset: Dataset) -> int:
-    """Return the number of findings at the default settings among the images that are not excluded; 0 without audit."""
-    state = find_auditing(dataset, chosen_encoder(dataset), runs_folder())
-    return 0 if state.run is None or state.finished is None else _count_findings(dataset, state.run, state.finished)
-
-
 def _count_findings(dataset: Dataset, run: Run, audit: Analysis) -> int:
     ticket = audit.stored_status().ticket
     decisions = decisions_of(dataset)
@@ -299,7 +293,7 @@ def _count_findings(dataset: Dataset, run: Run, audit: Analysis) -> int:
 def _sum_findings(_dataset: Dataset, run: Run, analysis_id: str, ticket: float, fingerprint: str,  # noqa: ARG001
                   excluded: bytes, same: bytes, different: bytes, _decisions: Decisions) -> int:  # noqa: ARG001
     listed, facts = np.frombuffer(excluded, np.int64), load_facts(_dataset)
-    audit = _load_audit(run, analysis_id, ticket)
+    audit = load_audit(run, analysis_id, ticket)
     findings = find_problems(audit, _dataset, listed, AuditSettings(), facts, _decisions)
     counts = _counts(_dataset, findings, listed, facts)
     return sum(counts[kind] for kind in _kinds(_dataset, audit) if kind not in NOT_COUNTED)
@@ -316,5 +310,5 @@ def _facts(fingerprint: str, _dataset: Dataset) -> ImageFacts | None:  # noqa: A
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the audit …", hash_funcs=RUN_HASH)
-def _load_audit(run: Run, analysis_id: str, ticket: float) -> Audit:  # noqa: ARG001 (a new audit is read again)
+def load_audit(run: Run, analysis_id: str, ticket: float) -> Audit:  # noqa: ARG001 (a new audit is read again)
     return find_analysis(run, analysis_id).result_of(DataAudit)

@@ -15,12 +15,12 @@ from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_advice import Advised, figure_line, tell_advice
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
+    AT_ONCE,
     BY_CLASSES,
     COUNTED,
     MEASURES,
     OTHER,
     chain_words,
-    counted_among,
     group_size_words,
     measured_words,
     scope_words,
@@ -175,7 +175,7 @@ def _show_actions(race: Race, is_done: bool, other: tuple[Elsewhere, Analysis] |
             use_button("Use this", ":material/image_search:", race, race.best, "retrieval", USE, is_primary=True)
             use_button("Confirm by judgments", ":material/thumbs_up_down:", race, race.best, "compare", JUDGING)
         elif is_done and race.is_judged:
-            if st.button("Search with the frozen features", icon=":material/image_search:", key="advice-frozen",
+            if st.button("Keep searching as now", icon=":material/image_search:", key="advice-frozen",
                          type="secondary" if wins_elsewhere else "primary"):
                 open_view("retrieval", query_params={"run": race.run})
             use_button("Judge the largest gain yourself", ":material/thumbs_up_down:", race, race.judged[0], "compare",
@@ -205,7 +205,7 @@ def _show_others(race: Race) -> None:
     if not others:
         return
     with st.expander("Use another candidate", icon=":material/list:"):
-        st.caption(f"The largest gain in {MEASURES[race.serves]} first; the intervals hold for all candidates at once.")
+        st.caption(f"The largest gain in {MEASURES[race.serves]} first; the intervals hold {AT_ONCE}.")
         for number, outcome in enumerate(others):
             with st.container(horizontal=True, vertical_alignment="center", key=f"advice-other-{number}"):
                 words = escaped(chain_words(race, outcome.setup)), escaped(_gain_words(race, outcome))
@@ -216,9 +216,7 @@ def _show_others(race: Race) -> None:
 
 def _gain_words(race: Race, outcome: Outcome) -> str:
     """Return the verdict on a candidate and its figures in the served measure."""
-    of = outcome.against_start
-    return measured_words(race.gain(outcome).among(race.count), MEASURES[race.serves],
-                          None if of is None else counted_among(of, race.serves, race.count))
+    return measured_words(race.gain(outcome), MEASURES[race.serves])
 
 
 def _show_again(dataset: Dataset, encoder: EncoderSpec, race: Race, for_other_aim: Race | None) -> None:

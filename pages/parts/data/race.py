@@ -14,12 +14,12 @@ from udml_core.exploration.plain_names import PLAIN, new_words, plain_words
 from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
 from udml_core.exploration.race_advice import star_words
 from udml_core.exploration.race_figures import (
+    AT_ONCE,
     MEASURES,
     OTHER,
     SAID,
     chain_words,
     count_cell,
-    counted_among,
     figure_words,
     gain_words,
     scope_words,
@@ -60,8 +60,8 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
         _draw_race(race, judged, key, is_live)
         st.caption("Each line is a candidate: right of 0 it finds more similar images than the frozen features, in the "
                    f"eyes of {escaped(race_judges_words(race))}. A mark is the mean over all images, of a similarity "
-                   f"from −1 to 1; its bar is the 95 % interval{_among(race.count)}, and a bar that crosses 0 may be "
-                   f"chance. {escaped(kept_words(race))}")
+                   f"from −1 to 1; its bar is the 95 % interval, which holds {AT_ONCE}, and a bar that crosses 0 "
+                   f"may be chance. {escaped(kept_words(race))}")
     with st.container(gap="xxsmall") if is_live or not judged else st.expander(
             "Each candidate in a sentence", icon=":material/format_list_bulleted:"):
         for outcome in race.outcomes:
@@ -83,13 +83,9 @@ def kept_words(race: Race) -> str:
     """Say on which candidates later candidates build, which the table marks in the same words."""
     of = MEASURES[race.serves]
     if not any(outcome.kept for outcome in race.judged):
-        return f"No candidate was clearly better in {of} than the frozen features, so each builds on them."
-    return (f"The next steps build on each candidate that is clearly better in {of} than the best before it, if only "
-            "these two are compared; the table marks it as kept. The verdict compares all at once and is stricter.")
-
-
-def _among(count: int) -> str:
-    return "" if count == 1 else f", which holds for all {count} candidates at once"
+        return f"No candidate was kept: none beat the frozen features in {of}."
+    return (f"A candidate that beat the best before it in {of} is kept: later candidates add a step to it. This only "
+            "chooses what is tried; the verdict is stricter.")
 
 
 def explained(race: Race, setup: Setup) -> str:
@@ -118,7 +114,7 @@ def result_of(outcome: Outcome, race: Race, is_live: bool = False) -> str:
 
 def _draw_race(race: Race, judged: Sequence[Outcome], key: str, is_live: bool) -> None:
     chains = {outcome.setup: chain_words(race, outcome.setup).replace(", then ", " + ") for outcome in judged}
-    points = {chains[outcome.setup]: race.gain(outcome).among(race.count) for outcome in judged}
+    points = {chains[outcome.setup]: race.gain(outcome).wide for outcome in judged}
     phrases = {START: PLAIN[FROZEN]} | {chains[setup]: words for setup, words in new_words(race).items()}
     labels = {name: [*wrap(name, LETTERS), *(f"<i>{line}</i>" for line in wrap(phrases[name], LETTERS))]
               for name in (START, *points)}
@@ -190,11 +186,10 @@ def race_table(race: Race) -> pd.DataFrame:
         if outcome.against_start is not None:
             row = dict[str, str]()
             for name in (race.serves, OTHER[race.serves]):
-                gain = outcome.against_start.served(name).among(race.count)
+                gain = outcome.against_start.served(name)
                 title = MEASURES[name].capitalize()
                 row |= {f"{title}: verdict": SAID[gain.said],
-                        f"{title}: of 100 images": count_cell(
-                            gain, counted_among(outcome.against_start, name, race.count)),
+                        f"{title}: of 100 images": count_cell(gain),
                         f"{title}: gain, 95 % interval": gain_words(gain)}
             rows[chain_words(race, outcome.setup)] = row | {
                 "Kept for the next steps": "yes" if outcome.kept else "no", "Time": duration(outcome.seconds)}

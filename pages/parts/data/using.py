@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import streamlit as st
 
+from udml_core.base.errors import duration
 from udml_core.exploration.race import TIMES, Outcome, Race
 from udml_core.exploration.race_measured import Serves
 from udml_core.runs import find_run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
-from udml_core.runs.tasks import LIVE_STATES
+from udml_core.runs.tasks import LIVE_STATES, Status
+from udml_core.work import jobs
 from udml_core.work.jobs.advising import use_outcome
 
-from ..shell.run_status import escaped_message
+from ..shell.run_status import escaped, escaped_message, run_title
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
 
@@ -94,11 +96,21 @@ def show_awaited(refinement: Analysis) -> None:
     opens = OPENS.get(st.session_state[USED][3], "The page")
     with st.container(horizontal=True, vertical_alignment="center", key="advice-awaited"):
         st.progress(min(1.0, status.share), f"{opens} opens by itself as soon as all images are prepared for this "
-                                            f"search ({status.phase or 'starting, or behind another analysis'}).")
+                                            f"search ({escaped(_step_words(refinement, status))}).")
         if st.button("Stay here", icon=":material/close:", type="tertiary", key="advice-stay",
                      help="The search is prepared nevertheless."):
             del st.session_state[USED]
             st.rerun(scope="app")
+
+
+def _step_words(refinement: Analysis, status: Status) -> str:
+    """Return what a refinement does, or which analysis it waits for, with the time that this one still takes."""
+    before = jobs.running_before(refinement) if status.state == "waiting" else None
+    if before is None:
+        return status.phase or "starting"
+    seconds = before.status().seconds_left
+    left = f", about {duration(seconds)} left" if seconds else ""
+    return f"waiting for the {before.spec().build_kind().noun} of {run_title(before.run)}{left}"
 
 
 def search_link(run_id: str, refinement_id: str | None) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import MEASURES, SAID, figure_words, setup_words
+from udml_core.exploration.race_figures import AT_ONCE, MEASURES, SAID, balance_words, figure_words, setup_words
 from udml_core.exploration.race_measured import Measured, Serves
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.numerics.second_opinion import IMAGES
@@ -47,7 +47,7 @@ class Raced:
 
     @property
     def verdicts(self) -> tuple[str, str]:
-        """What it said of first results and of whole groups, certain among all its candidates."""
+        """What it said of first results and of whole groups."""
         return self.race.verdicts(self.outcome)
 
 
@@ -76,18 +76,18 @@ def _figure(outcome: Outcome, serves: Serves) -> str:
     count = of.count(serves)
     if count is None or count.better is None or count.worse is None:
         return figure_words(of.served(serves).difference, "+")
-    return f"of 100: {100 * count.better:.0f} better, {100 * count.worse:.0f} worse"
+    return f"of 100: {100 * count.better:.0f} better, {100 * count.worse:.0f} worse{balance_words(of.served(serves))}"
 
 
 def less_words(raced: Raced) -> str:
     """Say how much less a recipe gains than the advice of its race; empty for the advice, or without one.
 
-    The gains of both have intervals for all candidates. They are clearly different if these do not overlap.
+    The intervals of both hold for all candidates. They are clearly different if these do not overlap.
     """
     race, best = raced.race, raced.race.best
     if best is None or not raced.is_beside_advice:
         return ""
-    own, advised = (race.gain(outcome).among(race.count) for outcome in (raced.outcome, best))
+    own, advised = (race.gain(outcome).wide for outcome in (raced.outcome, best))
     words = compared_words(own, advised, setup_words(race, best.setup), race.serves)
     return words.replace(CHANCE, _duel_words(raced)) if _duel_words(raced) else words
 
@@ -123,6 +123,5 @@ def raced_words(raced: Raced, total: int) -> str:
         total: Number of images that are searched.
     """
     images = f"all {total:,} images" if total <= IMAGES else f"{IMAGES:,} evenly spaced of {total:,} images"
-    at_once = f" for all {raced.race.count} candidates at once" if raced.race.count > 1 else ""
     return (f"Judged on {images} in the race for the best search, without labels, by "
-            f"{escaped(race_judges_words(raced.race))}. Its intervals hold 95 %{at_once}.")
+            f"{escaped(race_judges_words(raced.race))}. Its intervals hold 95 %, {AT_ONCE}.")

@@ -19,6 +19,7 @@ from udml_core.runs.search.at_once import is_at_once
 
 from ..draw.palette import REFINED
 from ..refine.cards import PARAMETER, first_step, note_in_use, with_step
+from ..runs.advised import offer_advised
 from ..shell.address import VISIT, write_address
 from ..shell.race_verdict import advised_search
 from ..shell.views import view_link
@@ -135,6 +136,8 @@ def _offer_advised(retrieval: Retrieval, recipe: Recipe, stored: str) -> None:
         st.caption(":material/info: The views are left out, because they take minutes.", width="content")
         st.button("Back to the search before", key="search-back", icon=":material/undo:", on_click=_go_back,
                   args=(retrieval, left_out))
+    elif advised is None:
+        offer_advised(retrieval.run)
 
 
 def _use(recipe: Recipe, retrieval: Retrieval, stored: str) -> None:

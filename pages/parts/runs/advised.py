@@ -8,14 +8,16 @@ from collections.abc import Iterator, Sequence
 import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import MEASURES, chain_words, recipe_words, said_words
+from udml_core.exploration.race_figures import MEASURES, chain_words, recipe_words, said_words, setup_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.search import FROZEN
 from udml_core.work.jobs.advising import judged_in_race, races_from
+from udml_core.work.jobs.verdicts import advised_beside
 
 from ..data.using import use_button
 from ..shell.race_verdict import race_verdict
+from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_title
 
 SEARCH, JUDGE, COMPARE = ":material/image_search:", ":material/thumbs_up_down:", ":material/compare_arrows:"
@@ -94,3 +96,19 @@ def show_advised_actions(run: Run) -> None:
         if outcome.run == run.id:
             use_button(f"Search as advised: {escaped(recipe_words(outcome.setup.parsed))}", ":material/trophy:", race,
                        outcome, "retrieval", USES, key=f"search-advised-{number}", dataset=run.spec().dataset)
+
+
+def offer_advised(run: Run) -> None:
+    """Show a button that uses the search that a race of a run's images advises, if that searches with another run."""
+    found = _advised_beside(run)
+    if found is None:
+        return
+    race, outcome = found
+    use_button(f"Use the search advised for {MEASURES[race.serves]}", ":material/trophy:", race, outcome, "retrieval",
+               f"Switches from this run to {escaped(setup_words(race, outcome.setup))}. {USES}",
+               key="advised-instead", dataset=run.spec().dataset)
+
+
+@st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
+def _advised_beside(run: Run) -> tuple[Race, Outcome] | None:
+    return advised_beside(run)

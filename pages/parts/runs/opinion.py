@@ -26,7 +26,6 @@ from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import races_from
-from udml_core.work.jobs.verdicts import candidates_beside
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
@@ -97,7 +96,7 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool) -> None:
     """
     said = said_of(run)
     assert said is not None, "the run has a second opinion"
-    verdicts, rest = opinion_words(opinions, candidates=candidates_beside(run)).split(". Compared", 1)
+    verdicts, rest = opinion_words(opinions).split(". Compared", 1)
     agreed = agreement_words(said.verdicts, run.evaluation())
     bold, details = f"{verdict_icon(said.verdicts)} **{verdicts}.**", " ".join(filter(None, (
         f"Compared{rest}", escaped(said.note), agreed)))
@@ -109,22 +108,14 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(words)
         with st.popover("Judges", icon=":material/balance:", key=f"opinion-{run.id}", type="tertiary"):
-            show_judges(opinions, 1 if said.is_raced else candidates_beside(run))
+            show_judges(opinions)
 
 
-def show_judges(opinions: Opinions, candidates: int = 1) -> None:
-    """Show each judge's differences with their intervals, and how to read them.
-
-    Args:
-        opinions: The second opinion.
-        candidates: Number of candidates among which the verdict must be certain.
-    """
+def show_judges(opinions: Opinions) -> None:
+    """Show each judge's differences with their intervals, and how to read them."""
     st.dataframe(judge_table(opinions), hide_index=True, width="content",
                  alt="Difference in mean cosine of each judge, with its 95 % interval and weight.")
-    wider = "" if candidates <= 1 else (
-        f" The verdict counts a difference only if it stands out among {candidates} comparisons, of a race or epochs, "
-        "and this run: for that each interval is wider than in the table.")
-    st.caption(f"{DECIDES} {READING}{wider} Weight: share of a query's neighbors that the judge keeps when it sees "
+    st.caption(f"{DECIDES} {READING} Weight: share of a query's neighbors that the judge keeps when it sees "
                f"another view of the query. First result: the nearest image. {group_size_words(opinions.group)}")
 
 

@@ -45,7 +45,7 @@ def _figures(race: Race) -> str:
     largest = "" if race.best else "The largest gain: "
     words = setup_words(race, outcome.setup) if largest else chain_words(race, outcome.setup)
     return f"{largest}{words}, compared with the frozen features: " \
-           f"{both_words(outcome.against_start, race.serves, race.count)}."
+           f"{both_words(outcome.against_start, race.serves)}."
 
 
 def show_own(run: Run) -> None:

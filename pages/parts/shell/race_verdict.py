@@ -66,7 +66,7 @@ class RacedFigures:
 
     Attributes:
         judges: The judges by name, with what each counts.
-        measured: First result and whole group, with intervals for all the race's candidates.
+        measured: First result and whole group.
     """
 
     judges: str
@@ -84,7 +84,7 @@ def raced_figures(run: Run) -> RacedFigures | None:
     names = sorted(of.judges, key=lambda judge: -race.weights.get(judge, 0.0))
     said = [f"{judge_words(name)} ({100 * race.weights[name] / total:.0f} %)" if name in race.weights and total
             else judge_words(name) for name in names]
-    return RacedFigures(" and ".join(said), (of.first.among(race.count), of.groups.among(race.count)))
+    return RacedFigures(" and ".join(said), (of.first, of.groups))
 
 
 def run_verdicts(run: Run) -> Verdicts | None:

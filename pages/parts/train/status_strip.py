@@ -92,7 +92,9 @@ def _time_left(run: Run, status: Status) -> Cell:
     if run.pause_requested():
         return "Training", "paused" if status.is_paused else "pausing …", ""
     left = jobs.training_left(run.spec(), status)
-    return "Results in", "not measured yet" if left is None else f"about {duration(left)}", ""
+    if left is None:
+        return "Results in", "unknown", "the first training here measures it"
+    return "Results in", f"about {duration(left)}", ""
 
 
 def _after_training(status: Status, epoch: float) -> Cell:

@@ -27,6 +27,7 @@ from udml_core.work.jobs.queue import (
     queue_position,
     queue_positions,
     resolve_device,
+    running_before,
     waiting_analyses,
     waiting_runs,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "read_options",
     "resolve_device",
     "resume",
+    "running_before",
     "shares_test_images",
     "start_maps",
     "start_wanted",

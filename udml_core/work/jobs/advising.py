@@ -342,7 +342,7 @@ def races_of(run: Run) -> Iterator[Race]:
     """Yield the races of a run's images that can be read, the newest start first.
 
     Races that ended before they finished come last: what an older race said stays until a newer one is complete. A race
-    that runs is left out, as its verdicts become stricter with every further candidate.
+    that runs is left out, as its advice may change.
     """
     own, unfinished = run.spec(), list[Analysis]()
     for start in list_runs(run.root):

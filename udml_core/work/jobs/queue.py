@@ -135,6 +135,17 @@ def waiting_analyses(root: Path) -> list[Analysis]:
     return [Analysis(folder) for _, folder in sorted((status.get("ticket", 0.0), folder) for folder, status in tasks)]
 
 
+def running_before(analysis: Analysis) -> Analysis | None:
+    """Return the analysis in progress behind which an analysis waits; None if none is in its lane."""
+    lane = dispatch.lane_of(analysis.spec().kind)
+    for path in analysis.run.root.glob("[!.]*/analyses/[!.]*/status.json"):
+        other = Analysis(path.parent)
+        if other.stored_status().state == "running" and other.folder != analysis.folder and other.has_spec() \
+                and dispatch.lane_of(other.spec().kind) == lane and other.status().state == "running":
+            return other
+    return None
+
+
 def waiting_runs(root: Path, device: str | None = None, among: Iterable[Run] | None = None) -> list[Run]:
     """List the runs that wait for their device in the queue of this machine, next first.
 

@@ -1,15 +1,14 @@
 """What judges without labels say of a run's own embedding: one verdict for every page and command.
 
-A race decides before the run's second opinion. Where races judged the same images, but not this embedding, it is one
-more candidate beside theirs: a gain counts only if it is certain among all of them, so that no page contradicts their
-advice by a difference that is likely to be chance.
+A race decides before the run's second opinion. Both call a difference only if it is certain among a family of
+comparisons, so that no page contradicts the advice of a race by a difference that is likely to be chance.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from udml_core.base.errors import counted
+from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_figures import setup_words
 from udml_core.runs import Run
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
@@ -46,7 +45,7 @@ def said_of_run(run: Run, opinions: Opinions | None) -> Said | None:
         return Said(Verdicts(*judged[0].verdicts(judged[1])), is_raced=True)
     if opinions is None:
         return None
-    return Said(opinions.verdicts("final", candidates_beside(run)), is_raced=False,
+    return Said(opinions.verdicts("final"), is_raced=False,
                 note=" ".join(filter(None, (unraced_words(run), epochs_words(run)))))
 
 
@@ -57,23 +56,9 @@ def said_lines(run: Run) -> list[str]:
         The verdicts, then each judge's figures if the run has a second opinion; none if nothing judged it.
     """
     said = said_of_run(run, opinion_of(run))
-    lines = opinion_lines(run, candidates_beside(run), "" if said is None else said.note)
+    lines = opinion_lines(run, "" if said is None else said.note)
     lines = [race_words_of(run, ""), *lines[1:]] if said is not None and said.is_raced else lines
     return lines + list(filter(None, [kept_words(run)])) if lines else lines
-
-
-def candidates_beside(run: Run) -> int:
-    """Return among how many candidates a gain of a run must be certain: the largest race's, and the run's epochs.
-
-    Returns:
-        1 without a race of the same images, for a run of which judges did not choose an epoch of the same images.
-    """
-    return _raced_beside(run) + max(1, _chosen_from(run))
-
-
-def _raced_beside(run: Run) -> int:
-    """Return the number of candidates of the largest race of the same images."""
-    return max((len(race.judged) for race in races_of(run)), default=0)
 
 
 def _chosen_from(run: Run) -> int:
@@ -86,13 +71,9 @@ def _chosen_from(run: Run) -> int:
 
 
 def epochs_words(run: Run) -> str:
-    """Return that judges chose the epoch by the same images, so that the verdict is stricter; empty if they did not."""
-    if not (epochs := _chosen_from(run)):
-        return ""
-    chosen = f"A judge also chose the epoch, among {epochs}, by the same images"
-    if _raced_beside(run):
-        return f"{chosen}, so these count as comparisons, too."
-    return f"{chosen}: a gain counts only if it stands out among {counted(candidates_beside(run), 'comparison')}."
+    """Return that judges chose the epoch by the same images, which favors it; empty if they did not."""
+    epochs = _chosen_from(run)
+    return f"A judge also chose the epoch, one of {epochs}, by the same images, which favors it." if epochs else ""
 
 
 def unraced_words(*runs: Run) -> str:
@@ -102,11 +83,15 @@ def unraced_words(*runs: Run) -> str:
         Sentences; empty if races judged all of them, or if there is no race.
     """
     lacking = next((run for run in runs if run.spec().method != FROZEN and judged_in_race(run, "") is None
-                    and (is_trial(run) or _raced_beside(run))), None)
+                    and (is_trial(run) or any(race.is_judged for race in races_of(run)))), None)
     if lacking is None:
         return ""
     refined = judged_in_race(lacking)
     only = "" if refined is None else f" alone, only as part of a search: {setup_words(refined[0], refined[1].setup)}"
-    raced, count = _raced_beside(lacking), candidates_beside(lacking)
-    among = f" A gain counts only if it stands out among {count} comparisons, the race's included." if raced else ""
-    return f"No race judged this training{only}, so the race's advice stays.{among}"
+    return f"No race judged this training{only}, so the race's advice stays."
+
+
+def advised_beside(run: Run) -> tuple[Race, Outcome] | None:
+    """Return the newest advice of the races of a run's images if it searches with another run; None without one."""
+    newest = next(((race, race.best) for race in races_of(run) if race.best is not None), None)
+    return None if newest is None or newest[1].run == run.id else newest

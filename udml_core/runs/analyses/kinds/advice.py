@@ -21,7 +21,7 @@ from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
 from udml_core.exploration.race_advice import advice_words
 from udml_core.exploration.race_measured import Serves
 from udml_core.exploration.race_parts import run_with_parts
-from udml_core.exploration.race_running import OutOfTimeError, list_ideas, settle
+from udml_core.exploration.race_running import ROUGH, OutOfTimeError, list_ideas, settle
 from udml_core.exploration.race_words import caution_words, no_judge_words, outcome_words
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs.analyses.fields import Frames, Judges
@@ -42,8 +42,6 @@ MOST_OF_TIME = 0.6
 LEFT_FOR_CANDIDATES = 0.2
 """Share of a race's time that candidates get in any case: on a slow machine the judges' features take longer than
 expected, and a race that judges nothing after them would be useless."""
-SLOWER = 1.25
-"""A training is given up early only if it would take so many times the time that is left: a forecast is rough."""
 WAITING_WORDS = f"{WAITING}{DETAIL}another run trains, and this time does not count"
 LEAST = 20
 """Smallest number of images in a race."""
@@ -153,17 +151,19 @@ class Advice(AnalysisKind):
             track = JudgedTrack(embeddings, jury, len(indices), clock() - began, partial(_refusal, race), clock,
                                 progress.announce)
             ideas = list_ideas(self._rivals(race, jury), race.titles, material.backbone != TABLE)
-            known, outcomes = {outcome.setup: outcome for outcome in earlier}, list[Outcome]()
+            known, outcomes = {outcome.setup: outcome for outcome in earlier}, dict[Setup, Outcome]()
             for outcome in run_with_parts(race, ideas, track, seconds, known):
-                outcomes.append(outcome)
+                outcomes[outcome.setup] = outcome
                 if known.get(outcome.setup) != outcome:
                     # Else the phase names a candidate that is listed.
                     material.report(0.0, "choosing the next candidate")
                     material.append(outcome.model_dump(mode="json"))
+            took = clock() - began
             embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
             progress.announce("the best candidates against each other", None, 0.0)
-            return settle(race.model_copy(update={"outcomes": tuple(outcomes), "weights": jury.weights,
-                                                  "group": jury.depth, "images": len(indices)}), track)
+            return settle(race.model_copy(update={
+                "outcomes": tuple(outcomes.values()), "weights": jury.weights, "group": jury.depth,
+                "images": len(indices), "seconds": took}), track)
 
     def _judges(self, material: Material, race: Race, indices: Integers, seconds: float,
                 clock: RaceClock) -> dict[str, Judge]:
@@ -337,7 +337,7 @@ def _telling(material: Material, words: str, clock: RaceClock, deadline: float =
     def tell(share: float, step: str) -> None:
         clock.wait(step_name(step) == WAITING)
         left = forecast(share) if step_name(step) == TRAINING else None
-        if left is not None and left > SLOWER * (deadline - clock()):
+        if left is not None and left > ROUGH * (deadline - clock()):
             raise OutOfTimeError("The training does not fit into the time that is left. Allow more minutes; finished "
                                  "epochs are kept.", share, left)
         if clock() > deadline:

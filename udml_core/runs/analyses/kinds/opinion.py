@@ -83,30 +83,19 @@ class Opinions:
         """
         return {judge: getattr(self.opinions[compared][judge], QUESTIONS[question]) for judge in self.judges}
 
-    def verdicts(self, compared: str, candidates: int = 1) -> Verdicts:
-        """Return what the judges say together of a frame or recipe.
+    def verdicts(self, compared: str) -> Verdicts:
+        """Return what the judges say together of a frame or recipe."""
+        return Verdicts(*(measured.said for measured in self.measured(compared)))
 
-        Args:
-            compared: The frame or recipe.
-            candidates: Number of candidates among which a difference must be certain.
-        """
-        return Verdicts(*(measured.agreed if candidates <= 1 else measured.said
-                          for measured in self.measured(compared, candidates)))
-
-    def measured(self, compared: str, candidates: int = 1) -> tuple[Measured, Measured]:
-        """Return what all judges measured of a frame or recipe together: of the first result and of the whole group.
-
-        Args:
-            compared: The frame or recipe.
-            candidates: Number of candidates for which the intervals hold at once.
-        """
+    def measured(self, compared: str) -> tuple[Measured, Measured]:
+        """Return what all judges measured of a frame or recipe together: of the first result and of the whole group."""
         from udml_core.exploration.jury import combined, counted
 
         weights = [self.weights[judge] for judge in self.judges]
         known = self.counts.get(compared, {})
         counts = [counted([known[judge][place] for judge in self.judges], weights) if known else None
                   for place in range(len(QUESTIONS))]
-        first, groups = (combined(list(self.intervals(compared, question).values()), weights, count).among(candidates)
+        first, groups = (combined(list(self.intervals(compared, question).values()), weights, count)
                          for question, count in zip(QUESTIONS, counts, strict=True))
         return first, groups
 
@@ -114,12 +103,13 @@ class Opinions:
         """Return the embedding with the largest gain in whole groups whose first results do not suffer.
 
         On few images the judges together may not be able to tell that first results suffer, while one already sees it,
-        or all see a difference below its standard error. Such embeddings are not preferred.
+        or all see a difference below its standard error. Such embeddings are not preferred. A recipe to begin with is
+        no verdict, so a gain that the judges agree on suffices.
 
         Returns:
             The frame or recipe; None if no group is better.
         """
-        fit = [name for name in self.opinions if self.verdicts(name).groups == "better" and not self._suffers(name)]
+        fit = [name for name in self.opinions if self.measured(name)[1].agreed == "better" and not self._suffers(name)]
         return max(fit, key=lambda name: self._mean(name, "whole group")[0], default=None)
 
     def _suffers(self, compared: str) -> bool:
