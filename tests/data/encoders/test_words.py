@@ -18,6 +18,7 @@ from udml_core.base.errors import UserError
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.encoders.text_folder import choose_folder, named_folders, open_folder
 from udml_core.data.encoders.words import Words, read_texts
+from udml_core.runs.request import backbone_titles
 
 pytest.importorskip("tokenizers")
 KINDS = ("clip", "siglip")
@@ -228,3 +229,16 @@ def test_words_out_of_range_are_refused(text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         read_texts(text)
     assert read_texts(" a bird ;; a swan;") == ("a bird", "a swan")
+
+
+def test_forms_offer_a_folder_only_after_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("UDML_DATA", str(tmp_path))  # an exposed server may read it, and still does not list it
+    folder = write_folder(tmp_path / "tiny")
+    for note in (tmp_path / "cache" / "weights").iterdir():
+        note.unlink()
+    assert not any("clip" in name for name in backbone_titles())
+    choose_spec(f"clip:{folder}", 96, False)
+    assert backbone_titles()[f"clip:{folder}"] == "tiny, images and words"
+    monkeypatch.setenv("UDML_EXPOSED", "1")
+    assert not any("clip" in name for name in backbone_titles())

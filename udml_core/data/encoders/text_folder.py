@@ -227,7 +227,7 @@ def _read(path: Path) -> TextFolder:
         check_tensor_file(path / WEIGHTS)
         config, preprocessor = (_settings(path / name) for name in (CONFIG, PREPROCESSOR))
         tokenizer = _settings(path / TOKENIZER_CONFIG) if (path / TOKENIZER_CONFIG).is_file() else {}
-        read_regular(path / TOKENIZER, LONGEST_TOKENIZER)
+        _check_tokenizer(path / TOKENIZER)
         image, text = _towers(config)
         prepared = _Preprocessor.model_validate(preprocessor)
         return TextFolder(
@@ -253,6 +253,16 @@ def _settings(path: Path) -> dict[str, Any]:
     if named:
         raise ValueError(f"{path.name} names code in the folder ({named[0]}), which is never executed")
     return values
+
+
+def _check_tokenizer(path: Path) -> None:
+    """Check the length of a tokenizer, which is read when words are.
+
+    Raises:
+        OSError: It is too long.
+    """
+    if path.stat().st_size > LONGEST_TOKENIZER:
+        raise OSError(f"{path.name} has {path.stat().st_size:,} bytes, and at most {LONGEST_TOKENIZER:,} are read")
 
 
 def _towers(config: dict[str, Any]) -> tuple[ImageConfig, TextConfig]:

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import safetensors
 import torch
-from safetensors.torch import load_file
 from torch import nn
 from torch.nn.functional import normalize
 
@@ -149,8 +149,9 @@ def _tokenizer(folder: TextFolder) -> Any:
 def _fill(network: nn.Module, folder: TextFolder) -> None:
     """Copy the tensors of one of the two networks from the file of both."""
     modules = tuple(f"{name}." for name, _ in network.named_children())
-    tensors = {key: value for key, value in load_file(folder.weights).items()
-               if key.startswith(modules) and not key.endswith(BUFFERS)}
+    with safetensors.safe_open(folder.weights, framework="pt") as stored:  # the other network's stay on the disk
+        tensors = {key: stored.get_tensor(key) for key in stored.keys()  # noqa: SIM118  (not a mapping)
+                   if key.startswith(modules) and not key.endswith(BUFFERS)}
     fill(network, tensors, f"{PREFIX}{folder.file.name}", folder.weights.name)
 
 
