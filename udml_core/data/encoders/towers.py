@@ -1,7 +1,7 @@
 """The two networks of CLIP and SigLIP: one from images and one from words to vectors that are compared by their cosine.
 
 The names of modules are the names of the tensors in published files. `tests/data/encoders/test_words.py` compares the
-networks with those of the package transformers.
+networks with the package transformers.
 
 References:
     A. Radford et al., "Learning transferable visual models from natural language supervision", ICML 2021 (CLIP).
