@@ -39,7 +39,7 @@ COLOR_WORDS = {
     "trustworthiness": "Trustworthiness", "continuity": "Continuity",
     KEPT: "Neighbors kept since the first embedding", "half": "Training or test half",
     "weight": "Mean triplet weight", LABEL: "Uncertainty σ",
-    AXIS: "Attribute axis: between two texts",
+    AXIS: "Text axis: between two texts",
 }
 NEEDS_NEIGHBORS = ("purity", "density", "outlier score", "trustworthiness", "continuity", KEPT)
 """Colorings that a map without stored neighbors does not have."""
