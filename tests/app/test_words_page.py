@@ -93,7 +93,7 @@ def badges(test: AppTest) -> list[str]:
 def test_a_group_is_named_by_a_word_rejected_and_undone(photos: Run) -> None:
     test = grouped(photos, "bird\nred\n\n bird \nlarge")
     assert not test.exception
-    named = [badge.split(" · ")[2] for badge in badges(test)]
+    named = [badge.split(" · ")[0] for badge in badges(test)]
     assert set(named) <= {"bird", "red", "large", "undecided"}
     first = next(number for number, word in enumerate(named) if word != "undecided")
     tile = next(header["tiles"]["list"] for header in headers(test)

@@ -78,8 +78,8 @@ def show_groups(board: Board) -> None:
         _move_button(len(selected.ids), is_whole=False)
         show_selected(board, selected)
     is_strip = current is not None and not len(moved)
-    tiles = [tile_to_label(board, int(board.images[rows[0]]), f"group {groups[rows[0]] + 1} · {len(rows):,}"
-                           + badge_of(words.get(int(groups[rows[0]])))) for rows in shown]
+    tiles = [tile_to_label(board, int(board.images[rows[0]]), badge_of(int(groups[rows[0]]), len(rows), words))
+             for rows in shown]
     gallery(board.dataset, tiles, "Groups without a name", "labels-groups-list", 76,
             chosen=None if current is None else int(board.images[current[0]]), strip=is_strip,
             height=None if is_strip else MOVE_HEIGHT if len(moved) else LIST_HEIGHT,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import streamlit as st
 
@@ -87,11 +89,12 @@ def _named(run: Run, words: tuple[str, ...], groups: bytes, rejected: bytes, _bo
                        np.frombuffer(rejected, np.int64).reshape(-1, 2))
 
 
-def badge_of(name: tuple[str, str, WordName] | None) -> str:
-    """Return what a group's picture says about its word; empty without words."""
-    if name is None:
-        return ""
-    return f" · {name[0] if name[2].is_decided else UNDECIDED}"
+def badge_of(group: int, count: int, words: Mapping[int, tuple[str, str, WordName]]) -> str:
+    """Return what stands below a group's picture: its word, which has room at the start only, or its number."""
+    if group not in words:
+        return f"group {group + 1} · {count:,}"
+    word, _, found = words[group]
+    return f"{word if found.is_decided else UNDECIDED} · {count:,}"
 
 
 def show_word_name(board: Board, images: Array, name: tuple[str, str, WordName] | None) -> None:
