@@ -110,7 +110,7 @@ def show_word_name(board: Board, images: Array, name: tuple[str, str, WordName] 
     word, second, found = name
     selected = selection(board.dataset)
     chosen = np.intersect1d(images, selected.ids)
-    lead = f"+{found.margin:.3f} before *{escaped(second)}*, standard error {found.error:.3f}" if np.isfinite(
+    lead = f"+{found.margin:.3f} before *{escaped(second)}*, standard error {found.error:.1g}" if np.isfinite(
         found.error) else f"+{found.margin:.3f} before *{escaped(second)}*"
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="labels-word"):
         st.markdown(f"Nearest word: **{escaped(word)}** ({lead})" if found.is_decided else
