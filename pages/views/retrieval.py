@@ -38,6 +38,7 @@ from pages.parts.retrieval.samples import (
 )
 from pages.parts.retrieval.shared import explain_result
 from pages.parts.retrieval.switches import LIVE, show_switches
+from pages.parts.retrieval.words import word_column
 from pages.parts.shell.address import write_address
 from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.confirming import link_to_judging
@@ -65,7 +66,7 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
     with st.container(key="retrieval-query"), show_query_bar(retrieval, query, strip):
         show_steps(retrieval, query, strip)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-toolbar"):
-        columns = choose_embeddings(retrieval)
+        columns = [word_column(retrieval)] if query.words else choose_embeddings(retrieval)
         with st.popover("Filters", icon=":material/tune:", key="retrieval-filters"):
             search_filter = choose_filter(retrieval, [*query.add, *query.subtract])
             choose_class(retrieval)
@@ -78,12 +79,13 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
     refined = None
     with (st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-switches"),
           show_user_errors()):
-        refined = show_switches(retrieval, query.single, columns, search_filter.gallery)
+        if not query.words:  # words are compared with the features as they are
+            refined = show_switches(retrieval, query.single, columns, search_filter.gallery)
         show_failures_switch(retrieval)
         if refined is not None:
             columns.append(refined)
     rankings: list[SearchResult] = []
-    if query.images("add"):
+    if query.words or query.images("add"):
         with nullcontext() if refined is None else st.spinner("Refining …"):
             rankings = rank_images(columns, query, search_filter)
     elif len(query):
@@ -92,7 +94,8 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
         with st.container(key="retrieval-results"):
             say_unlike(retrieval, query)
             show_rankings(retrieval, rankings, lambda index: pick(query, index), badge_words(retrieval, strip))
-            show_frames_verdict((column.retrieval.run, column.frame.name) for column in columns)
+            if not query.words:
+                show_frames_verdict((column.retrieval.run, column.frame.name) for column in columns)
     for column in columns:
         if column.frame.note:
             st.caption(f"{escaped(column.title)}: {column.frame.note}")

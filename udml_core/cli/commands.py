@@ -10,15 +10,14 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
 from udml_core.base.declaration import Options, describe
-from udml_core.base.errors import UserError, quoted
-from udml_core.base.paths import existing_path
+from udml_core.base.errors import UserError
 from udml_core.base.storage import storage_problem
 from udml_core.cli.advice import advise
 from udml_core.cli.analysing import analyse, analyse_work, analyses, map_work, opinion, refine
@@ -48,6 +47,7 @@ from udml_core.cli.output import (
     print_run,
     summarize_run,
 )
+from udml_core.cli.querying import query
 from udml_core.cli.same import same
 from udml_core.cli.sorting import groups, sort
 from udml_core.cli.sweeps import sweep, sweeps
@@ -58,10 +58,7 @@ if TYPE_CHECKING:
     from udml_core.data.dataset import Dataset
     from udml_core.data.given.pair_sets import PairSet
     from udml_core.runs import Run
-    from udml_core.runs.search import Hit
-    from udml_core.runs.search.same import Threshold
 
-LONGEST_NUMBER = 20
 MOST_SKIPPED = 20
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Metric learning with few labels or none.")
@@ -69,6 +66,7 @@ app.command("app")(open_app)
 app.command()(advise)
 app.command()(sweep)
 app.command()(sweeps)
+app.command()(query)
 app.command()(judge)
 app.command()(same)
 app.command()(table)
@@ -400,69 +398,6 @@ def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute 
         f"{'':28}" + "".join(f"{candidate:>10}" for candidate in result),
         *(f"{measure:28}" + "".join(f"{_number(row.get(measure)):>10}" for row in result.values())
           for measure in measures), *said_lines(run)])
-
-
-@app.command()
-def query(name: RunName, image: Annotated[str, typer.Argument(help="An image file, or the name or the number of an "
-                                                                   "image of the data set.")],
-          k: Annotated[int, typer.Option("-k", min=1, max=10_000, help="Number of results.")] = 10,
-          gallery: Annotated[Literal["test", "all"], typer.Option(help="Search all images or the test half.")] = "all",
-          embedding: Annotated[str, typer.Option(help="final, initial, frozen, the number of an epoch (fixed sample of "
-                                                      "test images only), or the id of a refinement.")] = "final",
-          same_only: Annotated[bool, typer.Option("--same-only", help=(
-              "Print only the results that count as the same; see udml same."))] = False,
-          root: Root = None, as_json: Json = False) -> None:
-    """Find the images most similar to a query image.
-
-    All images are searched, the training half included, unless --gallery test is given. A sentence says so if no image
-    resembles an image file. Results that count as the same are marked with "=" once enough pairs are judged.
-    """
-    from udml_core.data.dataset import UserImage
-    from udml_core.runs.search import Query, Retrieval
-    from udml_core.runs.search.resemblance import find_unlike
-    from udml_core.runs.search.same import same_threshold
-
-    opened = Retrieval(named_run(name, root))
-    opened.frame(embedding)  # rejects an unknown name before an image is read
-    path, unlike = existing_path(image), None
-    if path is not None:
-        own = UserImage(path, str(path))
-        wanted = Query((opened.embed(own, embedding),))
-        unlike = find_unlike(opened, lambda frame: opened.embed(own, frame), embedding)
-    elif image.isdecimal() and len(image) < LONGEST_NUMBER:
-        wanted = Query((int(image),))
-    else:
-        known = opened.dataset.indices_by_name({image})
-        if not known:
-            raise UserError("The query must be an existing image file, or the name or the number of an image, such as "
-                            f"{quoted(opened.dataset.names[0])}; got {quoted(image[:80])}.")
-        wanted = Query((known[image],))
-    hits, searched = opened.search(wanted, k, embedding, gallery), opened.describe_searched(embedding, gallery)
-    dataset, threshold = opened.dataset, same_threshold(opened, embedding)
-    if same_only and threshold is None:
-        raise UserError(f"No end of \"the same\" is known in the embedding {embedding} of {opened.run.id}. Judge "
-                        f"pairs: udml same {opened.run.id} --frame {embedding} --ask")
-    if same_only and threshold is not None:
-        hits = [hit for hit in hits if threshold.holds(hit)]
-    rows = _result_rows(dataset, hits, threshold)
-    typer.echo(f"{searched}, embedding: {embedding}", err=True)
-    if unlike is not None:
-        typer.echo(unlike.sentence, err=True)
-    if threshold is not None:
-        typer.echo(f"= marks the same: {threshold.sentence}", err=True)
-    print_answer({"run": opened.run.id, "query": image, "embedding": embedding, "searched": searched,
-                  "threshold": None if threshold is None else threshold.describe(),
-                  "unlike": None if unlike is None else unlike.describe(), "results": rows}, as_json, lambda: [
-        f"{row['rank']:3}  {row['shown']:.4f}  #{row['index']}  {dataset.caption(row['index'])}"
-        + ("  =" if row["same"] else "") for row in rows])
-
-
-def _result_rows(dataset: Dataset, hits: Sequence[Hit], threshold: Threshold | None) -> list[dict[str, Any]]:
-    """Return the results of a search as `--json` writes them."""
-    return [{"rank": hit.rank, "index": hit.index, "image": dataset.names[hit.index], "distance": hit.distance,
-             "similarity": hit.similarity, "shown": hit.shown,
-             "class": None if dataset.labels is None else dataset.class_names[dataset.labels[hit.index]],
-             "correct": hit.correct, "same": None if threshold is None else threshold.holds(hit)} for hit in hits]
 
 
 def main(program: typer.Typer = app) -> NoReturn:

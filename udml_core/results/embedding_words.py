@@ -24,6 +24,7 @@ EMBEDDING_WORDS = {
     "pixels": EmbeddingWords("Raw pixels", "raw pixels", "Pixels"),
     "initial": EmbeddingWords("Before training", "before training", "Start"),
     "final": EmbeddingWords("After training", "after training", "After training"),
+    "words": EmbeddingWords("Features that words search", "features that words search", "Words"),
     "refined": EmbeddingWords("Refined", "refined", "Refined"),
     "latent": EmbeddingWords("After training, latent z", "after training, latent z", "z"),
     "centered pca": EmbeddingWords("PCA (centered)", "PCA", "PCA"),

@@ -11,8 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from udml_core.base.declaration import Options, Shown, describe
+from udml_core.base.paths import is_exposed
 from udml_core.data.encoders import BACKBONES, DEFAULT_BACKBONE, Pooling, Precision
 from udml_core.data.encoders.encoder import LARGEST, SMALLEST
+from udml_core.data.encoders.text_folder import PREFIX, named_folders
 from udml_core.data.given.pair_sets import MOST_PAIRS
 from udml_core.data.label_budget import PER_CLASS, PER_SMALL_CLASS, SMALL_CLASS, LabelSource
 from udml_core.data.splits import VALIDATION_SHARE, Select, SplitName
@@ -24,8 +26,10 @@ CHOSEN_FIRST = ("dataset", "method", "preset", "fields")
 
 
 def backbone_titles() -> dict[str, str]:
-    """Return the titles of the named backbones."""
-    return {name: backbone.title for name, backbone in BACKBONES.items()}
+    """Return the titles of the named backbones, and of folders of CLIP and SigLIP that this user has named."""
+    named = [] if is_exposed() else named_folders()
+    return {name: backbone.title for name, backbone in BACKBONES.items()} | {
+        f"{PREFIX}{folder}": f"{folder.name}, images and words" for folder in named}
 
 
 class RunRequest(Options):
@@ -47,9 +51,9 @@ class RunRequest(Options):
     that you set yourself replace the paper's and are listed as departures."""
 
     backbone: Annotated[str, Shown(suggestions=backbone_titles)] = DEFAULT_BACKBONE
-    """Network whose features the method starts from: a listed name, timm:NAME or torchvision:NAME. pixels: the images
-    themselves, without a network. Several side by side: efficientnet-lite0+squeezenet, or with a weight
-    efficientnet-lite0+squeezenet:0.7."""
+    """Network whose features the method starts from: a listed name, timm:NAME, torchvision:NAME, or clip:FOLDER
+    for your own folder of CLIP or SigLIP, by which words find images. pixels: the images themselves, without a network.
+    Several side by side: efficientnet-lite0+squeezenet, or with a weight efficientnet-lite0+squeezenet:0.7."""
 
     whitening: Annotated[Whitening, Shown(label="Whitening of several encoders")] = "together"
     """What is whitened where several encoders stand side by side: their joint vector (together), the features of each
@@ -57,7 +61,7 @@ class RunRequest(Options):
 
     weights: Annotated[str | None, Shown(placeholder="downloaded")] = None
     """File with the weights of timm:NAME or torchvision:NAME in the format safetensors, for machines without a network.
-    Default: downloaded on first use."""
+    Default: downloaded on first use. Of clip:FOLDER: the folder, where the backbone names it without its path."""
 
     pooling: Pooling = "mean"
     """Pooling of feature maps. R-MAC reads the image at three scales, as RPML and SSDML do; it is slower."""

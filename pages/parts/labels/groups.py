@@ -42,6 +42,7 @@ from .forming import (
     is_by_epsilon,
     offer_groups,
 )
+from .word_names import ask_for_words, badge_of, names_by_words, show_word_name
 
 SHOWN = 60
 """Most images of a group that are shown."""
@@ -65,6 +66,7 @@ def show_groups(board: Board) -> None:
         st.success("Every image has a name.", icon=":material/check_circle:")
         return
     shown = [_ordered(board, part) for part in parts]
+    words = names_by_words(board, np.where((board.named < 0) & ~board.left_out, groups, -1))
     current, selected = _current(board, shown), selection(board.dataset)
     moved = selected.ids if st.session_state.get(MOVING) else selected.ids[:0]
     if len(moved):
@@ -76,13 +78,14 @@ def show_groups(board: Board) -> None:
         _move_button(len(selected.ids), is_whole=False)
         show_selected(board, selected)
     is_strip = current is not None and not len(moved)
-    tiles = [tile_to_label(board, int(board.images[rows[0]]), f"group {groups[rows[0]] + 1} · {len(rows):,}")
+    tiles = [tile_to_label(board, int(board.images[rows[0]]), badge_of(int(groups[rows[0]]), len(rows), words))
              for rows in shown]
     gallery(board.dataset, tiles, "Groups without a name", "labels-groups-list", 76,
             chosen=None if current is None else int(board.images[current[0]]), strip=is_strip,
             height=None if is_strip else MOVE_HEIGHT if len(moved) else LIST_HEIGHT,
             on_pick=lambda image: _pick(board, shown, image, moved, groups))
     if current is not None:
+        show_word_name(board, board.images[current], words.get(int(groups[current[0]])))
         _show_group(board, current, int(groups[current[0]]) + 1)
 
 
@@ -95,6 +98,7 @@ def _say_groups(board: Board, images: int, groups: int) -> None:
         st.caption(f"{counted(images, 'image')} without a name in {counted(groups, 'group')}. Click a group to open "
                    "it.", help="Each group is shown by its most typical image, with its number and its size.",
                    width="stretch")
+        ask_for_words(board)
         if count := len(stored.changes):
             st.button(f"Undo {counted(count, 'edit')} of groups", icon=":material/restart_alt:",
                       key="labels-drop-changes", type="tertiary", on_click=drop_group_changes,

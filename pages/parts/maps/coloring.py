@@ -19,6 +19,7 @@ from udml_core.methods.rpml import RPML
 from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.numerics.explanations import Clusters, Triplets, Uncertainty
 from udml_core.runs import Run
+from udml_core.runs.search.words import reads_words
 
 from ..shell.address import choose_in_box
 from ..shell.cached import load_retrieval, load_split
@@ -28,6 +29,7 @@ from .columns import column_color, uploaded_columns
 from .frame import MapFrame, load_map
 from .spreading import SPREAD, has_few_labels, spread_color
 from .uncertainty import LABEL, noise, noise_epoch
+from .word_axis import AXIS, ask_for_axis, axis_values
 
 KEPT = "neighbors kept"
 COLOR_WORDS = {
@@ -37,6 +39,7 @@ COLOR_WORDS = {
     "trustworthiness": "Trustworthiness", "continuity": "Continuity",
     KEPT: "Neighbors kept since the first embedding", "half": "Training or test half",
     "weight": "Mean triplet weight", LABEL: "Uncertainty σ",
+    AXIS: "Text axis: between two texts",
 }
 NEEDS_NEIGHBORS = ("purity", "density", "outlier score", "trustworthiness", "continuity", KEPT)
 """Colorings that a map without stored neighbors does not have."""
@@ -55,6 +58,8 @@ def pick_color(shown: MapFrame, label: str, width: int, key: str = "choose-color
     chosen = choose_in_box(label, "color", choices, next(iter(choices)), key=key, width=width,
                            label_visibility="collapsed", icon=":material/palette:",
                            format_func=lambda name: COLOR_WORDS.get(name, name))
+    if chosen == AXIS:
+        ask_for_axis()
     return choices[chosen]()
 
 
@@ -98,6 +103,8 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
         choices["weight"] = lambda: _weight_color(shown)
     if has_record(shown.run, Uncertainty):
         choices[LABEL] = lambda: _noise_color(shown)
+    if reads_words(shown.run):
+        choices[AXIS] = lambda: _axis_color(shown)
     for name in dataset.columns:
         choices[f"column: {name}"] = partial(_dataset_column, dataset, name, indices)
     for name, values in uploaded_columns(dataset).items():
@@ -148,6 +155,13 @@ def _without_extremes(label: str, values: Array) -> Color:
     """Color numbers from the 2nd to the 98th percentile, so that few extremes do not take the whole scale."""
     low, high = np.percentile(values, [2, 98]).tolist()
     return Color(label, values, low=low, high=high)
+
+
+def _axis_color(shown: MapFrame) -> Color:
+    """Color by the difference of the cosines with two texts."""
+    found = axis_values(shown)
+    return Color(AXIS, np.full(len(shown.projection.indices), np.nan), none="type two texts") if found is None else (
+        _without_extremes(*found))
 
 
 def _cluster_names(clusters: Clusters) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from udml_core.runs.search import Retrieval
 from ..shell.interesting import Strip
 from ..shell.undo import undo_buttons
 from .filters import filter_widgets
-from .query import SIGNS, PageQuery, receive_query_images, show_query
+from .query import SIGNS, WORDS, PageQuery, receive_query_images, show_query
 from .samples import find_by_text, show_strip
+from .words import search_by_words
 
 WIDTHS = [11, 18, 13]
 """Widths of the query, of the strip of queries, and of the boxes that find or receive others."""
@@ -30,6 +31,7 @@ def show_query_bar(retrieval: Retrieval, query: PageQuery, strip: Strip) -> Delt
         with middle:
             show_strip(retrieval, query, strip)
         with right, st.container(gap="xsmall", key="retrieval-own"):
+            search_by_words(retrieval)
             find_by_text(retrieval)
             if retrieval.spec.encoder.reads_images:
                 receive_query_images(query)
@@ -39,4 +41,4 @@ def show_query_bar(retrieval: Retrieval, query: PageQuery, strip: Strip) -> Delt
 def show_undo(retrieval: Retrieval) -> None:
     """Show the buttons that undo changes of the query and of the filters, once all of them are known."""
     with st.container(horizontal=True, gap="small", width="content", key="retrieval-history"):
-        undo_buttons(retrieval.dataset, "retrieval", tuple(SIGNS), filter_widgets(retrieval), selects=False)
+        undo_buttons(retrieval.dataset, "retrieval", (*SIGNS, WORDS), filter_widgets(retrieval), selects=False)

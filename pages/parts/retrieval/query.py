@@ -14,6 +14,7 @@ from PIL import Image
 from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.runs.search import Retrieval
+from udml_core.runs.search.words import reads_words
 
 from ..draw.palette import QUERY
 from ..draw.pictures import picture
@@ -25,6 +26,8 @@ Mode = Literal["alone", "add", "subtract"]
 MODES: dict[Mode, str] = {"alone": "search with it", "add": "+ add it", "subtract": "− subtract it"}
 SIGNS: dict[Side, str] = {"add": "+", "subtract": "−"}
 OTHER: dict[Side, Side] = {"add": "subtract", "subtract": "add"}
+WORDS = "words"
+"""The parameter of the address with the words of a query."""
 MOST = 24
 """Most images of a query."""
 MOST_SHOWN, QUERY_SIDE = 6, 72
@@ -39,14 +42,16 @@ class PageQuery:
         add: Indices of data set images that are added.
         subtract: Indices of data set images that are subtracted.
         own: Images from outside the data set.
+        words: What the images show, in words; empty without.
     """
 
     add: tuple[int, ...] = ()
     subtract: tuple[int, ...] = ()
     own: tuple[OwnImage, ...] = ()
+    words: str = ""
 
     def __len__(self) -> int:
-        return len(self.add) + len(self.subtract) + len(self.own)
+        return len(self.add) + len(self.subtract) + len(self.own) + bool(self.words)
 
     @property
     def single(self) -> int | None:
@@ -58,7 +63,8 @@ class PageQuery:
         if mode == "alone":
             return PageQuery((index,))
         rest = self.without(index)
-        return replace(rest, **{mode: (*getattr(rest, mode), index)})
+        return replace(rest, add=(*rest.add, index)) if mode == "add" else replace(
+            rest, subtract=(*rest.subtract, index))
 
     def with_own(self, own: Iterable[OwnImage], mode: Mode) -> PageQuery:
         """Return the query with further own images, or with these alone."""
@@ -70,7 +76,7 @@ class PageQuery:
         """Return the query without an image, given by its index or its digest."""
         return PageQuery(tuple(index for index in self.add if index != key),
                          tuple(index for index in self.subtract if index != key),
-                         tuple(image for image in self.own if image.digest != key))
+                         tuple(image for image in self.own if image.digest != key), self.words)
 
     def moved(self, key: int | str, side: Side) -> PageQuery:
         """Return the query with an image, given by index or digest, on another side."""
@@ -90,13 +96,19 @@ def current_query(retrieval: Retrieval) -> PageQuery:
     count = len(retrieval.dataset)
     add, subtract = (indices_from_address(side, count)[-MOST:] for side in SIGNS)
     return PageQuery(tuple(add), tuple(index for index in subtract if index not in add),
-                     st.session_state.get("brought", ()))
+                     st.session_state.get("brought", ()), current_words() if reads_words(retrieval.run) else "")
+
+
+def current_words() -> str:
+    """Return the words of the query from the address."""
+    return st.query_params.get(WORDS, "").strip()
 
 
 def set_query(query: PageQuery) -> None:
     """Replace the query; of too many images the newest are kept."""
     write_address("add", join_indices(query.add[-MOST:]))
     write_address("subtract", join_indices(query.subtract[-MOST:]))
+    write_address(WORDS, query.words)
     st.session_state["brought"] = query.own[-MOST:]
 
 
@@ -136,10 +148,11 @@ def show_query(retrieval: Retrieval, query: PageQuery) -> DeltaGenerator:
         for sign, image in images[:MOST_SHOWN]:
             name, content = _name_and_content(retrieval, image)
             picture(content, side, f"{'Added' if sign == '+' else 'Subtracted'}: {name}")
-    words = _name_and_content(retrieval, images[0][1])[0] if len(images) == 1 else (
-        " ".join(f"{sign} {_name_and_content(retrieval, image)[0]}" for sign, image in images))
+    names = [f"{sign} {_name_and_content(retrieval, image)[0]}" for sign, image in images]
+    names = [f"\u201c{query.words}\u201d", *names] if query.words else names
+    words = names[0].removeprefix("+ ").removeprefix("− ") if len(names) == 1 else " ".join(names)
     below = st.container(gap=None, width="content")
-    below.markdown(f"Query: **{escaped(words)}**" if images else "**No query**")
+    below.markdown(f"Query: **{escaped(words)}**" if names else "**No query**")
     return below
 
 

@@ -30,6 +30,7 @@ from .embeddings import Column
 from .filters import Filter
 from .own_images import Side, embed_image
 from .query import PageQuery
+from .words import word_vector
 
 MARKS: dict[bool | None, Mark] = {True: "hit", False: "miss", None: ""}
 SIDE, CELL = 88, 160
@@ -86,7 +87,8 @@ def _rank(column: Column, query: PageQuery, search_filter: Filter) -> SearchResu
     pool = among(int(mask.sum()), retrieval.split, len(mask))
     try:
         hits = retrieval.search(query_in(column, query), search_filter.k, name, gallery, allowed)
-        return SearchResult(column, hits, pool, searched, threshold=known_threshold(retrieval, name))
+        threshold = None if query.words else known_threshold(retrieval, name)  # known between images only
+        return SearchResult(column, hits, pool, searched, threshold=threshold)
     except UserError as error:
         return SearchResult(column, [], pool, searched, str(error))
 
@@ -95,13 +97,15 @@ def query_in(column: Column, query: PageQuery) -> Query:
     """Build the query of the search in a column's embedding.
 
     Raises:
-        UserError: The query has an own image, and the embedding has no model that could embed it.
+        UserError: The query has an own image, and the embedding has no model that could embed it; or its words cannot
+            be read.
     """
     def vectors(side: Side) -> tuple[int | Array, ...]:
         return tuple(image if isinstance(image, int) else embed_image(column.retrieval, image, column.frame.name)
                      for image in query.images(side))
 
-    return Query(vectors("add"), vectors("subtract"))
+    words = (word_vector(column.retrieval, query.words),) if query.words else ()
+    return Query((*words, *vectors("add")), vectors("subtract"))
 
 
 def say_unlike(retrieval: Retrieval, query: PageQuery) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from shutil import which
 from typing import Any, Literal
 
@@ -19,12 +20,13 @@ from torch.nn.functional import avg_pool2d
 
 from udml_core.base.errors import UserError, quoted
 from udml_core.data.dataset import TABLE
-from udml_core.data.encoder_names import is_several, parts_of
-from udml_core.data.encoders import hub, pretrained, small
+from udml_core.data.encoder_names import SIGN, is_several, parts_of
+from udml_core.data.encoders import hub, pretrained, small, words
 from udml_core.data.encoders.body import Body, Preparation
 from udml_core.data.encoders.division import divide
 from udml_core.data.encoders.pooling import Pooling, pool, rmac_scales
 from udml_core.data.encoders.side_by_side import SideBySide
+from udml_core.data.encoders.text_folder import PREFIX, check_installed, choose_folder, is_text_model
 from udml_core.data.encoders.weights import WeightFile, choose_weights
 from udml_core.numerics.refinement.recipe import Whitening
 
@@ -97,12 +99,13 @@ class EncoderSpec(BaseModel):
     """Everything that features depend on besides the images.
 
     Attributes:
-        backbone: A name of BACKBONES, `timm:NAME`, `torchvision:NAME`, or `table` for the vectors of a table.
+        backbone: A name of BACKBONES, `timm:NAME`, `torchvision:NAME`, `clip:NAME` for a folder of CLIP or SigLIP, or
+            `table` for the vectors of a table.
         pooling: Pooling of the feature maps.
         size: Side in pixels of the square that images are resized and cropped to.
         gray: Whether raw pixels are averaged over the channels.
         seed: Seed of random weights.
-        weights: File of the weights of a model of timm or torchvision; None to download them.
+        weights: File of the weights of a model of timm or torchvision; None to download them; or a folder.
         width: Width of a table's vectors; 0 for images.
         features_version: How models of timm and torchvision give features; `hub.VERSION`, but 1 in a file that does not
             say it. Always 1 for other backbones.
@@ -162,6 +165,16 @@ class EncoderSpec(BaseModel):
             return self
         content = fingerprint.encode() + np.ascontiguousarray(images, np.int64).tobytes()
         return self.model_copy(update={"fitted_on": hashlib.sha256(content).hexdigest()[:16]})
+
+    @property
+    def of_words(self) -> EncoderSpec | None:
+        """The encoder whose features are compared with words: itself or a part; None without CLIP and SigLIP."""
+        return next((part for part in self.sources if is_text_model(part.backbone)), None)
+
+    @property
+    def named_weights(self) -> WeightFile | None:
+        """The file or folder of weights that a user named, for the encoder or for a part."""
+        return next((part.weights for part in self.sources if part.weights), None)
 
     @property
     def unfitted(self) -> EncoderSpec:
@@ -328,6 +341,8 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
     check_backbone(backbone)
     if is_several(backbone):
         return _choose_several(backbone, native_size, gray, pooling, size, seed, weights, whitening)
+    if is_text_model(backbone):
+        return _choose_text_model(backbone, gray, pooling, size, weights)
     chosen, size = size, size or _default_size(backbone, native_size, pooling)
     smallest = BACKBONES[backbone].smallest if backbone in BACKBONES else SMALLEST
     if not smallest <= size <= LARGEST:
@@ -348,6 +363,20 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
                        seed=seed if _is_seeded(backbone) else 0, weights=weights and choose_weights(weights))
 
 
+def _choose_text_model(backbone: str, gray: bool, pooling: Pooling, size: int | None, weights: str | None
+                       ) -> EncoderSpec:
+    """Choose the settings of a folder of CLIP or SigLIP, which reads images of its own size by default.
+
+    The weights name the folder, else the backbone does; the spec holds its name alone.
+    """
+    folder = choose_folder(weights or backbone.removeprefix(PREFIX))
+    if pooling != "mean":
+        raise UserError(f"CLIP and SigLIP pool their features themselves, so the pooling must be 'mean', got "
+                        f"'{pooling}'. Choose pooling 'mean' or another backbone.")
+    return EncoderSpec(backbone=f"{PREFIX}{folder.file.name}", size=folder.choose_size(size), gray=gray,
+                       weights=folder.file)
+
+
 def _choose_several(backbone: str, native_size: int, gray: bool, pooling: Pooling, size: int | None, seed: int,
                     weights: str | None, whitening: Whitening) -> EncoderSpec:
     """Choose the settings of encoders side by side, which all read the largest square that any of them chooses.
@@ -357,21 +386,27 @@ def _choose_several(backbone: str, native_size: int, gray: bool, pooling: Poolin
     """
     parts = parts_of(backbone)
     hubs = [part.backbone for part in parts if part.backbone not in BACKBONES]
-    if weights is not None and len(hubs) != 1:
-        raise UserError(f"The option 'weights' names the file of one model of timm or torchvision, and {backbone} has "
-                        f"{len(hubs)} of them. Remove the option, or name {'one' if not hubs else 'only one'} such "
-                        "model.")
+    of_words = [name for name in hubs if is_text_model(name)]
+    takers = of_words if weights is not None and Path(weights).expanduser().is_dir() else [
+        name for name in hubs if name not in of_words]
+    if weights is not None and len(takers) != 1:
+        raise UserError(f"The option 'weights' names the file of one model of timm or torchvision, or the folder of "
+                        f"one clip:NAME, and {backbone} has {len(takers)} of them. Remove the option, or name "
+                        f"{'only one' if takers else 'one'} such model.")
     if size is None:
         networks = [part.backbone for part in parts if part.backbone != "pixels"]
         size = max(_default_size(name, native_size, pooling) if name in BACKBONES else
-                   choose_spec(name, native_size, gray, pooling).size for name in networks)
+                   choose_spec(name, native_size, gray, pooling, weights=weights if name in of_words and name in takers
+                               else None).size for name in networks)
     chosen = []
     for part in parts:
         is_hub = part.backbone in hubs
         spec = choose_spec(part.backbone, native_size, gray, "mean" if part.backbone == "pixels" else pooling, size,
-                           seed, weights if is_hub else None)
+                           seed, weights if part.backbone in takers else None)
         block = -(-size // PIXELS_SIDE) if part.backbone == "pixels" else 1
         chosen.append(spec.model_copy(update={"square": is_hub, "block": block}))
+    backbone = SIGN.join(spec.backbone + (f":{part.weight:g}" if part.weight != 1 else "")
+                         for part, spec in zip(parts, chosen, strict=True)) if of_words else backbone
     return EncoderSpec(backbone=backbone, pooling=pooling, size=size, gray=gray, parts=tuple(chosen),
                        part_weights=tuple(part.weight for part in parts), whitening=whitening, features_version=1)
 
@@ -402,11 +437,14 @@ def check_backbone(name: str) -> None:
         for part in parts_of(name):
             check_backbone(part.backbone)
         return
+    if is_text_model(name):
+        check_installed()
+        return
     if ":" in name:
         hub.check(name)
         return
-    raise UserError(f"The backbone must be one of {', '.join(BACKBONES)}, timm:NAME or torchvision:NAME, or several of "
-                    f"them joined by a plus sign, got {quoted(name)}.")
+    raise UserError(f"The backbone must be one of {', '.join(BACKBONES)}, timm:NAME, torchvision:NAME or clip:FOLDER, "
+                    f"or several of them joined by a plus sign, got {quoted(name)}.")
 
 
 def _check_version(spec: EncoderSpec) -> None:
@@ -548,4 +586,6 @@ def _build(spec: EncoderSpec, filled: bool = True) -> Body:
         return Body(SideBySide(encoders, width), _NONE, _UNIT, False, width)
     if spec.backbone in BACKBONES:
         return BACKBONES[spec.backbone].build()
+    if spec.weights and is_text_model(spec.backbone):
+        return words.load_images(spec.weights, filled)
     return hub.load(spec.backbone, spec.size, spec.pooling, spec.weights, filled)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from udml_core.base.paths import existing_path, given_folder
 SUFFIX = ".safetensors"
 LONGEST_HEADER = 2**24
 """Largest length of the list of tensors in bytes. 10,000 tensors take 1 MB; reading it can take 20 times its length."""
+NOTES = "weights"
+"""The folder of the notes that hold the paths of weights."""
 MOST_NAMES = 3
 """Names of parameters that a message lists."""
 
@@ -44,7 +47,7 @@ class WeightFile(BaseModel):
     @property
     def note(self) -> Path:
         """The text file that holds the path of the weights."""
-        return given_folder() / "weights" / f"{self.sha256}.txt"
+        return given_folder() / NOTES / f"{self.sha256}.txt"
 
     @property
     def path(self) -> Path | None:
@@ -71,18 +74,45 @@ def choose_weights(text: str) -> WeightFile:
                         "safetensors.torch as s; s.save_file(torch.load('FILE', weights_only=True), "
                         f"'FILE{SUFFIX}')\"`.")
     try:
-        _check_header(path)
-        with safetensors.safe_open(path, framework="pt"):
-            pass
-    except (OSError, ValueError, safetensors.SafetensorError) as error:
+        check_tensor_file(path)
+    except (OSError, ValueError) as error:
         raise UserError(f"The weights {quoted(str(path))} are not a {SUFFIX} file that can be read: {error}. Download "
                         "or convert the file again.") from error
-    file = WeightFile(name=path.name, sha256=_hash(path))
-    named = Path(os.path.abspath(path))  # not resolved: the target of a link can have a name without the suffix
-    if file.path != named:
-        file.note.parent.mkdir(parents=True, exist_ok=True)
-        replace_text(file.note, str(named))
+    file = WeightFile(name=path.name, sha256=hash_of(path))
+    # Not resolved: the target of a link can have a name without the suffix.
+    remember_path(file, Path(os.path.abspath(path)))
     return file
+
+
+def remember_path(file: WeightFile, path: Path) -> None:
+    """Note the path of weights that a user named."""
+    if file.path != path:
+        file.note.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(file.note, str(path))
+
+
+def remembered_paths() -> list[Path]:
+    """List the paths of weights that a user named, in the order of their names."""
+    paths = []
+    for note in (given_folder() / NOTES).glob("*.txt"):
+        with suppress(OSError, ValueError):
+            paths.append(Path(note.read_text(encoding="utf-8")))
+    return sorted(set(paths))
+
+
+def check_tensor_file(path: Path) -> None:
+    """Check that the list of tensors of a safetensors file can be read.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is not such a file.
+    """
+    _check_header(path)
+    try:
+        with safetensors.safe_open(path, framework="pt"):
+            pass
+    except safetensors.SafetensorError as error:
+        raise ValueError(str(error)) from error
 
 
 def _check_header(path: Path) -> None:
@@ -105,7 +135,7 @@ def read_weights(file: WeightFile) -> dict[str, Tensor]:
         UserError: The file is not where the user named it last, or has changed.
     """
     path = file.path
-    if path is not None and path.is_file() and _hash(path) == file.sha256:
+    if path is not None and path.is_file() and hash_of(path) == file.sha256:
         return load_file(path)
     where = "no path of it is known here" if path is None else (
         f"{quoted(str(path))} {'has changed' if path.is_file() else 'does not exist'}")
@@ -157,7 +187,8 @@ def _is_below(key: str, modules: tuple[str, ...]) -> bool:
     return any(key.startswith(f"{module}.") for module in modules)
 
 
-def _hash(path: Path) -> str:
+def hash_of(path: Path) -> str:
+    """Return the hash of a file, computed once for each change of the file."""
     state = path.stat()
     return _hash_of_state(path, state.st_size, state.st_mtime_ns)
 

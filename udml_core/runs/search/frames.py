@@ -12,7 +12,7 @@ import numpy as np
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.encoders import Encoder
+from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.features import are_features_at_hand, features_at_hand, features_of
 from udml_core.methods import Embedder
 from udml_core.methods.model import Model
@@ -32,8 +32,9 @@ class Frames:
     """The embeddings of a run.
 
     They are `frozen` (the backbone's features), `initial` (before training), `final` (after training), each epoch by
-    its number, such as `3`, with the fixed sample of test images only, each finished refinement by its id, and any
-    other refinement of `final` by its recipe, such as `recipe:whiten+average`.
+    its number, such as `3`, with the fixed sample of test images only, each finished refinement by its id, any other
+    refinement of `final` by its recipe, such as `recipe:whiten+average`, and `words`: the features of CLIP or SigLIP
+    where it stands beside other encoders.
     """
 
     def __init__(self, run: Run, dataset: Callable[[], Dataset], count: int | None = None) -> None:
@@ -52,6 +53,12 @@ class Frames:
         """List the embeddings that can be searched; frozen features only if they are at hand."""
         epochs = [str(number) for number in self.run.epoch_numbers() if number]
         return [*([FROZEN] if self._are_features_at_hand() else []), "initial", "final", *epochs]
+
+    @property
+    def _word_encoder(self) -> EncoderSpec | None:
+        """The encoder side by side with others that reads words; None without one."""
+        encoder = self.run.spec().encoder
+        return encoder.of_words if encoder.parts else None
 
     def _are_features_at_hand(self) -> bool:
         if stored_features_path(self.run).exists():
@@ -88,6 +95,9 @@ class Frames:
                 return _refined(self, analysis, analysis.stored_status().ticket)
             case _ if name.startswith(RECIPE):
                 return _refined_at_once(self, name)
+            case "words" if (encoder := self._word_encoder) is not None:
+                rows = unit_rows(features_at_hand(self._dataset(), encoder))
+                return self._frame(name, rows, np.arange(len(rows)), None)
             case _ if name not in (*self.names(), "0"):
                 raise UserError(f"The run {self.run.id} has no embedding '{name[:40]}'. Choose one of "
                                 f"{', '.join(self.names())}.")
@@ -154,6 +164,8 @@ class Frames:
                 # Encoders side by side have statistics of the training images, which the run keeps.
                 stored = Embedder.load(self.run.initial_embedder_path).encoder if spec.parts else None
                 return Embedder(stored or Encoder(spec)).eval()
+            case "words" if (encoder := self._word_encoder) is not None:
+                return Embedder(Encoder(encoder)).eval()
             case "initial":
                 return Embedder.load(self.run.initial_embedder_path)
             case "final":

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 Which = Literal["initial", "final"]
 TRAINED: tuple[Which, ...] = ("initial", "final")
 FROZEN = "frozen"
+WORDS = "words"
+"""The features of the encoder that reads words, where several encoders stand side by side."""
 RECIPE = "recipe:"
 """Begins the name of the embedding after training, refined at once by the recipe that follows."""
 OF_ALL = "all:"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -211,7 +211,7 @@ def name_images(dataset: Dataset, images: Integers, reach: Reach, target: float 
     """
     labels, classes = assigned_now(dataset), assigned_classes(dataset)
     codes = label_codes(labels, classes, images)
-    naming = Naming(folded_reach(codes, len(classes), reach), codes, _rejected(dataset, images, classes))
+    naming = Naming(folded_reach(codes, len(classes), reach), codes, rejected_rows(dataset, images, classes))
     return NamedImages(dataset, images, labels, classes, codes, naming, target, chosen)
 
 
@@ -242,7 +242,7 @@ def names_along(dataset: Dataset, neighbors: Integers) -> dict[int, tuple[str, f
     return {row: (named.classes[best[row]], float(certainty[row])) for row in np.flatnonzero(is_proposed).tolist()}
 
 
-def _rejected(dataset: Dataset, images: Integers, classes: tuple[str, ...]) -> Integers:
+def rejected_rows(dataset: Dataset, images: Integers, classes: Sequence[str]) -> Integers:
     """Return the rows and classes (r, 2) that a user rejected."""
     rejected, code_of = rejected_classes(dataset), {name: code for code, name in enumerate(classes)}
     index_of = dataset.indices_by_name(rejected)

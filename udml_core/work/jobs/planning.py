@@ -91,7 +91,7 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None, gp
         "dataset": dataset.name, "dataset_title": dataset.title, "fingerprint": dataset.fingerprint,
         "fields": method.model_dump(), "encoder": encoder, "backbone": encoder.backbone,
         "size": encoder.size if encoder.reads_images else None,
-        "weights": encoder.weights and str(encoder.weights.path), "split": split, "select": select,
+        "weights": encoder.named_weights and str(encoder.named_weights.path), "split": split, "select": select,
         "excluded": excluded, "device": resolve_device(request.device, gpus), "processes": processes,
         "labels_per_class": per_class,
         "given_labels": assigned_labels(dataset) if request.labels == "given" else {},
