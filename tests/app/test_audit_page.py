@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.data import auditing, computed, duplicates, excluding
 from pages.parts.shell.selection import Selection
-from tests.app.opening import opened, texts
+from tests.app.opening import offer, opened, texts
 from tests.running import spec
 from udml_core.base.paths import dataset_cache
 from udml_core.data import catalog
@@ -165,7 +165,7 @@ def test_a_line_counts_the_findings_and_leads_to_them(dataset: Dataset, audited:
     test.button(key="audit-show").click().run()
     assert test.query_params["view"] == "audit"
     assert count_in_tabs(test) == 8
-    test.button(key="audit-offer").click().run()
+    offer(test).click().run()
     assert count_in_tabs(test) < 8
     assert test.button(key="audit-show").label == f"Audit: {count_in_tabs(test)} findings"
 
@@ -214,7 +214,7 @@ def test_exact_duplicates_are_grouped_excluded_and_included_again(
     prefer(dataset, [original])
     test.run()
     assert list(shown[-1]) == [original, copy]
-    test.button(key="audit-offer").click().run()
+    offer(test).click().run()
     assert excluded_names(dataset) == ("flower/copy.bmp",)
     assert "No two images have equal content." in texts(test)
     assert [toast.value for toast in test.toast] == ["Excluded 1 image."]
@@ -265,7 +265,7 @@ def test_one_undo_reverts_exclusions_and_choices_in_the_order_of_the_session(
         dataset: Dataset, audited: None, shown: list[dict[int, str]]) -> None:
     scaled = index(dataset, "flower/scaled.png")
     test = audit_page(dataset, finding="near", compare="hash", selected=f"{dataset.fingerprint[:6]}:{scaled}")
-    test.button(key="audit-offer").click().run()
+    offer(test).click().run()
     excluded = excluded_names(dataset)
     assert len(excluded) == 1
     test.button(key="audit-undo").click().run()
@@ -274,7 +274,7 @@ def test_one_undo_reverts_exclusions_and_choices_in_the_order_of_the_session(
     test.toggle(key="audit-selects").set_value(True).run()
     test.button(key="audit-keep").click().run()
     assert decisions_of(dataset).preferred == (scaled,)
-    test.button(key="audit-offer").click().run()
+    offer(test).click().run()
     assert len(excluded_names(dataset)) == 1
     test.button(key="audit-undo").click().run()
     assert not excluded_names(dataset)
@@ -310,7 +310,7 @@ def test_a_thousand_images_are_excluded_in_one_decision_by_a_key(tmp_path: Path,
     test = audit_page(digits, finding="quality", check="information")
     scores = np.sort(quality_scores(facts_of(digits), "information"))
     test.slider(key="audit-limit-information").set_value(round(float(scores[1000]), 2)).run()
-    button = test.button(key="audit-offer")
+    button = offer(test)
     count = int(button.label.removeprefix("Exclude the first ").replace(",", ""))
     assert count >= 1000
     assert button.proto.shortcut == "e", "the key decides too"
@@ -352,11 +352,21 @@ def test_each_check_of_quality_ranks_all_images_and_the_slider_moves_the_limit(
     assert next(iter(shown[-1])) == index(dataset, "flower/scaled.png")
     assert len(shown[-1]) == len(dataset)
     test.slider(key="audit-limit-size").set_value(0.0).run()
-    assert test.button(key="audit-offer").label == "Exclude the first 0"
+    assert offer(test).label == "Exclude the first 0"
     test.slider(key="audit-limit-size").set_value(1.0).run()
-    assert test.button(key="audit-offer").label == "Exclude the first 1"
-    test.button(key="audit-offer").click().run()
+    assert offer(test).label == "Exclude the first 1"
+    offer(test).click().run()
     assert excluded_names(dataset) == ("flower/scaled.png",)
+
+
+def test_a_click_on_a_ranking_that_was_replaced_excludes_nothing_else(dataset: Dataset, audited: None) -> None:
+    test = audit_page(dataset, finding="quality", check="size")
+    before = offer(test)
+    test.segmented_control(key="audit-check").set_value("aspect").run()
+    test.slider(key="audit-limit-aspect").set_value(1.0).run()
+    assert offer(test).key != before.key, "a late click cannot reach the images of another check"
+    test.segmented_control(key="audit-check").set_value("size").run()
+    assert offer(test).key == before.key
 
 
 def test_leakage_names_the_halves_and_offers_the_training_copies(dataset: Dataset, audited: None,
@@ -364,7 +374,7 @@ def test_leakage_names_the_halves_and_offers_the_training_copies(dataset: Datase
     test = audit_page(dataset, finding="leakage", compare="both", least_cosine="1.0")
     original, copy = index(dataset, "china/01.png"), index(dataset, "flower/copy.bmp")
     assert shown[-1] == {original: "group 1, train", copy: "group 1, test"}  # zero-shot: the classes are the halves
-    test.button(key="audit-offer").click().run()
+    offer(test).click().run()
     assert excluded_images(dataset).tolist() == [original]
 
 

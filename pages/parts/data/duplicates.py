@@ -28,6 +28,7 @@ from .excluding import (
     change_list,
     choose,
     list_buttons,
+    offer_button,
     select_images,
     undo_last,
 )
@@ -49,9 +50,8 @@ def show_groups(dataset: Dataset, groups: Groups, facts: ImageFacts | None, word
     """
     others = all_but_first(groups)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.button(f"Exclude all but the kept copies ({len(others):,})", icon=":material/filter_1:", key="audit-offer",
-                  type="primary", shortcut="E", on_click=change_list, args=(dataset, exclude, others),
-                  help="Leaves one image of each group to later runs; no file is changed.")
+        offer_button(dataset, f"Exclude all but the kept copies ({len(others):,})", others,
+                     "Leaves one image of each group to later runs; no file is changed.", is_primary=True)
         selects = st.toggle("Select images", key="audit-selects", help="A click then selects images, to exclude some, "
                                                                        "or to keep several at once.")
         if selects or PARAMETER in st.query_params:
