@@ -24,10 +24,14 @@ from ..shell.selection import select, selection
 from .actions import (
     MOVING,
     OPENED,
+    PREVIEW,
+    SPLITTING,
     clear_selection,
+    close_preview,
     drop_group_changes,
     edit_group,
     images_in_words,
+    is_splitting,
     stored_changes,
 )
 from .assignment import show_selected
@@ -48,8 +52,6 @@ SHOWN = 60
 LIST_HEIGHT, MOVE_HEIGHT, GROUP_HEIGHT = 560, 232, 470
 """Pixels of the list of groups, of the list that a merge offers, and of the images of a group."""
 MOST_PARTS, SHOWN_OF_PART, PARTS_HEIGHT = 8, 4, 232
-SPLITTING = "labels-splitting"
-"""Session key of the image by which the group is open whose parts are shown."""
 
 
 def show_groups(board: Board) -> None:
@@ -176,7 +178,7 @@ def _show_group(board: Board, rows: Array, number: int) -> None:
         st.button("All groups", icon=":material/grid_view:", key="labels-all-groups", type="tertiary",
                   on_click=clear_selection, args=(board.dataset,),
                   help="Closes this group; its images are no longer selected.")
-    if st.session_state.get(SPLITTING) == st.session_state[OPENED] and len(rows) > 1:
+    if is_splitting() and len(rows) > 1:
         _show_parts(board, rows)
     ordered = images[::-1][:SHOWN]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -218,6 +220,7 @@ def _keep_parts(board: Board, change: GroupChange, count: int) -> None:
 
 def _show_parts(board: Board, rows: Array) -> None:
     """Show the parts of a group for a click, and the buttons that keep or drop them."""
+    st.session_state[PREVIEW] = True
     images = board.images[rows]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         codes = _parts(board, rows)
@@ -226,7 +229,7 @@ def _show_parts(board: Board, rows: Array) -> None:
                   disabled=len(split) < 2, on_click=_keep_parts, args=(board, GroupChange(images, codes), len(split)),
                   help="Each part becomes a group of its own; Undo joins them again.")
         st.button("Do not split", icon=":material/close:", key="labels-drop-parts", type="tertiary",
-                  on_click=st.session_state.pop, args=(SPLITTING, None))
+                  on_click=close_preview, args=(board.dataset,), help="Closes this preview, as U and Esc do.")
     tiles = [tile_to_label(board, int(board.images[row]), f"part {number} · {len(part):,}")
              for number, part in enumerate(split[:SHOWN], 1) for row in part[:SHOWN_OF_PART]]
     second = {int(board.images[row]) for part in split[1::2] for row in part}
