@@ -27,7 +27,7 @@ from .actions import (
     PREVIEW,
     SPLITTING,
     clear_selection,
-    close_preview,
+    close_or_clear,
     drop_group_changes,
     edit_group,
     images_in_words,
@@ -38,6 +38,7 @@ from .assignment import show_selected
 from .board import Board, tile_to_label
 from .forming import (
     EPSILON,
+    are_numbers_new,
     choose_groups,
     current_groups,
     grouped_rows,
@@ -47,6 +48,8 @@ from .forming import (
     offer_groups,
 )
 
+NEW_NUMBERS = ("The images of this folder have changed, and these groups were not formed before the change, so they "
+               "are numbered by size.")
 SHOWN = 60
 """Most images of a group that are shown."""
 LIST_HEIGHT, MOVE_HEIGHT, GROUP_HEIGHT = 560, 232, 470
@@ -93,6 +96,8 @@ def _say_groups(board: Board, images: int, groups: int) -> None:
     stored = stored_changes(board.dataset)
     if stored.problem:
         st.warning(stored.problem, icon=":material/warning:")
+    if are_numbers_new(board):
+        st.caption(f":material/info: {NEW_NUMBERS}")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"{counted(images, 'image')} without a name in {counted(groups, 'group')}. Click a group to open "
                    "it.", help="Each group is shown by its most typical image, with its number and its size.",
@@ -229,7 +234,7 @@ def _show_parts(board: Board, rows: Array) -> None:
                   disabled=len(split) < 2, on_click=_keep_parts, args=(board, GroupChange(images, codes), len(split)),
                   help="Each part becomes a group of its own; Undo joins them again.")
         st.button("Do not split", icon=":material/close:", key="labels-drop-parts", type="tertiary",
-                  on_click=close_preview, args=(board.dataset,), help="Closes this preview, as U and Esc do.")
+                  on_click=close_or_clear, args=(board.dataset,), help="Closes this preview, as U and Esc do.")
     tiles = [tile_to_label(board, int(board.images[row]), f"part {number} · {len(part):,}")
              for number, part in enumerate(split[:SHOWN], 1) for row in part[:SHOWN_OF_PART]]
     second = {int(board.images[row]) for part in split[1::2] for row in part}
