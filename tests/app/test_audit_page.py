@@ -16,6 +16,7 @@ from sklearn.datasets import load_sample_image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.data import auditing, computed, duplicates, excluding
+from pages.parts.shell.run_status import escaped
 from pages.parts.shell.selection import Selection
 from tests.app.opening import offer, opened, texts
 from tests.running import spec
@@ -118,7 +119,7 @@ def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkey
     (run,) = list_runs(runs_folder())
     assert run.spec().method == "frozen"
     assert "Copies, quality and broken files appear here first" in texts(test)
-    assert "Audit of these images: step 1 of 5, reading the files" in texts(test)
+    assert "Audit of these images: step 3 of 5, preparing the search" in texts(test)
     worker.work(run, analyse=False)
     test.run()
     assert "First findings." in texts(test), "the worker's end starts the comparison, not the page"
@@ -152,7 +153,7 @@ def test_an_import_starts_the_audit_unless_work_without_a_request_is_off(
     next(button for button in test.button if button.label == "Use this folder").click().run()
     assert not test.exception
     assert [wants(run, "audit") for run in list_runs(runs_folder())] == [True] * int(switch)
-    assert ("Audit of these images: step 1 of 5, reading the files" in texts(test)) == (switch == "1")
+    assert ("Audit of these images: step 3 of 5, preparing the search" in texts(test)) == (switch == "1")
     audit_import(dataset, runs_folder())
     assert len(list_runs(runs_folder())) == int(switch), "an audit is started once"
 
@@ -380,19 +381,24 @@ def test_leakage_names_the_halves_and_offers_the_training_copies(dataset: Datase
 
 def test_outliers_small_classes_and_broken_files_are_shown(dataset: Dataset, audited: None,
                                                            shown: list[dict[int, str]]) -> None:
-    audit_page(dataset, finding="outliers", fence="0.0")
+    page = audit_page(dataset, finding="outliers", fence="0.0")
     ranking = next(badges for badges in reversed(shown) if len(badges) == len(dataset))
     beyond = [badge for badge in ranking.values() if badge.startswith("▸")]
     assert 0 < len(beyond) <= 5  # a quarter of 18 images
     assert [badge[2:] for badge in beyond] == sorted((badge[2:] for badge in beyond), reverse=True)
     assert list(ranking.values())[:len(beyond)] == beyond
+    limit = float(re.findall(r"Numbers above ([0-9.]+) count as findings", texts(page))[0])
+    assert [float(badge.removeprefix("▸ ").split()[0]) > limit for badge in ranking.values()] == [
+        badge in beyond for badge in ranking.values()], "the numbers below the images and the limit have one scale"
     assert next(iter(shown[-1])) == next(iter(ranking)), "the neighbors of the first outlier"
     small = audit_page(dataset, finding="classes", least_images="9")
     assert dataset.labels is not None
     assert set(shown[-1]) == set(np.flatnonzero(dataset.labels == 0).tolist())
     assert "china (8)" in texts(small)
     broken = audit_page(dataset, finding="broken")
-    assert broken.dataframe[-1].value["File"].tolist() == ["flower/broken.png"]
+    assert broken.table[-1].value.index.tolist() == ["flower/broken.png"]
+    (skipped,) = dataset.skipped
+    assert broken.table[-1].value["Reason"].tolist() == [escaped(skipped.reason)]
 
 
 def test_a_list_is_imported_and_a_file_that_is_none_changes_nothing(dataset: Dataset, audited: None

@@ -155,7 +155,7 @@ def test_judged_names_decide_before_left_out_labels() -> None:
     never = calibrate(naming, np.ones(120, bool), (certainty, certainty < 0), 0.9)
     assert never is not None
     assert never.least > 1
-    assert "Only the images that you named have a name. Of the 40 names that you checked, too many" in never.words
+    assert "Only the images that you named have a name. You checked 40 names. Too many were wrong" in never.words
 
 
 @pytest.mark.parametrize(("reached", "interval", "words"), [

@@ -101,10 +101,10 @@ class Threshold:
     @property
     def failure(self) -> str:
         """Why no certainty is enough."""
-        tested = (f"You checked {counted(self.count, 'name')}, and too many were wrong" if self.basis == "judged" else
-                  f"As a test, each of {counted(self.count, 'image')} that you named was named again from the others, "
-                  "and too many of these names were wrong")
-        return f"{tested}: the goal is {100 * self.target:.0f} % right."
+        tested = (f"You checked {counted(self.count, 'name')}." if self.basis == "judged" else
+                  f"The app tested itself with {counted(self.count, 'image')} that you named: it hid each name and "
+                  "guessed it from the other names.")
+        return f"{tested} Too many were wrong: the goal is {100 * self.target:.0f} % right."
 
     @property
     def evidence(self) -> str:
@@ -114,8 +114,8 @@ class Threshold:
         were = ("it was right" if right else "it was wrong") if count == 1 else (
             f"all {right:,} were right" if right == count else f"{right:,} were right")
         told = (f"You checked {counted(count, 'name')} from {least} up, and {were}." if self.basis == "judged" else
-                f"As a test, each image that you named was named again by the others alone: {counted(count, 'image')} "
-                f"reached {least}, and {were}.")
+                "The app tested itself with the images that you named: it hid each name and guessed it from the other "
+                f"names. {counted(count, 'guess')} reached {least}, and {were}.")
         other = "" if self.unnamed_class is None or self.unnamed_class < 0.05 else (
             f" Up to {100 * self.unnamed_class:.0f} % of the other images may show none of your classes.")
         return f"{told}{self._expected}{other}"

@@ -81,7 +81,7 @@ def _best_pairs(groups: Integers, earlier: Integers, most: int) -> tuple[Integer
 
 
 def _first_pairs(groups: Integers, earlier: Integers, most: int) -> tuple[Integers, Integers]:
-    """Pair thousands of groups and earlier groups (n,), those that share most images first, within milliseconds."""
+    """Pair thousands of groups and earlier groups (n,), most shared images first, within milliseconds."""
     pairs, shared = np.unique(groups.astype(np.int64) * most + earlier, return_counts=True)
     free_rows, free_numbers = np.ones(most, bool), np.ones(most, bool)
     kept: list[tuple[int, int]] = []

@@ -192,7 +192,7 @@ def _show_findings(dataset: Dataset, run: Run | None, audit: Audit) -> None:
         case "quality":
             show_quality(dataset, facts, kept)
         case "outliers":
-            show_outliers(dataset, audit, kept, findings.outliers)
+            show_outliers(dataset, audit, kept, settings.fence)
         case _:
             _show_gallery(dataset, finding, _shown(finding, dataset, findings))
 
@@ -277,7 +277,7 @@ def _show_broken(dataset: Dataset) -> None:
     if not dataset.skipped:
         st.success(NOTHING["broken"], icon=":material/check_circle:")
         return
-    show_skipped(dataset)
+    show_skipped(dataset, "broken")
     st.caption("These files are no part of the data set, so runs never use them.")
 
 

@@ -144,8 +144,8 @@ def show_border(dataset: Dataset, pairs: Integers, values: Floats, least: float)
                       help="Decides all pairs that are shown below in one step, which Undo reverts.")
     pair_gallery(dataset, rest, values[left] >= least, [f"{value:.2f}" for value in values[left]],
                  "Pairs to decide", "audit-border", height=420)
-    st.caption("Number: agreement of the two images when one is laid over the other, at most 1. = marks pairs "
-               "that count as the same until you decide.")
+    st.caption("Number: how well the details of both images agree, 1 in the same picture. = marks pairs that count as "
+               "the same until you decide.")
 
 
 def _clear_and_act(dataset: Dataset, change: Callable[[], object]) -> None:

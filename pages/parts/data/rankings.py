@@ -10,7 +10,7 @@ from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.image_facts import ImageFacts
-from udml_core.exploration.audit import Audit
+from udml_core.exploration.audit import Audit, outlier_limit, outliers
 from udml_core.exploration.quality import CHECKS, quality_scores, worst_first
 
 from ..draw.gallery import gallery, tile_of
@@ -45,14 +45,14 @@ def show_quality(dataset: Dataset, facts: ImageFacts | None, kept: Booleans) -> 
                  "audit-quality")
 
 
-def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, beyond: Integers) -> None:
+def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, fence: float) -> None:
     """Rank the images by their distance to their neighbors, and show the neighbors of one of them.
 
     Args:
         dataset: The data set.
         audit: The comparison of all images.
         kept: Mask (n,) of the images that are not excluded.
-        beyond: The outliers, the farthest first.
+        fence: The strictness; see `AuditSettings.fence`.
     """
     if not audit.has_features:
         st.info("Outliers need features, and this audit has none.", icon=":material/info:")
@@ -61,7 +61,9 @@ def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, beyond: Intege
     ranked = worst_first(-scores, kept)
     caption = (f"Number: how much the image differs from its {audit.neighbors.shape[1]} most similar images, from 0 "
                "(equal) to 2. Damaged, mislabeled and rare images come first.")
-    show_ranking(dataset, ranked, scores[ranked], len(beyond), caption, "audit-outliers")
+    if len(ranked):
+        caption += f" Numbers above {outlier_limit(scores, kept, fence):.3f} count as findings at this strictness."
+    show_ranking(dataset, ranked, scores[ranked], len(outliers(scores, kept, fence)), caption, "audit-outliers")
     chosen = selection(dataset).ids
     if len(ranked):
         _show_neighbors(dataset, audit, int(chosen[0]) if len(chosen) else int(ranked[0]))
