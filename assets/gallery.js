@@ -1,12 +1,13 @@
 // Images as labeled buttons in a grid, cut out of sprite sheets. A button is painted when it scrolls into view, and more
 // buttons are added before the last one is reached: thousands at once would make the page slow to read for screen readers.
 // header: {label, side, height, group, multiple, chosen, count, tiles: {url} | {list}, sheets: {urls, count,
-//          columns, perSheet}, early: small thumbnails of all images by id until the sheets are there, byPosition, pairs, selection: {mask, revision}}; a tile is {id, caption, mark, badge, shaded};
+//          columns, perSheet}, early: small thumbnails of all images by id until the sheets are there, byPosition, pairs, selection: {mask, of, revision}}; a tile is {id, caption, mark, badge, shaded};
 //          with `pairs` it shows two images side by side, its cell is twice as wide, and it cannot become the query;
 //          the tiles from `end` on are dimmed, beyond a line: they do not count as the same as the query;
 //          with `strip` all tiles lie in one row; with `columns` every row has so many tiles; with `resizable` the page's image size slider sets the tiles' width
 // answers: trigger "picked" id; trigger "searched" id (right-click, long press or Q: the image becomes the query);
-//          with `multiple` state "selection" {mask over the tiles, revision}
+//          with `multiple` state "selection" {mask over the tiles, of: their digest, revision}
+// The element that holds the gallery has the header's `shown` as `data-shown` while it shows its images, the first painted.
 const MARKS = { keep: "✓", hit: "✓", miss: "✕", query: "★", same: "=", different: "≠", anchor: "★", positive: "+", negative: "−" };
 const WORDS = { keep: "kept copy", hit: "same class", miss: "other class", query: "query", same: "same", different: "different", anchor: "anchor", positive: "positive", negative: "negative" };
 const CHUNK = 300;
@@ -71,10 +72,12 @@ class Gallery {
   async update(header, array, answers) {
     const turn = (this.turn = (this.turn ?? 0) + 1);
     this.answers = answers;
+    const content = JSON.stringify([header.tiles, header.sheets, header.side, header.end]);
+    const host = this.grid.getRootNode().host ?? this.grid;
+    if (content !== this.content || header.shown !== host.dataset.shown) delete host.dataset.shown;
     const tiles = header.tiles.url ? await fetchPart(header.tiles.url, asJson) : header.tiles.list;
     const mask = await array(header.selection?.mask);
     if (turn !== this.turn || !this.grid.isConnected) return;
-    const content = JSON.stringify([header.tiles, header.sheets, header.side, header.end]);
     this.header = header;
     this.grid.setAttribute("aria-label", header.label);
     this.resize();
@@ -93,6 +96,8 @@ class Gallery {
     }
     this.mark();
     this.grid.dataset.drawn = String(turn);
+    await Promise.all([...this.grid.children].slice(0, FEW).map((button) => this.paint(button)));
+    if (turn === this.turn) host.dataset.shown = header.shown ?? "";
   }
 
   build(tiles) {
@@ -100,6 +105,10 @@ class Gallery {
     const focused = this.grid.contains(root.activeElement) ? root.activeElement.dataset.id : null;
     this.seen.disconnect();
     this.point(null); // the tile below the pointer goes without a leave
+    // The picture of an image stays while its new one is made, so that a new order or caption empties no tile.
+    const isSame = !this.header.pairs && this.header.group === this.painted;
+    this.before = new Map(isSame ? [...this.grid.children].map((tile) => [tile.dataset.id, tile.firstChild.style.cssText]) : []);
+    this.painted = this.header.group;
     this.tiles = tiles;
     this.chosen = new Uint8Array(tiles.length);
     this.revision = -1;
@@ -122,18 +131,24 @@ class Gallery {
     });
     this.grid.append(...added);
     for (const button of added) {
+      button.firstChild.style.cssText = this.before.get(button.dataset.id) ?? "";
       this.press(button);
       this.seen.observe(button);
     }
   }
 
-  async paint(button) {
+  // Shows the picture of a button once.
+  paint(button) {
+    return (button.shows ??= this.fetch(button));
+  }
+
+  async fetch(button) {
     const { sheets, early, byPosition } = this.header;
     const id = Number(button.dataset.id);
     const where = positionOf(sheets, byPosition ? button.position : id);
     const sharp = fetchPart(where.url, asLink).catch(() => null);
-    sharp.then((link) => { if (link) show(button, link, where); });
-    if (!early) return;
+    const shown = sharp.then((link) => { if (link) show(button, link, where); });
+    if (!early) { await shown; return; }
     const first = positionOf(early, id);
     const link = await fetchPart(first.url, asLink).catch(() => null);
     if (link && !button.firstChild.style.backgroundImage) show(button, link, first);
@@ -208,7 +223,7 @@ class Gallery {
   announce() {
     this.revision += 1;
     this.mark();
-    this.answers.setStateValue("selection", { mask: packMask(this.chosen), count: this.chosen.length, revision: this.revision });
+    this.answers.setStateValue("selection", { mask: packMask(this.chosen), of: this.header.selection.of, revision: this.revision });
   }
 
   key(event) {

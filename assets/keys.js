@@ -79,6 +79,8 @@ const showOpened = (event) => {
   const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
   setTimeout(() => box.scrollIntoView({ block: "start", behavior }), EXPANDS);
 };
+// A button that excludes the first images of a ranking is hidden until the gallery shows them; its key waits too.
+const isWaiting = (button) => button && getComputedStyle(button).visibility === "hidden";
 const isTyping = () => {
   let element = document.activeElement;
   while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
@@ -104,6 +106,10 @@ class Keys {
       if (event.detail && event.target.closest?.(FREED)) setTimeout(() => document.activeElement?.blur());
     };
     document.addEventListener("click", this.onClick, true); // a switch stops the click from going further
+    this.onWait = (event) => {
+      if (event.key.toLowerCase() === "e" && isWaiting(document.querySelector("[class*=st-key-audit-offer]"))) event.stopImmediatePropagation();
+    };
+    window.addEventListener("keydown", this.onWait, true);
     this.input.oninput = () => { this.at = 0; this.show(); };
     this.search.onkeydown = (event) => this.pressInSearch(event);
     for (const dialog of [this.search, this.help]) {
@@ -176,6 +182,7 @@ class Keys {
 
   end() {
     document.removeEventListener("keydown", this.onKey);
+    window.removeEventListener("keydown", this.onWait, true);
     document.removeEventListener("click", this.onClick, true);
   }
 }

@@ -39,6 +39,11 @@ def opened(page: str, **query: str) -> AppTest:
     return test.run() if page == "home" else switched(test, page)
 
 
+def offer(test: AppTest) -> Any:
+    """Return the button of the audit that excludes many images at once, whose key names these images."""
+    return next(button for button in test.button if (button.key or "").startswith("audit-offer-"))
+
+
 def switched(test: AppTest, page: str) -> AppTest:
     """Open another view or page; the address keeps its other parameters."""
     from pages.parts.shell.views import PARAMETER, address_of, page_of  # not above: app.py finds the right package

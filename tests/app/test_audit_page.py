@@ -16,8 +16,9 @@ from sklearn.datasets import load_sample_image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.data import auditing, computed, duplicates, excluding
+from pages.parts.shell.run_status import escaped
 from pages.parts.shell.selection import Selection
-from tests.app.opening import opened, texts
+from tests.app.opening import offer, opened, texts
 from tests.running import spec
 from udml_core.base.paths import dataset_cache
 from udml_core.data import catalog
@@ -118,7 +119,7 @@ def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkey
     (run,) = list_runs(runs_folder())
     assert run.spec().method == "frozen"
     assert "Copies, quality and broken files appear here first" in texts(test)
-    assert "Audit of these images: step 1 of 5, reading the files" in texts(test)
+    assert "Audit of these images: step 3 of 5, preparing the search" in texts(test)
     worker.work(run, analyse=False)
     test.run()
     assert "First findings." in texts(test), "the worker's end starts the comparison, not the page"
@@ -149,7 +150,7 @@ def test_an_import_starts_the_audit_unless_work_without_a_request_is_off(
     next(button for button in test.button if button.label == "Use this folder").click().run()
     assert not test.exception
     assert [wants(run, "audit") for run in list_runs(runs_folder())] == [True] * int(switch)
-    assert ("Audit of these images: step 1 of 5, reading the files" in texts(test)) == (switch == "1")
+    assert ("Audit of these images: step 3 of 5, preparing the search" in texts(test)) == (switch == "1")
     audit_import(dataset, runs_folder())
     assert len(list_runs(runs_folder())) == int(switch), "an audit is started once"
 
@@ -173,7 +174,7 @@ def test_a_line_counts_the_findings_and_leads_to_them(dataset: Dataset, audited:
     test.button(key="audit-show").click().run()
     assert test.query_params["view"] == "audit"
     assert count_in_tabs(test) == 8
-    test.button(key="audit-offer").click().run()
+    offer(test).click().run()
     assert count_in_tabs(test) < 8
     assert test.button(key="audit-show").label == f"Audit: {count_in_tabs(test)} findings"
 
@@ -222,7 +223,7 @@ def test_exact_duplicates_are_grouped_excluded_and_included_again(
     prefer(dataset, [original])
     test.run()
     assert list(shown[-1]) == [original, copy]
-    test.button(key="audit-offer").click().run()
+    offer(test).click().run()
     assert excluded_names(dataset) == ("flower/copy.bmp",)
     assert "No two images have equal content." in texts(test)
     assert [toast.value for toast in test.toast] == ["Excluded 1 image."]
@@ -273,7 +274,7 @@ def test_one_undo_reverts_exclusions_and_choices_in_the_order_of_the_session(
         dataset: Dataset, audited: None, shown: list[dict[int, str]]) -> None:
     scaled = index(dataset, "flower/scaled.png")
     test = audit_page(dataset, finding="near", compare="hash", selected=f"{dataset.fingerprint[:6]}:{scaled}")
-    test.button(key="audit-offer").click().run()
+    offer(test).click().run()
     excluded = excluded_names(dataset)
     assert len(excluded) == 1
     test.button(key="audit-undo").click().run()
@@ -282,7 +283,7 @@ def test_one_undo_reverts_exclusions_and_choices_in_the_order_of_the_session(
     test.toggle(key="audit-selects").set_value(True).run()
     test.button(key="audit-keep").click().run()
     assert decisions_of(dataset).preferred == (scaled,)
-    test.button(key="audit-offer").click().run()
+    offer(test).click().run()
     assert len(excluded_names(dataset)) == 1
     test.button(key="audit-undo").click().run()
     assert not excluded_names(dataset)
@@ -318,7 +319,7 @@ def test_a_thousand_images_are_excluded_in_one_decision_by_a_key(tmp_path: Path,
     test = audit_page(digits, finding="quality", check="information")
     scores = np.sort(quality_scores(facts_of(digits), "information"))
     test.slider(key="audit-limit-information").set_value(round(float(scores[1000]), 2)).run()
-    button = test.button(key="audit-offer")
+    button = offer(test)
     count = int(button.label.removeprefix("Exclude the first ").replace(",", ""))
     assert count >= 1000
     assert button.proto.shortcut == "e", "the key decides too"
@@ -360,11 +361,21 @@ def test_each_check_of_quality_ranks_all_images_and_the_slider_moves_the_limit(
     assert next(iter(shown[-1])) == index(dataset, "flower/scaled.png")
     assert len(shown[-1]) == len(dataset)
     test.slider(key="audit-limit-size").set_value(0.0).run()
-    assert test.button(key="audit-offer").label == "Exclude the first 0"
+    assert offer(test).label == "Exclude the first 0"
     test.slider(key="audit-limit-size").set_value(1.0).run()
-    assert test.button(key="audit-offer").label == "Exclude the first 1"
-    test.button(key="audit-offer").click().run()
+    assert offer(test).label == "Exclude the first 1"
+    offer(test).click().run()
     assert excluded_names(dataset) == ("flower/scaled.png",)
+
+
+def test_a_click_on_a_ranking_that_was_replaced_excludes_nothing_else(dataset: Dataset, audited: None) -> None:
+    test = audit_page(dataset, finding="quality", check="size")
+    before = offer(test)
+    test.segmented_control(key="audit-check").set_value("aspect").run()
+    test.slider(key="audit-limit-aspect").set_value(1.0).run()
+    assert offer(test).key != before.key, "a late click cannot reach the images of another check"
+    test.segmented_control(key="audit-check").set_value("size").run()
+    assert offer(test).key == before.key
 
 
 def test_leakage_names_the_halves_and_offers_the_training_copies(dataset: Dataset, audited: None,
@@ -372,25 +383,30 @@ def test_leakage_names_the_halves_and_offers_the_training_copies(dataset: Datase
     test = audit_page(dataset, finding="leakage", compare="both", least_cosine="1.0")
     original, copy = index(dataset, "china/01.png"), index(dataset, "flower/copy.bmp")
     assert shown[-1] == {original: "group 1, train", copy: "group 1, test"}  # zero-shot: the classes are the halves
-    test.button(key="audit-offer").click().run()
+    offer(test).click().run()
     assert excluded_images(dataset).tolist() == [original]
 
 
 def test_outliers_small_classes_and_broken_files_are_shown(dataset: Dataset, audited: None,
                                                            shown: list[dict[int, str]]) -> None:
-    audit_page(dataset, finding="outliers", fence="0.0")
+    page = audit_page(dataset, finding="outliers", fence="0.0")
     ranking = next(badges for badges in reversed(shown) if len(badges) == len(dataset))
     beyond = [badge for badge in ranking.values() if badge.startswith("▸")]
     assert 0 < len(beyond) <= 5  # a quarter of 18 images
     assert [badge[2:] for badge in beyond] == sorted((badge[2:] for badge in beyond), reverse=True)
     assert list(ranking.values())[:len(beyond)] == beyond
+    limit = float(re.findall(r"Numbers above ([0-9.]+) count as findings", texts(page))[0])
+    assert [float(badge.removeprefix("▸ ").split()[0]) > limit for badge in ranking.values()] == [
+        badge in beyond for badge in ranking.values()], "the numbers below the images and the limit have one scale"
     assert next(iter(shown[-1])) == next(iter(ranking)), "the neighbors of the first outlier"
     small = audit_page(dataset, finding="classes", least_images="9")
     assert dataset.labels is not None
     assert set(shown[-1]) == set(np.flatnonzero(dataset.labels == 0).tolist())
     assert "china (8)" in texts(small)
     broken = audit_page(dataset, finding="broken")
-    assert broken.dataframe[-1].value["File"].tolist() == ["flower/broken.png"]
+    assert broken.table[-1].value.index.tolist() == ["flower/broken.png"]
+    (skipped,) = dataset.skipped
+    assert broken.table[-1].value["Reason"].tolist() == [escaped(skipped.reason)]
 
 
 def test_a_list_is_imported_and_a_file_that_is_none_changes_nothing(dataset: Dataset, audited: None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.shell.awaited import AWAITED, CHANGED
+from pages.parts.shell.awaited import AWAITED, CHANGED, Shown
 from pages.parts.shell.run_picker import CHOSEN
 from tests.app.opening import opened, texts
 from tests.running import spec, worked, write_digits
@@ -110,6 +110,27 @@ def test_images_that_are_excluded_while_they_are_prepared_stop_nothing(browsed: 
     test.selectbox(key="data-sample").set_value("diverse").run()
     assert "Diverse: 58 images" in texts(test), "the features of the earlier run suffice"
     shutil.rmtree(renewed.folder)
+
+
+def test_the_bar_does_not_fall_when_an_exclusion_renews_a_preparation(browsed: Run) -> None:
+    test = look_at(browsed)
+    exclude(browsed.dataset(), [3, 4])
+    test.switch_page("pages/label.py").run()
+    test.session_state[f"{AWAITED}-share"] = Shown(browsed.id, images_of(browsed), 0.9, is_last=False)
+    worker.work(browsed, analyse=False)
+    test.session_state[CHANGED] = browsed.spec().dataset
+    test.run()
+    (renewed,) = [run for run in list_runs(runs_folder()) if run.spec().excluded.count == 2]
+    shown = test.session_state[f"{AWAITED}-share"]
+    assert (shown.run, shown.share) == (renewed.id, 0.9)
+    test.session_state[f"{AWAITED}-share"] = Shown(browsed.id, images_of(browsed), 0.9, is_last=True)
+    test.run()
+    assert test.session_state[f"{AWAITED}-share"].share == 0.5, "a preparation that was over is no part of this one"
+    shutil.rmtree(renewed.folder)
+
+
+def images_of(run: Run) -> tuple[str, str]:
+    return run.spec().fingerprint, run.spec().encoder.key
 
 
 def test_a_page_prepares_the_images_again_after_an_exclusion(browsed: Run) -> None:

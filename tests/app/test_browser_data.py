@@ -8,7 +8,8 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Page, expect
+from PIL import Image
+from playwright.sync_api import Page, Route, expect
 
 from tests.app.conftest import App
 from tests.app.test_browser import choose, newest, settle
@@ -127,6 +128,48 @@ def test_a_duplicate_is_excluded_and_included_again(
         page.get_by_role("button", name="Undo").click()
         expect(page.get_by_text("No image is excluded, so new runs use all images.")).to_be_visible()
         assert excluded_names(catalog.load(str(folder))) == ()
+    finally:
+        shutil.rmtree(run.folder)
+        catalog.forget(folder)
+
+
+@pytest.mark.slow
+def test_the_first_of_a_ranking_are_excluded_only_once_the_page_shows_them(
+        app: App, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
+    folder = write_clothes(tmp_path / "ranked", "aaabbbcccddd")
+    for name, gray in (("black", 4), ("white", 250)):
+        Image.new("L", (28, 28), gray).save(folder / "d" / f"{name}.png")
+    catalog.remember(str(folder))
+    run = app.trained(method="frozen", dataset=str(folder), split="all", backbone=DEFAULT_BACKBONE)
+    held: list[Route] = []
+    holds = [True]
+    try:
+        app.analyzed(run, kind="audit")
+        page.route("**/served/*", lambda route: held.append(route) if holds and route.request.resource_type == "fetch"
+                   else route.continue_())
+        address = {"dataset": str(folder), "view": "audit", "finding": "quality", "check": "dark"}
+        page.goto(f"/data?{urlencode(address)}")
+        offer, ranking = page.locator("[class*=st-key-audit-offer-] button").first, page.get_by_role(
+            "group", name="Ranking of images")
+        expect(ranking.get_by_role("button")).to_have_count(14)
+        assert held, "the images of the ranking are on their way"
+        expect(offer).to_be_hidden()
+        page.keyboard.press("e")
+        holds.clear()
+        for route in held:
+            route.continue_()
+        expect(offer).to_be_visible()
+        assert excluded_names(catalog.load(str(folder))) == (), "the key waited with the button"
+        ranking.evaluate("grid => { window.grid = grid; }")
+        expect(offer).to_have_text(re.compile("Exclude the first 1"))
+        page.get_by_role("radio", name="Low information", exact=True).click()
+        settle(page)
+        assert ranking.evaluate("grid => grid === window.grid"), "another check replaces the images, never the gallery"
+        page.evaluate("document.activeElement?.blur()")
+        page.keyboard.press("e")
+        expect(ranking.get_by_role("button")).not_to_have_count(14)
+        assert {"d/black.png", "d/white.png"} <= set(excluded_names(catalog.load(str(folder))))
     finally:
         shutil.rmtree(run.folder)
         catalog.forget(folder)

@@ -10,7 +10,7 @@ from PIL import Image
 from sklearn.datasets import load_sample_image
 
 from pages.parts.data import computed, growing
-from tests.app.opening import opened, texts
+from tests.app.opening import offer, opened, texts
 from tests.running import spec
 from udml_core.data import catalog
 from udml_core.data.given.exclusions import excluded_names
@@ -91,7 +91,7 @@ def test_the_new_images_are_shown_with_their_copies_and_the_earlier_run(folder: 
     assert r"Nearest images of new \_copy\_.png in this run" in texts(test), "names from outside are escaped"
     test.button(key="growth-place").click().run()
     assert [sorted(names) for names in placed] == [sorted(shown)]
-    test.button(key="audit-offer").click().run()
+    offer(test).click().run()
     assert excluded_names(catalog.load(str(folder))) == ("new _copy_.png",)
     assert test.button(key="growth-confirm").disabled, "no name is proposed"
     test.button(key="growth-done").click().run()
@@ -120,7 +120,7 @@ def test_undo_reverts_confirmed_names_of_all_classes_before_an_earlier_exclusion
     named = {index_of[f"new {number}.png"]: (name, 0.9) for number, name in ((14, "gull"), (15, "tern"), (16, "gull"))}
     monkeypatch.setattr(growing, "names_along", lambda *_: named)
     test = opened("data", dataset=str(folder), view="audit", finding="new")
-    test.button(key="audit-offer").click().run()
+    offer(test).click().run()
     test.button(key="growth-confirm").click().run()
     assert assigned_labels(dataset) == {"new 14.png": "gull", "new 15.png": "tern", "new 16.png": "gull"}
     test.button(key="audit-undo").click().run()

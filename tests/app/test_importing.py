@@ -57,6 +57,27 @@ def test_a_path_is_previewed_by_its_layout_and_an_archive_is_extracted(tmp_path:
     assert "4 images" in texts(test)
 
 
+def test_the_list_of_a_folder_is_used_unless_its_box_is_off(tmp_path: Path) -> None:
+    folder = write_digits(tmp_path / "digits", 40)
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.png"))
+    rows = [f"{file},{'even' if number % 2 else 'odd'}" for number, file in enumerate(files)]
+    (folder / "metadata.csv").write_text("\n".join(["file_name,label", *rows]) + "\n")
+    subfolders = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    for is_on, classes in ((True, ["even", "odd"]), (False, subfolders)):
+        test = opened("data", **{"import": "1"})
+        test.text_input(key="import-path").set_value(str(folder)).run()
+        (box,) = [box for box in test.checkbox if box.label == "Use this list"]
+        assert box.value, "the list counts until the user leaves it out"
+        box.set_value(is_on).run()
+        click(test, "Use this folder")
+        dataset = catalog.load(test.query_params["dataset"])
+        assert sorted(dataset.class_names) == classes
+        assert len(dataset) == 40
+    test = opened("data", **{"import": "1"})
+    test.text_input(key="import-path").set_value(str(write_digits(tmp_path / "plain", 20))).run()
+    assert not [box for box in test.checkbox if box.label == "Use this list"], "without a list there is no box"
+
+
 def test_an_uploaded_archive_is_extracted_under_its_own_name(tmp_path: Path) -> None:
     test = opened("data", **{"import": "1"})
     test.file_uploader(key="import-archive").set_value(("pets.zip", b"<html>", "application/zip")).run()

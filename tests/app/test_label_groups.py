@@ -90,6 +90,27 @@ def test_a_split_is_kept_and_undone(photos: Run) -> None:
     assert sizes(test) == before
 
 
+def is_previewed(test: AppTest) -> bool:
+    return any(button.key == "labels-keep-parts" for button in test.button)
+
+
+def test_undo_and_clear_close_the_preview_of_a_split_first(photos: Run) -> None:
+    test, dataset = show_group(photos), photos.dataset()
+    image = tiles(test, "Groups without a name")[1]["id"]
+    test.button(key="labels-split").click().run().button(key="labels-undo").click().run()
+    assert not is_previewed(test), "there was nothing else to undo"
+    given.assign(dataset, [image], "one")
+    for key in ("labels-undo", "labels-clear"):
+        test.run().button(key="labels-split").click().run()
+        assert is_previewed(test)
+        test.button(key=key).click().run()
+        assert not is_previewed(test)
+        assert "**Group 1**" in texts(test), "the group stays open"
+        assert given.assigned_now(dataset) == {image: "one"}
+    test.button(key="labels-undo").click().run()
+    assert given.assigned_labels(dataset) == {}, "without a preview, undo reverts the action"
+
+
 def test_changes_of_groups_survive_a_reload_and_are_undone_or_dropped_there(photos: Run) -> None:
     dataset, test = photos.dataset(), show_group(photos)
     before = sizes(test)

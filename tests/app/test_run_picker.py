@@ -122,6 +122,7 @@ def test_a_user_without_runs_keeps_the_first_example_where_a_page_can_show_it(
     ("RPML on Digits · 16:40", ""),
     ("RPML on Digits · 16:40 · α 15°, ε 0.65", "α 15°, ε 0.65"),
     ("RPML on Fashion-MNIST · Nov 26 16:40", "Nov 26 16:40"),
+    ("Frozen f… 19:20:46 · without 2 images", "without 2 images"), ("RPML on Fashion · Nov 26 16:40", "Nov 26 16:40"),
     ("A name of more than thirty letters that a user gave", "A name of more than thirty letters that a user gave")])
 def test_a_second_line_has_only_what_the_box_cuts(title: str, details: str) -> None:
     assert title_details(title) == details

@@ -93,6 +93,52 @@ def test_all_but_the_best_or_the_first_copy_are_excluded(folder: Path, shell: Sh
     assert excluded(dataset) == ["b/6.png"], "the user's choice counts more than the rule"
 
 
+def test_the_first_of_rankings_are_listed_and_excluded_as_one_decision(folder: Path, shell: Shell) -> None:
+    for number in range(2):
+        Image.new("L", (28, 28), number).save(folder / "b" / f"dark{number}.png")
+    Image.new("L", (90, 20), 128).save(folder / "b" / "wide.png")
+    wanted = ["audit", str(folder), "--exclude", "dark:2", "--exclude", "aspect:1"]
+    code, lines, _ = call(*shell, *wanted, "--plan")
+    assert code == 0
+    assert [line.split()[-1] for line in lines.splitlines() if line.startswith("  ")] == [
+        "b/dark0.png", "b/dark1.png", "b/wide.png"]
+    assert excluded_names(catalog.load(str(folder))) == (), "a plan changes nothing"
+    code, _, messages = call(*shell, *wanted)
+    assert code != 0
+    assert "b/dark1.png" in messages, "the names come before the question"
+    assert "confirm the plan by --yes" in messages
+    assert excluded_names(catalog.load(str(folder))) == ()
+    done = answer(*shell, *wanted, "--yes")
+    assert done["rankings"] == {"dark": ["b/dark0.png", "b/dark1.png"], "aspect": ["b/wide.png"]}
+    assert excluded_names(catalog.load(str(folder))) == ("b/dark0.png", "b/dark1.png", "b/wide.png")
+    assert not {"b/dark0.png", "b/dark1.png"} & set(answer(*shell, *wanted, "--plan")["rankings"]["dark"])
+    assert answer(*shell, "exclude", str(folder), "--undo")["changed"] == 3
+    assert excluded_names(catalog.load(str(folder))) == ()
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["--exclude", "blurred:5"], "Checks: blurry, dark, bright, information, aspect, size, outliers"),
+    (["--exclude", "dark:0"], "a number above 0"), (["--exclude", "dark"], "CHECK:COUNT"),
+    (["--exclude", "dark:1", "--exclude", "dark:2"], "twice"), (["--exclude", "outliers:1"], "need features"),
+    (["--exclude", "dark:1", "--keep", "best"], "one decision"), (["--plan"], "belong to --exclude")])
+def test_a_wrong_ranking_excludes_nothing(words: list[str], message: str, folder: Path, shell: Shell) -> None:
+    code, _, messages = call(*shell, "audit", str(folder), *words, *(["--yes"] if "--plan" not in words else []))
+    assert code != 0
+    assert message in " ".join(messages.split())
+    assert excluded_names(catalog.load(str(folder))) == ()
+
+
+def test_the_farthest_images_are_the_first_outliers(folder: Path, shell: Shell) -> None:
+    dataset = catalog.load(str(folder))
+    rows = np.ones((len(dataset), 4), np.float32)
+    rows[3] = [-1, 1, -1, 1]
+    path = features_path(dataset, jobs.encoder_of(dataset, DEFAULT_BACKBONE))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_array(path, rows)
+    done = answer(*shell, "audit", str(folder), "--exclude", "outliers:1", "--yes")
+    assert done["rankings"] == {"outliers": [dataset.names[3]]}
+
+
 def test_a_folder_without_classes_has_no_halves(folder: Path, shell: Shell) -> None:
     for copied in (folder / "a").iterdir():
         (folder / f"copy {copied.name}").write_bytes(copied.read_bytes())

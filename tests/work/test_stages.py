@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.running import spec, write_digits
+from udml_core.data.given.exclusions import exclude
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import create_analysis
 from udml_core.runs.tasks import Status
@@ -47,6 +48,33 @@ def test_the_stages_of_a_real_run_only_rise_and_the_audit_is_the_last(
     audit = create_analysis(run, AUDIT)
     last = stage_of(audit, Status(state="running", phase="comparing hashes", share=0.5))
     assert last == Stage(5, 5, "comparing all images", "", 0.9)
+
+
+def test_a_preparation_without_images_that_were_excluded_meanwhile_goes_on_after_the_features(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stage_of(run, Status()).number == 1
+    worker.work(run, analyse=False)
+    exclude(run.dataset(), [3, 4])
+    renewed = create_run(spec(method="frozen", dataset=run.spec().dataset, split="all"), run.folder.parent)
+    assert renewed.spec().excluded.count == 2
+    assert stage_of(renewed, Status()).words == "Step 3 of 4, preparing the search"
+    seen: list[Stage] = []
+    computed: list[int] = []
+    change = Reporter.change
+
+    def watched(reporter: Reporter, **values: Any) -> None:
+        change(reporter, **values)
+        if reporter.status.state == "running":
+            seen.append(stage_of(renewed, reporter.status))
+
+    monkeypatch.setattr(Reporter, "change", watched)
+    monkeypatch.setattr("udml_core.data.features.inference_of", lambda *_, **given: computed.append(given["count"]))
+    assert worker.work(renewed, analyse=False).state == "done"
+    assert not computed, "no feature is computed again"
+    numbers = [stage.number for stage in seen]
+    assert set(numbers) == {3}
+    shares = [stage.share for stage in seen]
+    assert min(shares) >= 0.5
 
 
 def test_without_an_audit_the_map_is_the_last_stage(run: Run) -> None:

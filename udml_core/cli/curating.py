@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,6 +14,7 @@ from udml_core.base.errors import UserError, counted, quoted
 from udml_core.cli.images import listed_images
 from udml_core.cli.options import DatasetName, Json, call_with_options
 from udml_core.cli.output import audit_lines, new_lines, print_answer, print_progress, write_file
+from udml_core.cli.ranking import agree, exclude_first, first_images, parse_rankings
 
 if TYPE_CHECKING:
     from udml_core.base.arrays import Array
@@ -36,6 +36,13 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
            keep: Annotated[Literal["best", "first"] | None, typer.Option(help=(
                "Exclude all but one image of each group of duplicates: keep the best copy, which you or else pixels, "
                "file size, sharpness and age choose, or the first. `udml exclude DATASET --undo` reverts it."))] = None,
+           exclude_ranked: Annotated[list[str] | None, typer.Option("--exclude", metavar="CHECK:COUNT", help=(
+               "Exclude the first COUNT images of a ranking: blurry, dark, bright, information, aspect, size or "
+               "outliers. Repeatable; lists the names, asks, and is one decision that `udml exclude DATASET --undo` "
+               "reverts."))] = None,
+           plan: Annotated[bool, typer.Option("--plan", help="List what --exclude would exclude, and change nothing."
+                                              )] = False,
+           yes: Annotated[bool, typer.Option("--yes", help="Exclude without a question.")] = False,
            new: Annotated[bool, typer.Option("--new", help=(
                "Report on files that were added, changed or removed since the last `--new`, or since the folder was "
                "opened first; features of unchanged images are not computed again."))] = False,
@@ -53,7 +60,11 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     from udml_core.data.image_facts import facts_of
     from udml_core.exploration.audit import AuditSettings, audit_of, report_of
 
-    settings = AuditSettings.make(options)
+    settings, ranked = AuditSettings.make(options), parse_rankings(exclude_ranked or [])
+    if ranked and (keep or new):
+        raise UserError("--exclude is one decision. Remove --keep or --new, and repeat the command with it.")
+    if (plan or yes) and not ranked:
+        raise UserError("--plan and --yes belong to --exclude CHECK:COUNT. Add it, or remove them.")
     loaded = catalog.load(dataset, print_progress())
     features = _stored_features(loaded, backbone)
     if features is None and new:
@@ -64,6 +75,13 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     compared = audit_of(loaded, features, print_progress())
     facts = None if loaded.is_table else facts_of(loaded, print_progress())
     decided = decisions_of(loaded)
+    if ranked:
+        first = first_images(loaded, ranked, compared, facts)
+        changed = exclude_first(loaded, first, plan, yes, to_error=as_json or not plan)
+        if plan or as_json:
+            print_answer({"dataset": loaded.name, "planned": plan, "changed": changed, "rankings": {
+                check: [loaded.names[index] for index, _ in images] for check, images in first.items()}}, as_json, list)
+            return
     report = report_of(compared, loaded, excluded_images(loaded), settings, facts, decided)
     if new:
         report["new"] = _news(loaded, compared, settings, facts, decided)
@@ -202,10 +220,7 @@ def _move(dataset: Dataset, away: Path | None, back: Path | None, is_plan: bool,
     for line in (*plan.lines, *(f"  {file}" for file in files)):
         typer.echo(line, err=as_json or not is_plan)
     if not (is_plan or yes) and files:
-        if not sys.stdin.isatty():
-            raise UserError("Nothing was moved: without a terminal to ask in, confirm the plan by --yes.")
-        if not typer.confirm(f"Move {counted(len(files), 'file')}?", err=True):
-            raise UserError("Nothing was moved.")
+        agree(f"Move {counted(len(files), 'file')}?", "Nothing was moved")
     moved = 0 if is_plan else move_files(plan, print_progress())
     if not is_plan:
         typer.echo(f"{counted(moved, 'file')} moved." + ("" if plan.is_back else " Undo: " + shlex.join(

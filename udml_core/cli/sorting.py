@@ -98,26 +98,25 @@ def _splits(texts: list[str]) -> list[tuple[int, int | float]]:
 
 def _rows_of_groups(opened: Retrieval, grouping: Grouping, frame: str, count: int, epsilon: float | None,
                     splits: list[tuple[int, int | float]]) -> list[Integers]:
-    """Return the rows of each group, the largest first, then the parts of split groups."""
+    """Return the rows of each group by its number, then the parts of split groups; a number may have no images."""
     import numpy as np
 
+    from udml_core.base.arrays import rows_by_group
     from udml_core.data.given.exclusions import excluded_images
     from udml_core.data.given.group_changes import group_changes
     from udml_core.exploration.grouping import edit_groups, remaining_groups, split_group
     from udml_core.runs.search.naming import groups_at_epsilon
-    from udml_core.runs.search.numbering import numbered_groups
+    from udml_core.runs.search.numbering import Forming, numbered_groups
 
-    if epsilon is not None:
-        codes = groups_at_epsilon(opened, grouping, frame, epsilon)
-    elif frame == "final":
-        codes = numbered_groups(opened.run, count, lambda run: _grouped(run, opened, grouping))
-    else:
-        codes = grouping.tree.groups(count)
+    codes = numbered_groups(opened.run, Forming(count, epsilon), lambda run, embedding: _grouped(
+        run, embedding, opened, grouping), frame).groups
     changes = group_changes(opened.dataset)
     if changes.problem:
         typer.echo(changes.problem, err=True)
     codes = edit_groups(codes, grouping.indices, changes.changes)
-    rows = remaining_groups(codes, ~np.isin(grouping.indices, excluded_images(opened.dataset)))
+    kept = np.flatnonzero(~np.isin(grouping.indices, excluded_images(opened.dataset)))
+    by_number = {int(codes[part[0]]): part for part in rows_by_group(kept, codes)}
+    rows = [by_number.get(number, kept[:0]) for number in range(codes.max(initial=-1) + 1)]
     for group, parts in splits:
         own = _group(rows, group)
         codes = (groups_at_epsilon(opened, grouping, frame, parts)[own] if isinstance(parts, float) else
@@ -127,7 +126,7 @@ def _rows_of_groups(opened: Retrieval, grouping: Grouping, frame: str, count: in
     return rows
 
 
-def _grouped(run: Run, opened: Retrieval, grouping: Grouping) -> tuple[Retrieval, Grouping] | None:
+def _grouped(run: Run, frame: str, opened: Retrieval, grouping: Grouping) -> tuple[Retrieval, Grouping] | None:
     """Return a run of an earlier state and its groups; None if it cannot be opened."""
     from udml_core.runs.search import Retrieval
     from udml_core.runs.search.naming import grouping_of
@@ -136,7 +135,7 @@ def _grouped(run: Run, opened: Retrieval, grouping: Grouping) -> tuple[Retrieval
         return opened, grouping
     with suppress(UserError):  # most of its images are gone
         earlier = Retrieval(run)
-        return earlier, grouping_of(earlier, "final", print_progress())
+        return earlier, grouping_of(earlier, frame, print_progress())
     return None
 
 

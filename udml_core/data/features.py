@@ -146,7 +146,12 @@ def features_of_some(dataset: Dataset, encoder: Encoder, indices: Integers) -> A
 
 def features_path(dataset: Dataset, spec: EncoderSpec) -> Path:
     """Return the path of the stored features."""
-    return dataset_cache(dataset.fingerprint) / f"{spec.key}.npy"
+    return features_file(dataset.fingerprint, spec)
+
+
+def features_file(fingerprint: str, spec: EncoderSpec) -> Path:
+    """Return the path of the stored features of the images with a fingerprint."""
+    return dataset_cache(fingerprint) / f"{spec.key}.npy"
 
 
 def stored_words(dataset: Dataset, spec: EncoderSpec) -> str:

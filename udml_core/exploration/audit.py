@@ -74,10 +74,9 @@ class AuditSettings(Options):
     least_cosine: Annotated[float, Field(ge=0, le=1), Shown(label="Least cosine similarity", step=0.01)] = 0.85
     """Least cosine similarity of the features of near-duplicates."""
 
-    fence: Annotated[float, Field(ge=0, le=20), Shown(label="Least strangeness of outliers", high=6, step=0.1)
-                     ] = 1.5
-    """Higher values mark fewer images as outliers: their distance to the images most like them exceeds the distances
-    of three quarters of all images by this many times the width of the middle half. 1.5 is usual in statistics."""
+    fence: Annotated[float, Field(ge=0, le=20), Shown(label="Strictness of outliers", high=6, step=0.1)] = 1.5
+    """Higher values mark fewer images as outliers: 0 marks the quarter of the images that differ most from the images
+    most like them, and 1.5 is usual in statistics."""
 
     least_images: Annotated[int, Field(ge=0, le=1000), Shown(label="Images in a class, at least", high=50)] = 5
     """Classes with fewer images are small."""
@@ -381,6 +380,12 @@ def in_half(images: Integers, half: Integers) -> Integers:
     return images[np.isin(images, half)]
 
 
+def outlier_limit(scores: Floats, kept: Booleans, fence: float) -> float:
+    """Return the score above which an image is an outlier; see `outliers`."""
+    low, high = np.percentile(scores[kept], [25, 75])
+    return float(high + fence * (high - low))
+
+
 def outliers(scores: Floats, kept: Booleans, fence: float) -> Integers:
     """Return the images beyond a fence above the third quartile (Tukey's rule), the largest score first.
 
@@ -391,8 +396,7 @@ def outliers(scores: Floats, kept: Booleans, fence: float) -> Integers:
     """
     if not kept.any():
         return np.zeros(0, np.int64)
-    low, high = np.percentile(scores[kept], [25, 75])
-    beyond = np.flatnonzero(kept & (scores > high + fence * (high - low)))
+    beyond = np.flatnonzero(kept & (scores > outlier_limit(scores, kept, fence)))
     return beyond[np.argsort(-scores[beyond], kind="stable")]
 
 

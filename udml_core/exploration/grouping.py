@@ -15,6 +15,8 @@ from udml_core.numerics.neighbors import Report, ignore_progress
 from udml_core.numerics.neighbors.centers import nearest_center, sample_rows, train_centers
 
 MOST_LEAVES = 2_000
+MOST_MATCHED = 500
+"""Most groups whose numbers are matched at best; the time grows with the cube of their number."""
 """Largest number of images whose tree is exact; of more images, this many centers are the leaves."""
 WIDTH, SAMPLED = 64, 40
 """Components that centers of many images are found in, and sampled images a center."""
@@ -60,15 +62,36 @@ def keep_numbers(groups: Integers, earlier: Integers) -> Integers:
         earlier: Earlier group (n,) of each image; −1 for images that had none.
     """
     count, known = groups.max(initial=-1) + 1, earlier >= 0
-    shared = np.zeros((count, max(count, earlier.max(initial=-1) + 1)), int)
-    np.add.at(shared, (groups[known], earlier[known]), 1)
-    rows, numbers = linear_sum_assignment(-shared)
-    is_kept = shared[rows, numbers] > 0
+    most = max(count, earlier.max(initial=-1) + 1)
     numbered = np.full(count, -1)
-    numbered[rows[is_kept]] = numbers[is_kept]
-    free = np.setdiff1d(np.arange(2 * shared.shape[1]), numbered)
+    rows, numbers = (_best_pairs if most <= MOST_MATCHED else _first_pairs)(groups[known], earlier[known], most)
+    numbered[rows] = numbers
+    free = np.setdiff1d(np.arange(2 * most), numbered)
     numbered[numbered < 0] = free[:int((numbered < 0).sum())]
     return numbered[groups]
+
+
+def _best_pairs(groups: Integers, earlier: Integers, most: int) -> tuple[Integers, Integers]:
+    """Pair groups and earlier groups (n,) so that the pairs share most images in all."""
+    shared = np.zeros((most, most), int)
+    np.add.at(shared, (groups, earlier), 1)
+    rows, numbers = linear_sum_assignment(-shared)
+    is_kept = shared[rows, numbers] > 0
+    return rows[is_kept], numbers[is_kept]
+
+
+def _first_pairs(groups: Integers, earlier: Integers, most: int) -> tuple[Integers, Integers]:
+    """Pair thousands of groups and earlier groups (n,), most shared images first, within milliseconds."""
+    pairs, shared = np.unique(groups.astype(np.int64) * most + earlier, return_counts=True)
+    free_rows, free_numbers = np.ones(most, bool), np.ones(most, bool)
+    kept: list[tuple[int, int]] = []
+    for pair in pairs[np.argsort(-shared, kind="stable")].tolist():
+        row, number = divmod(pair, most)
+        if free_rows[row] and free_numbers[number]:
+            free_rows[row] = free_numbers[number] = False
+            kept.append((row, number))
+    found = np.array(kept, int).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
 
 
 def build_tree(points: Floats, report: Report = ignore_progress) -> GroupTree:

@@ -42,7 +42,7 @@ from ..shell.user_errors import keep_user_errors, show_user_errors
 from .classes import show_skipped
 from .computed import chosen_encoder
 from .duplicates import show_border, show_groups
-from .excluding import NONE, ShownImages, change_list, list_buttons, select_images, show_excluded
+from .excluding import NONE, ShownImages, change_list, list_buttons, offer_button, select_images, show_excluded
 from .growing import FINDING, show_new
 from .moving import say_moved, show_moving
 from .rankings import kept_mask, show_outliers, show_quality
@@ -192,7 +192,7 @@ def _show_findings(dataset: Dataset, run: Run | None, audit: Audit) -> None:
         case "quality":
             show_quality(dataset, facts, kept)
         case "outliers":
-            show_outliers(dataset, audit, kept, findings.outliers)
+            show_outliers(dataset, audit, kept, settings.fence)
         case _:
             _show_gallery(dataset, finding, _shown(finding, dataset, findings))
 
@@ -268,8 +268,7 @@ def _show_gallery(dataset: Dataset, finding: str, shown: ShownImages) -> None:
         st.button(f"Exclude selected ({len(chosen.ids):,})", icon=":material/block:", key="audit-exclude",
                   disabled=not len(chosen.ids), on_click=change_list, args=(dataset, exclude, chosen.ids))
         if shown.offer:
-            st.button(f"{shown.offer} ({len(shown.offered):,})", icon=":material/filter_1:", key="audit-offer",
-                      disabled=not len(shown.offered), on_click=change_list, args=(dataset, exclude, shown.offered))
+            offer_button(dataset, f"{shown.offer} ({len(shown.offered):,})", shown.offered)
         list_buttons(dataset)
     select_images(dataset, shown, f"Images of the finding {FINDINGS[finding]}", f"audit-{finding}")
 
@@ -278,7 +277,7 @@ def _show_broken(dataset: Dataset) -> None:
     if not dataset.skipped:
         st.success(NOTHING["broken"], icon=":material/check_circle:")
         return
-    show_skipped(dataset)
+    show_skipped(dataset, "broken")
     st.caption("These files are no part of the data set, so runs never use them.")
 
 

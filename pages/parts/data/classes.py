@@ -11,9 +11,11 @@ from udml_core.data.given.exclusions import excluded_images
 from udml_core.data.splits import SPLITS, caution_of, default_split, make_split
 
 from ..draw.figures import bars
-from ..draw.tables import plain_table, table_behind
+from ..draw.tables import plain_table, table_behind, wrapped_table
+from ..shell.run_status import escaped
 
 MOST_BARS = 30
+MOST_SKIPPED = 200
 SPLIT_WORDS = {"zero-shot": "The classes are divided: a run is tested on classes that it never saw. The papers use "
                             "this split.",
                "seen": "The images of each class are divided: both halves have the same classes.",
@@ -71,10 +73,18 @@ def show_overview(dataset: Dataset) -> None:
     if dataset.skipped:
         was = "was" if len(dataset.skipped) == 1 else "were"
         with st.popover(f"{counted(len(dataset.skipped), 'file')} {was} skipped", icon=":material/warning:"):
-            show_skipped(dataset)
+            show_skipped(dataset, "skipped")
 
 
-def show_skipped(dataset: Dataset) -> None:
-    """Show the files that could not be read, and why."""
-    st.dataframe(pd.DataFrame([{"File": skipped.file, "Reason": skipped.reason} for skipped in dataset.skipped]),
-                 hide_index=True, width="stretch", column_config={"Reason": st.column_config.Column(width="large")})
+def show_skipped(dataset: Dataset, key: str) -> None:
+    """Show the files that could not be read, and the whole reason of each.
+
+    Args:
+        dataset: The data set.
+        key: The widget's key.
+    """
+    rows = [(escaped(skipped.file), escaped(skipped.reason)) for skipped in dataset.skipped[:MOST_SKIPPED]]
+    wrapped_table(pd.DataFrame(rows, columns=["File", "Reason"]).set_index("File"), key)
+    if len(dataset.skipped) > MOST_SKIPPED:
+        st.caption(f"The first {MOST_SKIPPED} of {len(dataset.skipped):,} files are shown; `udml audit --json` lists "
+                   "all of them.")

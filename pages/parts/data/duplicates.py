@@ -28,6 +28,7 @@ from .excluding import (
     change_list,
     choose,
     list_buttons,
+    offer_button,
     select_images,
     undo_last,
 )
@@ -49,9 +50,8 @@ def show_groups(dataset: Dataset, groups: Groups, facts: ImageFacts | None, word
     """
     others = all_but_first(groups)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.button(f"Exclude all but the kept copies ({len(others):,})", icon=":material/filter_1:", key="audit-offer",
-                  type="primary", shortcut="E", on_click=change_list, args=(dataset, exclude, others),
-                  help="Leaves one image of each group to later runs; no file is changed.")
+        offer_button(dataset, f"Exclude all but the kept copies ({len(others):,})", others,
+                     "Leaves one image of each group to later runs; no file is changed.", is_primary=True)
         selects = st.toggle("Select images", key="audit-selects", help="A click then selects images, to exclude some, "
                                                                        "or to keep several at once.")
         if selects or PARAMETER in st.query_params:
@@ -144,8 +144,8 @@ def show_border(dataset: Dataset, pairs: Integers, values: Floats, least: float)
                       help="Decides all pairs that are shown below in one step, which Undo reverts.")
     pair_gallery(dataset, rest, values[left] >= least, [f"{value:.2f}" for value in values[left]],
                  "Pairs to decide", "audit-border", height=420)
-    st.caption("Number: agreement of the two images when one is laid over the other, at most 1. = marks pairs "
-               "that count as the same until you decide.")
+    st.caption("Number: how well the details of both images agree, 1 in the same picture. = marks pairs that count as "
+               "the same until you decide.")
 
 
 def _clear_and_act(dataset: Dataset, change: Callable[[], object]) -> None:

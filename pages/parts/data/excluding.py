@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Integers
+from udml_core.base.components import digest
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.duplicate_decisions import can_undo_decision, undo_decision
@@ -73,11 +74,34 @@ def select_images(dataset: Dataset, shown: ShownImages, label: str, key: str) ->
     images = shown.images[:MOST_TILES]
     tiles = [tile_of(dataset, int(index), badge=shown.badges[position] if shown.badges else "")
              for position, index in enumerate(images)]
-    opened = selectable_gallery(dataset, tiles, label, key, selection(dataset), 112, 560)
+    opened = selectable_gallery(dataset, tiles, label, key, selection(dataset), 112, 560,
+                                offer_key(shown.offered))
     more = "" if len(images) == len(shown.images) else f" The first {MOST_TILES} of {len(shown.images):,} are shown."
     st.caption(f"{shown.caption}{more} Click images to select them; a double-click enlarges an image.")
     if opened is not None:
         enlarge(dataset, images, opened)
+
+
+def offer_key(images: Integers) -> str:
+    """Return the key of the button that excludes images at once."""
+    return f"audit-offer-{digest(images.tobytes())[:12]}"
+
+
+def offer_button(dataset: Dataset, words: str, images: Integers, help_text: str = "", is_primary: bool = False) -> None:
+    """Show the button that excludes the images of a finding at once.
+
+    Its key names the images, so that a click on a button that the page is replacing never excludes other images.
+
+    Args:
+        dataset: The data set.
+        words: What the button says.
+        images: Indices of the images.
+        help_text: What the button does.
+        is_primary: Whether the button is the first action of the page.
+    """
+    st.button(words, icon=":material/filter_1:", key=offer_key(images), shortcut="E",
+              type="primary" if is_primary else "secondary", disabled=not len(images), on_click=change_list,
+              args=(dataset, exclude, images), help=help_text or None)
 
 
 def show_excluded(dataset: Dataset) -> None:

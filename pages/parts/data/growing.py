@@ -37,7 +37,7 @@ from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from ..shell.views import view_link
 from .computed import chosen_encoder
-from .excluding import ShownImages, change_list, confirm, keep_problem, list_buttons, select_images
+from .excluding import ShownImages, change_list, confirm, keep_problem, list_buttons, offer_button, select_images
 
 FINDING = "audit-finding"
 """Session key of the chosen finding of the audit."""
@@ -105,9 +105,8 @@ def show_new(dataset: Dataset, audit: Audit, findings: Findings, kept: Booleans,
         st.button(f"Exclude selected ({len(chosen):,})", icon=":material/block:", key="audit-exclude", shortcut="X",
                   disabled=not len(chosen), on_click=change_list, args=(dataset, exclude, chosen),
                   help="New runs leave the selected images out; no file is changed.")
-        st.button(f"Exclude the new copies ({len(copies):,})", icon=":material/filter_1:", key="audit-offer",
-                  shortcut="E", disabled=not len(copies), on_click=change_list, args=(dataset, exclude, copies),
-                  help="Excludes new images that are duplicates of images that were there before.")
+        offer_button(dataset, f"Exclude the new copies ({len(copies):,})", copies,
+                     "Excludes new images that are duplicates of images that were there before.")
         _confirm_button(dataset, [image for image in found if image.name and (
             image.index in chosen if len(chosen) else not image.is_copy)])
         _seen_button(dataset, "growth-done")

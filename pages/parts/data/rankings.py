@@ -10,17 +10,19 @@ from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.image_facts import ImageFacts
-from udml_core.exploration.audit import Audit
+from udml_core.exploration.audit import Audit, outlier_limit, outliers
 from udml_core.exploration.quality import CHECKS, quality_scores, worst_first
 
 from ..draw.gallery import gallery, tile_of
 from ..shell.address import choice_from_address, write_address
 from ..shell.run_status import escaped
 from ..shell.selection import selection
-from .excluding import MOST_TILES, ShownImages, change_list, list_buttons, select_images
+from .excluding import MOST_TILES, ShownImages, change_list, list_buttons, offer_button, offer_key, select_images
 
 OUTSIDE = "▸ "
 """Before the scores of images that count as findings."""
+WAITS = '<style>.st-key-audit-ranking:not(:has([data-shown="KEY"])) .st-key-KEY { visibility: hidden; }</style>'
+"""Hides the button that excludes many images until the gallery shows them; `keys.js` stops its key as long."""
 
 
 def show_quality(dataset: Dataset, facts: ImageFacts | None, kept: Booleans) -> None:
@@ -40,17 +42,17 @@ def show_quality(dataset: Dataset, facts: ImageFacts | None, kept: Booleans) -> 
     ranked = worst_first(scores, kept)
     count = int((scores[ranked] < limit).sum())
     show_ranking(dataset, ranked, scores[ranked], count, f"Number: {CHECKS[check].text}. The lowest first.",
-                 f"audit-quality-{check}")
+                 "audit-quality")
 
 
-def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, beyond: Integers) -> None:
+def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, fence: float) -> None:
     """Rank the images by their distance to their neighbors, and show the neighbors of one of them.
 
     Args:
         dataset: The data set.
         audit: The comparison of all images.
         kept: Mask (n,) of the images that are not excluded.
-        beyond: The outliers, the farthest first.
+        fence: The strictness; see `AuditSettings.fence`.
     """
     if not audit.has_features:
         st.info("Outliers need features, and this audit has none.", icon=":material/info:")
@@ -59,7 +61,9 @@ def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, beyond: Intege
     ranked = worst_first(-scores, kept)
     caption = (f"Number: how much the image differs from its {audit.neighbors.shape[1]} most similar images, from 0 "
                "(equal) to 2. Damaged, mislabeled and rare images come first.")
-    show_ranking(dataset, ranked, scores[ranked], len(beyond), caption, "audit-outliers")
+    if len(ranked):
+        caption += f" Numbers above {outlier_limit(scores, kept, fence):.3f} count as findings at this strictness."
+    show_ranking(dataset, ranked, scores[ranked], len(outliers(scores, kept, fence)), caption, "audit-outliers")
     chosen = selection(dataset).ids
     if len(ranked):
         _show_neighbors(dataset, audit, int(chosen[0]) if len(chosen) else int(ranked[0]))
@@ -76,20 +80,23 @@ def show_ranking(dataset: Dataset, ranked: Integers, scores: Floats, count: int,
         caption: What the scores are.
         key: The gallery's key.
     """
-    chosen = selection(dataset).ids
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.button(f"Exclude selected ({len(chosen):,})", icon=":material/block:", key="audit-exclude", shortcut="X",
-                  disabled=not len(chosen), on_click=change_list, args=(dataset, exclude, chosen))
-        st.button(f"Exclude the first {count:,}", icon=":material/filter_list:", key="audit-offer", shortcut="E",
-                  disabled=not count, on_click=change_list, args=(dataset, exclude, ranked[:count]),
-                  help="Excludes the images that count as findings.")
-        list_buttons(dataset)
+    chosen, page = selection(dataset).ids, st.container(key="audit-ranking")
+    buttons = page.container(horizontal=True, vertical_alignment="center", gap="small")
     shown = scores[:MOST_TILES].tolist()  # text for 70,000 images would take half a second
     names = [dataset.names[index].rsplit("/", 1)[-1] for index in ranked[:MOST_TILES].tolist()]
     badges = [f"{OUTSIDE * (position < count)}{score:.3f}\n{name}"
               for position, (score, name) in enumerate(zip(shown, names, strict=True))]
     words = f"{caption} {OUTSIDE}marks {counted(count, 'finding')}."
-    select_images(dataset, ShownImages(ranked, badges, words), "Ranking of images", key)
+    offered = ranked[:count]
+    with page:
+        select_images(dataset, ShownImages(ranked, badges, words, offered=offered), "Ranking of images", key)
+        st.html(WAITS.replace("KEY", offer_key(offered)))
+    with buttons:
+        st.button(f"Exclude selected ({len(chosen):,})", icon=":material/block:", key="audit-exclude", shortcut="X",
+                  disabled=not len(chosen), on_click=change_list, args=(dataset, exclude, chosen))
+        offer_button(dataset, f"Exclude the first {count:,}", offered,
+                     "Excludes the images that count as findings.")
+        list_buttons(dataset)
 
 
 def _show_neighbors(dataset: Dataset, audit: Audit, index: int) -> None:

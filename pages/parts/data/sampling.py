@@ -61,7 +61,7 @@ def choose_sample(dataset: Dataset, nearest: NearestByFeatures | None, ordered: 
                            tuple(sorted(assigned_now(dataset))), nearest)
     chosen = order[:count]
     st.download_button("Download sample", lambda: list_of(dataset.names[index] for index in chosen), f"{kind}.csv",
-                       "text/csv", key="data-sample-list", icon=":material/download:", on_click="ignore",
+                       "text/csv", key="data-sample-list", icon=":material/download:", on_click="ignore", shortcut="D",
                        help="CSV file with the names of these images in this order.")
     covered = f" They cover {100 * shares[len(chosen) - 1]:.0f} % of the filtered images." if shares else ""
     return chosen, f"{WORDS[kind]}: {counted(len(chosen), 'image')} {TEXTS[kind]}.{covered}"

@@ -46,10 +46,11 @@ def _agreement_slider(audit: Audit, text: str) -> float | None:
 def say_threshold(audit: Audit, settings: AuditSettings) -> None:
     """Say from which agreement two images are near-duplicates, and where it comes from."""
     if settings.compare == "aligned" and len(audit.checked):
-        origin = "you chose it" if settings.least_agreement else "it lies between copies and different photographs"
-        st.caption(f":material/straighten: {len(audit.checked):,} similar pairs were laid over each other. From an "
-                   f"agreement of {audit.least_agreement(settings):.2f} ({origin}; 1 is the same picture) they count "
-                   "as near-duplicates.")
+        origin = ("You chose this limit." if settings.least_agreement else
+                  "The app found this limit between copies and different photographs.")
+        st.caption(f":material/straighten: The app compared the details of {len(audit.checked):,} similar pairs. An "
+                   "agreement of 1 is the same picture. Pairs that agree by "
+                   f"{audit.least_agreement(settings):.2f} or more count as near-duplicates. {origin}")
 
 
 def propose_threshold(run: Run, settings: AuditSettings) -> None:

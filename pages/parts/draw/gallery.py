@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array
-from udml_core.base.components import GALLERY_HTML, pack_mask, unpack_mask
+from udml_core.base.components import GALLERY_HTML, digest, pack_mask, unpack_mask
 from udml_core.data.dataset import Dataset
 from udml_core.data.thumbnails import are_sheets_made
 from udml_core.exploration.gallery_content import Mark, ShadedTile, Tile, gallery_header
@@ -98,7 +98,7 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
 
 
 def selectable_gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, selected: Selection, side: int = 72,
-                       height: int = 420) -> int | None:
+                       height: int = 420, shown: str = "") -> int | None:
     """Show a gallery in which images can be selected.
 
     A click or Space selects an image, Shift-click a range; Esc clears. Enter or a double-click opens an image.
@@ -111,6 +111,7 @@ def selectable_gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str
         selected: The data set's selection.
         side: Least width of a tile in pixels.
         height: Height in pixels above which the gallery scrolls.
+        shown: Name of the content, which the browser's element has as `data-shown` once its first images are painted.
 
     Returns:
         The data set index of the image that was opened just now, or None.
@@ -119,7 +120,8 @@ def selectable_gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str
     ids = np.array([tile.id for tile in tiles], dtype=np.int64)
     mask = pack_mask(np.flatnonzero(np.isin(ids, selected.ids)), len(ids))
     header = _header(message, dataset, tiles, label, side, height) | {
-        "multiple": True, "selection": {"mask": message.inside(mask), "revision": selected.revision}}
+        "multiple": True, "shown": shown, "selection": {"mask": message.inside(mask), "of": digest(ids.tobytes()),
+                                        "revision": selected.revision}}
     result = component("gallery", GALLERY_HTML)(
         data=message.pack(header), key=key, on_picked_change=lambda: None, on_searched_change=lambda: None,
         on_selection_change=lambda: _update_selection(key, dataset.fingerprint, ids))
@@ -178,7 +180,7 @@ def _update_selection(key: str, fingerprint: str, ids: Array) -> None:
     Selected images outside the gallery stay selected.
     """
     answer: dict[str, Any] | None = st.session_state[key].selection
-    if not answer or answer["count"] != len(ids):
+    if not answer or answer["of"] != digest(ids.tobytes()):  # a click on images that the page no longer shows
         return
     earlier = st.session_state.get("selection")
     others = earlier.ids[~np.isin(earlier.ids, ids)] if isinstance(earlier, Selection) else np.zeros(0, dtype=np.int64)

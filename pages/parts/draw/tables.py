@@ -32,9 +32,14 @@ def plain_table(frame: pd.DataFrame) -> None:
         name: st.column_config.NumberColumn(format=number) for name, number in number_formats(frame).items()})
 
 
-def wrapped_table(frame: pd.DataFrame) -> None:
-    """Show a table of words whose cells wrap, so that no name is cut; rows are named by the index."""
-    with st.container(key=f"wrapped-{frame.index.name}".lower()):
+def wrapped_table(frame: pd.DataFrame, key: str = "") -> None:
+    """Show a table of words whose cells wrap, so that no name is cut; rows are named by the index.
+
+    Args:
+        frame: The table, whose words are read as Markdown.
+        key: The widget's key; by default the name of the index.
+    """
+    with st.container(key=f"wrapped-{key or frame.index.name}".lower()):
         st.table(frame)
 
 

@@ -28,6 +28,8 @@ OPENED = "labels-group"
 """Session key of the open group: the image that stands for it."""
 MOVING = "labels-moving"
 """Session key: whether the next click on a group moves the selected images into it."""
+SPLITTING, PREVIEW = "labels-splitting", "labels-preview"
+"""Session keys of the image by which the group is open whose parts are shown, and whether the page shows them now."""
 HISTORY, PROBLEM, MESSAGE = "labels-trails", "labels-problem", "labels-said"
 
 
@@ -173,8 +175,27 @@ def skip_images(target: Target) -> None:
         _continue_with(target.dataset, [], f"Skipped {images_in_words(len(target.images))}.")
 
 
+def is_splitting() -> bool:
+    """Return whether the user asked for the parts of the open group."""
+    return SPLITTING in st.session_state and st.session_state[SPLITTING] == st.session_state.get(OPENED)
+
+
+def close_preview(dataset: Dataset) -> bool:
+    """Close the parts of a split that is not kept; return whether the page showed them."""
+    was_shown = bool(st.session_state.get(PREVIEW))
+    if was_shown:
+        st.session_state.pop(SPLITTING, None)
+        st.session_state[MESSAGE] = "The group is not split.", selection(dataset).revision
+    return was_shown
+
+
 def undo_action(dataset: Dataset) -> None:
-    """Undo the last assignment, change of groups or skip, and select its images again."""
+    """Close the preview of a split; without one, undo the last action and select its images again.
+
+    An action is an assignment, a change of groups, or a skip.
+    """
+    if close_preview(dataset):
+        return
     history = action_history(dataset)
     last = history[-1] if history else []
     try:
@@ -202,6 +223,12 @@ def _continue_with(dataset: Dataset, images: list[int], message: str) -> None:
     """
     select(dataset.fingerprint, np.array(images, dtype=np.int64))
     st.session_state[MESSAGE] = message, selection(dataset).revision
+
+
+def close_or_clear(dataset: Dataset) -> None:
+    """Close the preview of a split; without one, clear the selection."""
+    if not close_preview(dataset):
+        clear_selection(dataset)
 
 
 def clear_selection(dataset: Dataset) -> None:

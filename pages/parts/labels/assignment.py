@@ -17,13 +17,15 @@ from ..draw.pictures import picture
 from ..shell.run_status import UNSEEN, escaped, escaped_message
 from ..shell.selection import Selection, selection
 from .actions import (
+    PREVIEW,
     PROBLEM,
     Target,
     assign_class,
     assign_typed_class,
     can_undo_action,
-    clear_selection,
+    close_or_clear,
     images_in_words,
+    is_splitting,
     last_message,
     skip_images,
     undo_action,
@@ -43,13 +45,14 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
         suggested: The image that is named while none is selected; None if no image is suggested here.
     """
     images = selected.ids.tolist() or ([] if suggested is None else [suggested])
+    st.session_state[PREVIEW] = False  # until the parts of a split are drawn again below
     with st.container(gap=None, key="labels-said"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown(_what(board, selected, suggested), width="stretch")
-            if len(selected.ids):
+            if len(selected.ids) or is_splitting():
                 st.button("Clear", icon=":material/deselect:", key="labels-clear", shortcut="Esc", type="tertiary",
-                          on_click=clear_selection, args=(board.dataset,),
-                          help="Selects no image, and closes the group.")
+                          on_click=close_or_clear, args=(board.dataset,),
+                          help="Closes the preview of a split, else selects no image and closes the group.")
         st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">'
                 f'{html.escape(last_message(selected.revision))}</div>')
     target = Target(board.dataset, images, selected.revision)
@@ -61,8 +64,9 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
             st.form_submit_button(f"Name {images_in_words(len(images))}", icon=":material/new_label:", type="primary",
                                   disabled=not images, on_click=assign_typed_class, args=(target,))
         st.button("Undo", icon=":material/undo:", key="labels-undo", shortcut="U",
-                  disabled=not can_undo_action(board.dataset), on_click=undo_action, args=(board.dataset,),
-                  help="Reverts the last name, answer, or change of groups.")
+                  disabled=not (is_splitting() or can_undo_action(board.dataset)), on_click=undo_action,
+                  args=(board.dataset,),
+                  help="Closes the preview of a split, else reverts the last name, answer, or change of groups.")
     _class_buttons(board, target)
     _true_class(board, target)
     if problem := st.session_state.pop(PROBLEM, ""):

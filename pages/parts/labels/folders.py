@@ -89,7 +89,7 @@ def _show_plan(plan: Plan) -> None:
     st.dataframe(table[:MOST_ROWS], hide_index=True, width="content", height=min(260, 38 + 36 * len(table)))
     st.caption("Beside the folders: metadata.csv, images.parquet, fiftyone/, and label-studio.json with its XML.")
     if st.button(f"Write {counted(len(plan.items), 'image')}" if plan.how != "list" else "Write the list",
-                 icon=":material/drive_file_move:", key="labels-write", type="primary",
+                 icon=":material/drive_file_move:", key="labels-write", type="primary", shortcut="W",
                  help="Your files are neither moved nor deleted."):
         _write(plan)
 

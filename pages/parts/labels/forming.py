@@ -13,7 +13,7 @@ from udml_core.runs.analyses import Scope, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.groups import Grouping, Groups
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.naming import grouping_of, groups_analysis, groups_at_epsilon, has_graph
-from udml_core.runs.search.numbering import numbered_groups
+from udml_core.runs.search.numbering import Forming, NumberedGroups, numbered_groups
 
 from ..draw.slider import live_slider
 from ..shell.address import choose_segment, number_from_address, write_address
@@ -79,27 +79,35 @@ def current_groups(board: Board) -> Array:
 
 def _formed_groups(board: Board, grouping: Grouping) -> Array:
     """Return the group (p,) of each training image at the slider's value."""
-    rows = grouped_rows(board)
-    if is_by_epsilon(board):
-        return groups_at(board.run, board.frame, number_from_address("epsilon", EPSILON, 0.0, 1.0))[rows]
-    count = _number_of_groups(board, min(grouping.tree.most, MOST_GROUPS))
-    if board.frame != "final":  # a refinement belongs to its run
-        return grouping.tree.groups(count)[rows]
-    return _numbered(board.run, count)[rows]
+    return _numbered_now(board, grouping).groups[grouped_rows(board)]
+
+
+def are_numbers_new(board: Board) -> bool:
+    """Return whether the groups have other numbers than in the earlier states of the folder, which had no such groups.
+    """
+    grouping = grouping_now(board)
+    return grouping is not None and _numbered_now(board, grouping).are_new
+
+
+def _numbered_now(board: Board, grouping: Grouping) -> NumberedGroups:
+    by_epsilon = is_by_epsilon(board)
+    return _numbered(board.run, board.frame, Forming(
+        None if by_epsilon else _number_of_groups(board, min(grouping.tree.most, MOST_GROUPS)),
+        number_from_address("epsilon", EPSILON, 0.0, 1.0) if by_epsilon else None))
 
 
 @st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
-def _numbered(run: Run, count: int) -> Array:
-    return numbered_groups(run, count, lambda each: _opened(each, each.id == run.id))
+def _numbered(run: Run, frame: str, forming: Forming) -> NumberedGroups:
+    return numbered_groups(run, forming, lambda each, own: _opened(each, own, each.id == run.id), frame)
 
 
-def _opened(run: Run, is_own: bool) -> tuple[Retrieval, Grouping] | None:
+def _opened(run: Run, frame: str, is_own: bool) -> tuple[Retrieval, Grouping] | None:
     """Return a run and its groups; None if they are not at hand, which never happens to the run of the page."""
     try:
-        retrieval, is_stored = load_retrieval(run), groups_analysis(run, "final") is not None
+        retrieval, is_stored = load_retrieval(run), groups_analysis(run, frame) is not None
         if not (is_own or is_stored or len(retrieval.kept) <= MOST_LEAVES):
             return None
-        return retrieval, _computed(run, "final", is_stored)
+        return retrieval, _computed(run, frame, is_stored)
     except UserError:
         if is_own:
             raise

@@ -24,16 +24,21 @@ from ..shell.selection import select, selection
 from .actions import (
     MOVING,
     OPENED,
+    PREVIEW,
+    SPLITTING,
     clear_selection,
+    close_or_clear,
     drop_group_changes,
     edit_group,
     images_in_words,
+    is_splitting,
     stored_changes,
 )
 from .assignment import show_selected
 from .board import Board, tile_to_label
 from .forming import (
     EPSILON,
+    are_numbers_new,
     choose_groups,
     current_groups,
     grouped_rows,
@@ -44,13 +49,13 @@ from .forming import (
 )
 from .word_names import ask_for_words, badge_of, names_by_words, show_word_name
 
+NEW_NUMBERS = ("The images of this folder have changed, and these groups were not formed before the change, so they "
+               "are numbered by size.")
 SHOWN = 60
 """Most images of a group that are shown."""
 LIST_HEIGHT, MOVE_HEIGHT, GROUP_HEIGHT = 560, 232, 470
 """Pixels of the list of groups, of the list that a merge offers, and of the images of a group."""
 MOST_PARTS, SHOWN_OF_PART, PARTS_HEIGHT = 8, 4, 232
-SPLITTING = "labels-splitting"
-"""Session key of the image by which the group is open whose parts are shown."""
 
 
 def show_groups(board: Board) -> None:
@@ -94,6 +99,8 @@ def _say_groups(board: Board, images: int, groups: int) -> None:
     stored = stored_changes(board.dataset)
     if stored.problem:
         st.warning(stored.problem, icon=":material/warning:")
+    if are_numbers_new(board):
+        st.caption(f":material/info: {NEW_NUMBERS}")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"{counted(images, 'image')} without a name in {counted(groups, 'group')}. Click a group to open "
                    "it.", help="Each group is shown by its most typical image, with its number and its size.",
@@ -180,7 +187,7 @@ def _show_group(board: Board, rows: Array, number: int) -> None:
         st.button("All groups", icon=":material/grid_view:", key="labels-all-groups", type="tertiary",
                   on_click=clear_selection, args=(board.dataset,),
                   help="Closes this group; its images are no longer selected.")
-    if st.session_state.get(SPLITTING) == st.session_state[OPENED] and len(rows) > 1:
+    if is_splitting() and len(rows) > 1:
         _show_parts(board, rows)
     ordered = images[::-1][:SHOWN]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -222,6 +229,7 @@ def _keep_parts(board: Board, change: GroupChange, count: int) -> None:
 
 def _show_parts(board: Board, rows: Array) -> None:
     """Show the parts of a group for a click, and the buttons that keep or drop them."""
+    st.session_state[PREVIEW] = True
     images = board.images[rows]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         codes = _parts(board, rows)
@@ -230,7 +238,7 @@ def _show_parts(board: Board, rows: Array) -> None:
                   disabled=len(split) < 2, on_click=_keep_parts, args=(board, GroupChange(images, codes), len(split)),
                   help="Each part becomes a group of its own; Undo joins them again.")
         st.button("Do not split", icon=":material/close:", key="labels-drop-parts", type="tertiary",
-                  on_click=st.session_state.pop, args=(SPLITTING, None))
+                  on_click=close_or_clear, args=(board.dataset,), help="Closes this preview, as U and Esc do.")
     tiles = [tile_to_label(board, int(board.images[row]), f"part {number} · {len(part):,}")
              for number, part in enumerate(split[:SHOWN], 1) for row in part[:SHOWN_OF_PART]]
     second = {int(board.images[row]) for part in split[1::2] for row in part}

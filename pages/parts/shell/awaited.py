@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 import streamlit as st
 
@@ -30,6 +31,16 @@ AWAITED = "app-run-awaited"
 """Session key of the id of the run whose features the user waits for."""
 CHANGED = "app-exclusions-changed"
 """Session key of the name of the data set whose list of excluded images has changed."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a bar showed last: the run, its images and encoder, the share, and whether it was in the last stage."""
+
+    run: str = ""
+    images: tuple[str, str] = ("", "")
+    share: float = 0.0
+    is_last: bool = False
 
 
 def note_exclusion(dataset: Dataset) -> None:
@@ -164,7 +175,11 @@ def _ahead(task: Run | Analysis, status: Status) -> str:
 def _share(begun: str, task: Run | Analysis, stage: Stage) -> float:
     """Return the finished share of the whole preparation, which does not fall while its steps follow each other."""
     key = f"{begun}-share"
-    run = (task if isinstance(task, Run) else task.run).id
-    known, share = st.session_state.get(key, (run, 0.0))
-    st.session_state[key] = run, max(stage.share, share if known == run else 0.0)
-    return float(st.session_state[key][1])
+    run = task if isinstance(task, Run) else task.run
+    shown: Shown = st.session_state.get(key, Shown())
+    images = run.spec().fingerprint, run.spec().encoder.key
+    # Another run of the same images goes on where an exclusion ended the one before; after the last stage it is new.
+    goes_on = shown.run == run.id or (shown.images == images and not shown.is_last)
+    share = max(stage.share, shown.share if goes_on else 0.0)
+    st.session_state[key] = Shown(run.id, images, share, stage.number == stage.count)
+    return share

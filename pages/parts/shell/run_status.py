@@ -27,6 +27,8 @@ METHOD_TITLES = {method.card.name: method.card.title for method in METHODS}
 SUPERVISION = {method.card.name: method.card.supervision for method in METHODS}
 MOST_SETTINGS = 3
 """Differing settings that name a run."""
+IN_BOX = 24
+"""Letters of a run's name that fit into its box in the sidebar of 216 pixels."""
 LEGIBLE = 30
 """Characters of a title that boxes and tables always show."""
 SHORTEST = 8
@@ -85,10 +87,10 @@ def run_titles(runs: Sequence[Run]) -> dict[str, str]:
 
 def title_details(title: str) -> str:
     """Return what a box shows of a title on a second line: its settings, or all of a long title; empty if it fits."""
-    if len(title) <= LEGIBLE:
+    if len(title) <= IN_BOX:
         return ""
     beginning, _, details = title.rpartition(" · ")
-    return details if 0 < len(beginning) <= LEGIBLE else title
+    return details if 0 < len(beginning) <= IN_BOX else title
 
 
 def group_titles(groups: Sequence[Sequence[Run]]) -> list[str]:

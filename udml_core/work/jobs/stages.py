@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from udml_core.data.dataset import DETAIL, step_name
+from udml_core.data.features import features_file
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.tasks import Status
@@ -49,12 +50,20 @@ def stage_of(task: Run | Analysis, status: Status) -> Stage:
         task: The run of their features, or the map or the audit that follows it.
         status: The status of the task.
     """
-    at = _index(task, status)
+    phase_at = _index(task, status)
+    at = max(phase_at, SEARCH if _are_features_stored(task) else READING)
     with_audit = at == AUDIT or wants(task if isinstance(task, Run) else task.run, "audit")
     count = len(STAGES) if with_audit else AUDIT
     phase, _, detail = status.phase.partition(DETAIL)
-    said = status.phase if at == READING and phase not in ("", "starting") else detail
-    return Stage(at + 1, count, STAGES[at], said, (at + min(1.0, status.share)) / count)
+    said = status.phase if phase_at == READING and phase not in ("", "starting") else detail
+    share = min(1.0, status.share) if at == phase_at else 0.0
+    return Stage(at + 1, count, STAGES[at], said, (at + share) / count)
+
+
+def _are_features_stored(task: Run | Analysis) -> bool:
+    """Return whether a run goes on after its features, which a run before it has stored with other exclusions."""
+    spec = (task if isinstance(task, Run) else task.run).spec()
+    return features_file(spec.fingerprint, spec.encoder).exists()
 
 
 def _index(task: Run | Analysis, status: Status) -> int:
