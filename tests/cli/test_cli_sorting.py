@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from tests.cli.test_cli import answer, call
 from tests.running import worked, write_digits
 from udml_core.data.given.exclusions import exclude, include
 from udml_core.data.given.labels import assign, assigned_labels, assigned_now, judged_names, rejected_classes
+from udml_core.exploration.assigned import assigned_measures
 from udml_core.runs import Run
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.naming import name_all
@@ -51,6 +53,29 @@ def test_groups_are_listed_split_named_merged_and_undone(
     assert len(assigned_labels(dataset)) == sizes[0] + sizes[1]
     groups(capsys, monkeypatch, run, "--undo")
     assert sorted(set(assigned_labels(dataset).values())) == ["heron", "herons"]
+
+
+def test_evaluate_adds_what_the_named_images_say(
+        tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_digits(tmp_path / "flat", by_class=False)
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    run = worked(tmp_path / "runs", method="frozen", dataset=str(folder), split="all")
+    dataset, true = run.dataset(), load_digits().target[:60]
+    assign(dataset, np.flatnonzero(true == 0).tolist(), "zero")
+    assert "labeled images" not in answer(capsys, monkeypatch, "evaluate", str(run.folder)), "one class says nothing"
+    for digit in (1, 8, 9):
+        assign(dataset, np.flatnonzero(true == digit).tolist(), f"digit {digit}")
+    expected = assigned_measures(run.embeddings("final"), assigned_now(dataset))
+    assert expected is not None
+    found = answer(capsys, monkeypatch, "evaluate", str(run.folder))["labeled images"]
+    assert (found["images"], found["classes"]) == (expected.images, 4)
+    for key, measured in expected.measures.items():
+        assert found["measures"][key] == pytest.approx(measured._asdict())
+    code, out, _ = call(capsys, monkeypatch, "evaluate", str(run.folder))
+    assert code == 0
+    assert f"Among the {expected.images} images that you labeled, in 4 classes: First result right · R@1 " in out
+    recall = expected.measures["recall@1"]
+    assert f"(95 % interval {recall.low:.1f} to {recall.high:.1f})" in out
 
 
 def test_naming_a_group_keeps_names_given_before(run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

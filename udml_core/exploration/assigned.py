@@ -12,6 +12,7 @@ from udml_core.base.arrays import Array, Booleans, Integers
 from udml_core.exploration.comparison import mean_interval
 from udml_core.exploration.label_spread import label_codes
 from udml_core.numerics.evaluation import average_precisions, nearest_is_hit
+from udml_core.numerics.measures import measure_of
 from udml_core.numerics.neighbors import nearest
 
 
@@ -100,6 +101,21 @@ def assigned_measures(embeddings: Array, labels: Mapping[int, str]) -> AssignedM
     return AssignedMeasures(len(found.images), len(found.names), len(hits), {
         "recall@1": Measured(*(100.0 * float(value) for value in (hits.mean(), share.low, share.high))),
         "map@r": Measured(*(100.0 * float(value) for value in (precisions.mean(), *bounds)))})
+
+
+def assigned_words(found: AssignedMeasures, has_trained: bool) -> str:
+    """State the measures among labeled images with their intervals, in Markdown.
+
+    Args:
+        found: The measures.
+        has_trained: Whether the run trained on assigned labels, which then say little.
+    """
+    figures = ", ".join(f"**{measure_of(key).plain_title} {measure_of(key).text(of.value)}** (95 % interval "
+                        f"{of.low:.1f} to {of.high:.1f})" for key, of in found.measures.items())
+    caution = " The run trained on assigned labels, which makes these figures too high." if has_trained else ""
+    return (f"Among the {found.images:,} images that you labeled, in {found.classes:,} classes: {figures}, over "
+            f"{found.queries:,} queries. Other images do worse where you named groups of similar images at once."
+            f"{caution}")
 
 
 def doubtful_labels(embeddings: Array, names: Sequence[str]) -> Array:
