@@ -88,6 +88,21 @@ def test_groups_that_are_split_joined_and_filled_stay_so_in_the_app_until_undone
     assert sizes() == before
 
 
+def test_an_export_that_is_opened_again_says_which_images_have_no_class(
+        run: Run, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = run.dataset()
+    for label, images in (("heron", [0, 1, 2]), ("gull", [3, 4])):
+        assign(dataset, images, label)
+    target = tmp_path / "sorted"
+    answer(capsys, monkeypatch, "sort", str(run.folder), str(target), "--unnamed", "--least", "1.01", "--json")
+    code, _, err = call(capsys, monkeypatch, "datasets", "--remember", str(target))
+    assert code == 0
+    assert "5 images in 2 classes, from metadata.csv." in err
+    assert "Left out: 55 images without a value in the column label. Add #level=0" in err
+    rows = answer(capsys, monkeypatch, "datasets", "--remember", f"{target}#level=0")["datasets"]
+    assert [row["images"] for row in rows if row["name"] == f"{target}#level=0"] == [60], "as the sentence says"
+
+
 def test_evaluate_adds_what_the_named_images_say(
         tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_digits(tmp_path / "flat", by_class=False)
