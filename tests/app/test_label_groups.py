@@ -15,6 +15,7 @@ from pages.parts.labels.actions import MOVING, OPENED, Edit
 from pages.parts.labels.groups import SHOWN_OF_PART, SPLITTING
 from pages.parts.shell import label_graph
 from pages.parts.shell.selection import Selection
+from pages.views import labels
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import tiles
 from tests.running import worked, write_digits
@@ -22,6 +23,7 @@ from udml_core.data.given import labels as given
 from udml_core.data.given.exclusions import exclude, undo
 from udml_core.data.given.group_changes import GroupChange, change_groups
 from udml_core.data.given.log import log_path_of
+from udml_core.exploration.map_content import Color
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at, plan_analysis
 from udml_core.runs.search import Retrieval
@@ -120,6 +122,20 @@ def test_a_damaged_file_of_changes_is_refused_with_a_message(photos: Run) -> Non
     assert [warning.value for warning in test.warning] == [
         "3 lines of your stored names and changes of groups could not be read, and were ignored: the file labels.jsonl "
         "is damaged. All other lines count."]
+
+
+def test_map_and_list_count_the_same_images_of_a_group(photos: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Color] = []
+    monkeypatch.setattr(labels, "draw_map", lambda _dataset, _layout, color, *_, **__: drawn.append(color))
+    dataset = photos.dataset()
+    spec = plan_analysis(kind="pca", scope="all", frames=("final",))
+    analyse.keep(photos, spec, lambda _share, _step: None)
+    given.assign(dataset, [tile["id"] for tile in tiles(show_group(photos), "Images of the group, the border first")
+                           ][:5], "zero")
+    listed = sizes(opened("labels", run=photos.id, section="groups", groups="8"))
+    shown = np.asarray(drawn[-1].values)
+    assert sorted(np.bincount(shown[shown >= 0])) == sorted(listed)
+    assert sum(listed) < len(dataset)
 
 
 def test_merged_groups_show_on_the_map_until_undone(photos: Run) -> None:
