@@ -106,10 +106,11 @@ def _color(board: Board, shown: MapFrame, by: str) -> Color:
     """Return the colors of the map's points, none outside the training half."""
     rows = rows_of(board.images, shown.layout.indices)
     if by == "group":
-        groups = current_groups(board)
-        return Color("group", np.where(rows >= 0, groups[rows], -1) if len(groups) else np.full(len(rows), -1),
+        groups = current_groups(board)  # the legend counts the images that the list of groups counts
+        has_group = (rows >= 0) & (board.named[rows] < 0)
+        return Color("group", np.where(has_group, groups[rows], -1) if len(groups) else np.full(len(rows), -1),
                      tuple(f"group {number + 1}" for number in range(int(groups.max(initial=-1)) + 1)),
-                     none="no group")
+                     none="no group, or a name")
     if by == "class" or not board.spreads:
         none = "no name, or in the test half" if (rows < 0).any() else "no name"
         return Color("class", np.where(rows >= 0, board.named[rows], -1), board.names or ("no class yet",), none=none)

@@ -147,7 +147,8 @@ def explore(run: Run) -> None:
     with show_user_errors():
         retrieval = load_retrieval(run)
         # Without classes nothing is a failure; a link to the failures still says so.
-        has_failures = retrieval.dataset.labels is not None or current_view() == FAILURES
+        has_failures = (retrieval.dataset.labels is not None or current_view() == FAILURES
+                        or retrieval.labeled() is not None)
         titles = [SEARCH, *([FAILURES] if has_failures else []), SAME]
         if "view" in st.query_params:
             write_address("view", current_view(), SEARCH)  # an unknown part leaves the address

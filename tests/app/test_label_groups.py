@@ -11,10 +11,11 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.draw.palette import percent
-from pages.parts.labels.actions import MOVING, OPENED, GroupEdit
+from pages.parts.labels.actions import MOVING, OPENED, Edit
 from pages.parts.labels.groups import SHOWN_OF_PART, SPLITTING
 from pages.parts.shell import label_graph
 from pages.parts.shell.selection import Selection
+from pages.views import labels
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import tiles
 from tests.running import worked, write_digits
@@ -22,6 +23,7 @@ from udml_core.data.given import labels as given
 from udml_core.data.given.exclusions import exclude, undo
 from udml_core.data.given.group_changes import GroupChange, change_groups
 from udml_core.data.given.log import log_path_of
+from udml_core.exploration.map_content import Color
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at, plan_analysis
 from udml_core.runs.search import Retrieval
@@ -143,13 +145,27 @@ def test_a_damaged_file_of_changes_is_refused_with_a_message(photos: Run) -> Non
         "is damaged. All other lines count."]
 
 
+def test_map_and_list_count_the_same_images_of_a_group(photos: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Color] = []
+    monkeypatch.setattr(labels, "draw_map", lambda _dataset, _layout, color, *_, **__: drawn.append(color))
+    dataset = photos.dataset()
+    spec = plan_analysis(kind="pca", scope="all", frames=("final",))
+    analyse.keep(photos, spec, lambda _share, _step: None)
+    given.assign(dataset, [tile["id"] for tile in tiles(show_group(photos), "Images of the group, the border first")
+                           ][:5], "zero")
+    listed = sizes(opened("labels", run=photos.id, section="groups", groups="8"))
+    shown = np.asarray(drawn[-1].values)
+    assert sorted(np.bincount(shown[shown >= 0])) == sorted(listed)
+    assert sum(listed) < len(dataset)
+
+
 def test_merged_groups_show_on_the_map_until_undone(photos: Run) -> None:
     test = show_group(photos)
     before, dataset = sizes(test), photos.dataset()
     border = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
     images = np.array(sorted({*border, tiles(test, "Groups without a name")[1]["id"]}))
     change_groups(dataset, GroupChange(images, np.zeros(len(images), int)))
-    test.session_state["labels-trails"] = {dataset.fingerprint: [GroupEdit(images.tolist(), border[-1], border)]}
+    test.session_state["labels-trails"] = {dataset.fingerprint: [Edit(images.tolist(), (OPENED, border[-1]), border)]}
     test.run()
     assert not test.exception
     assert sizes(test)[0] == len(images)
@@ -213,6 +229,36 @@ def test_proposed_names_are_confirmed_and_rejected(photos: Run) -> None:
     assert [name.is_right for name in given.judged_names(dataset)] == [True] * len(proposed)
     test.button(key="labels-undo").click().run()
     assert len(given.assigned_labels(dataset)) == 6
+
+
+@pytest.mark.parametrize("answer", ["labels-confirm", "labels-reject"])
+@pytest.mark.parametrize("reloads", [False, True])
+def test_undo_shows_proposed_names_as_they_were_before_the_answer(photos: Run, answer: str, reloads: bool) -> None:
+    test, dataset = show_group(photos), photos.dataset()
+    given.assign(dataset, [tile["id"] for tile in tiles(test, "Images of the group, the border first")][-6:], "zero")
+    test = opened("labels", run=photos.id, section="proposals")
+    wrong = np.sort([tile["id"] for tile in tiles(test, "Images that look like zero")[:2]])
+    if answer == "labels-reject" or not reloads:  # another session does not know what was selected beside
+        test.session_state["selection"] = Selection(dataset.fingerprint, wrong, 7)
+        test.run()
+    before = [test.button(key=key).label for key in ("labels-confirm", "labels-reject")]
+    test.button(key=answer).click().run()
+    test = opened("labels", run=photos.id, section="proposals") if reloads else test
+    test.button(key="labels-undo").click().run()
+    assert [test.button(key=key).label for key in ("labels-confirm", "labels-reject")] == before
+    assert not given.judged_names(dataset)
+
+
+def test_undo_opens_the_proposed_names_of_the_class_that_was_confirmed(photos: Run) -> None:
+    test, dataset = show_group(photos), photos.dataset()
+    for number, name in enumerate(("zero", "one")):
+        images = [tile["id"] for tile in tiles(show_group(photos, number), "Images of the group, the border first")]
+        given.assign(dataset, images[-3:], name)
+    test = opened("labels", run=photos.id, section="proposals")
+    second = test.selectbox(key="labels-proposed").options[1]
+    test.selectbox(key="labels-proposed").set_value(second).run()
+    test.button(key="labels-confirm").click().run().button(key="labels-undo").click().run()
+    assert test.selectbox(key="labels-proposed").value == second
 
 
 def test_many_images_are_grouped_in_the_background_before_anything_is_searched(

@@ -317,6 +317,21 @@ def test_ten_classes_have_keys_and_an_existing_class_keeps_its_spelling(run: Run
     assert "Assigned the class class b to 1 image." in texts(test)
 
 
+def test_keys_of_classes_that_are_gone_go_to_the_oldest_classes_without_a_key(run: Run) -> None:
+    dataset = run.dataset()
+    for image, number in zip(make_split(dataset, "seen").train.tolist(), range(13), strict=False):
+        annotations.assign(dataset, [image], f"class {chr(97 + number)}")
+    annotations.merge_classes(dataset, "class c", "class a")
+    test = opened("labels", run=run.id, section="next")
+    keys = {button.label: button.proto.shortcut for button in test.button
+            if str(button.key).startswith("labels-class-") and button.key != "labels-class-own"}
+    assert keys == {f"class {letter}": key for letter, key in zip(
+        "abdefghijklm", [*"12", *"4567890", "3", "", ""], strict=True)}
+    annotations.undo(dataset)
+    back = opened("labels", run=run.id, section="next")
+    assert back.button(key="labels-class-3").label == "class c", "undo gives the key back"
+
+
 def test_of_many_classes_the_most_recent_and_the_own_class_have_buttons(run: Run) -> None:
     dataset = run.dataset()
     train = make_split(dataset, "seen").train

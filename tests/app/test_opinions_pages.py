@@ -12,7 +12,6 @@ import streamlit as st
 
 from pages.parts.compare.opinions import frozen_words, joint_verdicts
 from pages.parts.compare.seed_means import measure_table
-from pages.parts.runs.assigned import assigned_words
 from pages.parts.runs.leaderboard import BAR, STATE, leaderboard
 from pages.parts.runs.opinion import verdict_icon
 from pages.parts.shell.race_verdict import frame_verdict
@@ -20,7 +19,7 @@ from tests.app.opening import opened, texts
 from tests.running import worked
 from tests.runs.test_opinions import BETTER, UNCLEAR, WORSE, keep_opinion
 from udml_core.data.given.labels import assign
-from udml_core.exploration.assigned import AssignedMeasures, Measured
+from udml_core.exploration.assigned import AssignedMeasures, Measured, assigned_words
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import create_analysis
 from udml_core.runs.analyses.kinds.opinion import Verdicts

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.datasets import load_digits
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.retrieval.own_images import OwnImage, Side, own_image
@@ -17,6 +18,9 @@ from pages.parts.retrieval.rankings import effect_words
 from pages.parts.shell.interesting import MOST, MOST_TEST
 from tests.app.opening import as_file, opened, texts
 from tests.running import worked, write_digits
+from udml_core.data.given.exclusions import exclude
+from udml_core.data.given.labels import assign, assigned_now
+from udml_core.exploration.assigned import assigned_measures
 from udml_core.exploration.interesting import gains_and_losses_in_turn
 from udml_core.numerics.explanations import Clusters
 from udml_core.runs import Run
@@ -397,7 +401,43 @@ def test_images_without_classes_can_be_searched_but_have_no_failures(places: Pat
     assert not [toggle for toggle in test.toggle if toggle.key == "only-failures"], "failures need classes"
     assert "Failures" not in next(control for control in test.segmented_control if control.label == "Part").options
     test = opened("retrieval", run=unlabeled.id, view="Failures")
-    assert "has none. Sort the images" in test.error[0].value
+    assert "has none. Name two images of each of two classes" in test.error[0].value
+
+
+def test_named_images_have_failures_among_themselves(places: Path, tmp_path: Path) -> None:
+    """Of 60 images without classes, 41 have a name, one alone in its class, and one named image is excluded."""
+    folder = write_digits(tmp_path / "flat", 60, by_class=False)
+    unlabeled = worked(places / "runs", method="frozen", dataset=str(folder), split="all")
+    dataset, true = unlabeled.dataset(), load_digits().target
+    for digit in range(10):
+        assign(dataset, np.flatnonzero(true[:40] == digit).tolist(), f"digit *{digit}*")
+    assign(dataset, [59], "alone")
+    exclude(dataset, [0])
+    retrieval = Retrieval(unlabeled)
+    expected = assigned_measures(retrieval.frame("final").take(np.arange(60)), assigned_now(dataset))
+    assert expected is not None
+    test = opened("retrieval", run=unlabeled.id, add="3")
+    assert "Failures" in next(control for control in test.segmented_control if control.label == "Part").options
+    test = opened("retrieval", run=unlabeled.id, view="Failures")
+    assert not test.exception
+    assert "Failures among the 40 images that you named" in texts(test)
+    assert "1 image without another image of the class is no query" in texts(test)
+    shown = {metric.label: metric for metric in test.metric}
+    assert shown["First result right"].value == f"{expected.measures['recall@1'].value:.1f} %"
+    assert shown["Misses"].delta == "of 39 labeled images"
+    table = next(table.value for table in test.dataframe if "Mistaken for" in table.value.columns)
+    assert table["Queries"].sum() == int(shown["Misses"].value) > 0
+    pair = table.iloc[0]
+    queries = tiles(test, f"{pair['Class']} mistaken for {pair['Mistaken for']}: queries")
+    assert {f"digit *{true[tile['id']]}*" for tile in queries} == {pair["Class"]}
+    assert 0 not in [tile["id"] for tile in queries]
+    labeled = retrieval.labeled()
+    assert labeled is not None
+    images = labeled.images[labeled.images != queries[0]["id"]]
+    nearest = tiles(test, f"{pair['Class']} mistaken for {pair['Mistaken for']}: nearest images")[0]["id"]
+    rows = retrieval.frame("final").take(images)
+    first = images[np.argmin(((rows - retrieval.frame("final").take(np.array([queries[0]["id"]]))) ** 2).sum(axis=1))]
+    assert nearest == first, "leave one out among the named images"
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.cli.test_cli import answer, call
-from tests.running import write_clothes
+from tests.running import worked, write_clothes
 from udml_core.base.errors import UserError
 from udml_core.base.files import replace_array
 from udml_core.cli.output import audit_lines, new_lines
@@ -21,7 +21,10 @@ from udml_core.data.features import features_of, features_path
 from udml_core.data.given.duplicate_decisions import prefer
 from udml_core.data.given.exclusions import digest_of, excluded_names, read_list
 from udml_core.data.given.labels import assign
+from udml_core.exploration.audit import audit_of
+from udml_core.runs.analyses.kinds.audit import DataAudit
 from udml_core.work import jobs
+from udml_core.work.jobs.auditing import find_auditing
 
 
 @pytest.fixture
@@ -54,6 +57,23 @@ def test_the_report_names_the_images_of_each_finding(folder: Path, shell: Shell,
     assert code == 0
     assert "1 group of exact duplicates: a/0.png, b/6.png" in lines.splitlines()
     assert "No features are stored" in messages
+
+
+def test_the_app_finds_the_audit_of_the_command_line(
+        folder: Path, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    run = worked(tmp_path / "runs", method="frozen", dataset=str(folder))
+    dataset, encoder = run.dataset(), run.spec().encoder
+    assert find_auditing(dataset, encoder, tmp_path / "runs").finished is None
+    answer(*shell, "audit", str(folder), "--backbone", "pixels")
+    finished = find_auditing(dataset, encoder, tmp_path / "runs").finished
+    assert finished is not None
+    stored = finished.result_of(DataAudit)
+    expected = audit_of(dataset, features_of(dataset, Encoder(encoder)))
+    for name, array in vars(expected).items():
+        assert np.array_equal(getattr(stored, name), array), name
+    answer(*shell, "audit", str(folder), "--backbone", "pixels")
+    assert find_auditing(dataset, encoder, tmp_path / "runs").finished == finished, "it is stored once"
 
 
 def test_the_lines_count_what_they_do_not_name() -> None:
@@ -267,10 +287,11 @@ def test_every_new_file_is_listed_and_stays_new_until_it_was_printed(
         broken.setattr("udml_core.cli.curating.print_answer", lose)
         assert call(*shell, *command)[0] == 2
     lines = call(*shell, *command)[1].splitlines()
-    assert "1 removed file is here under another name, and labels and exclusions follow" in lines
+    assert lines[0].startswith("2 new files and 1 renamed since "), "a renamed file is neither new nor removed"
+    assert "1 file has another name now, and labels and exclusions follow" in lines
     assert "a/2.png: renamed or moved to a/two.png" in lines
     assert any(line.startswith("b/copy.png: copy of a/1.png") for line in lines)
-    assert {line.split(": ")[0] for line in lines} >= {"b/fresh.png", "a/two.png"}, "files without findings, too"
+    assert {line.split(": ")[0] for line in lines} >= {"b/fresh.png", "a/2.png"}, "files without findings, too"
     assert call(*shell, *command)[1].strip() == "Nothing has changed in this folder."
 
 

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from tests.cli.test_cli import answer, call
 from tests.running import worked, write_digits
 from udml_core.data.given.exclusions import exclude, include
-from udml_core.data.given.labels import assign, assigned_labels, assigned_now, judged_names, rejected_classes
+from udml_core.data.given.group_changes import group_changes
+from udml_core.data.given.labels import assign, assigned_labels, assigned_now, judged_names, rejected_classes, undo
+from udml_core.exploration.assigned import assigned_measures
 from udml_core.runs import Run
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.naming import name_all
@@ -53,6 +56,76 @@ def test_groups_are_listed_split_named_merged_and_undone(
     assert sorted(set(assigned_labels(dataset).values())) == ["heron", "herons"]
 
 
+def test_groups_that_are_split_joined_and_filled_stay_so_in_the_app_until_undone(
+        run: Run, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sizes(*words: str) -> list[int]:
+        return sorted(row["images"] for row in groups(capsys, monkeypatch, run, "--count", "6", *words))
+
+    dataset, before = run.dataset(), sizes()
+    listed = {row["group"]: row for row in groups(capsys, monkeypatch, run, "--count", "6")}
+    parts = sizes("--split", "1=2")
+    assert sizes() == before, "without --keep a split is a look"
+    assert sizes("--split", "1=2", "--keep") == sizes() == parts
+    assert [np.unique(change.parts).tolist() for change in group_changes(dataset).changes] == [[0, 1]]
+    assert sizes("--undo") == before
+    first, second, third = (listed[number]["images"] for number in (1, 2, 3))
+    joined = sorted([first + second + third, *(listed[number]["images"] for number in (4, 5, 6))])
+    assert sizes("--join", "3=1", "--join", "2=1") == sizes() == joined
+    assert sizes("--undo") == sorted([first + third, second, *(listed[number]["images"] for number in (4, 5, 6))])
+    sizes("--undo")
+    name, other = listed[2]["typical"][0], listed[3]["typical"][0]
+    (tmp_path / "more.csv").write_text(f"image\n{other}\n")
+    moved = sizes("--to", "6", "--image", name, "--file", str(tmp_path / "more.csv"))
+    assert moved == sizes() == sorted([first, second - 1, third - 1, *(listed[number]["images"] for number in (4, 5)),
+                                       listed[6]["images"] + 2])
+    change = group_changes(dataset).changes[-1]
+    assert set(dataset.indices_by_name({name, other}).values()) < set(change.images.tolist())
+    assert undo(dataset), "the app reverts it too"
+    exclude(dataset, list(dataset.indices_by_name({name}).values()))
+    code, _, err = call(capsys, monkeypatch, "groups", str(run.folder), "--count", "6", "--to", "6", "--image", name)
+    assert (code, f"{name}' is in no group" in err) == (2, True)
+    include(dataset, list(dataset.indices_by_name({name}).values()))
+    assert sizes() == before
+
+
+def test_an_export_that_is_opened_again_says_which_images_have_no_class(
+        run: Run, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = run.dataset()
+    for label, images in (("heron", [0, 1, 2]), ("gull", [3, 4])):
+        assign(dataset, images, label)
+    target = tmp_path / "sorted"
+    answer(capsys, monkeypatch, "sort", str(run.folder), str(target), "--unnamed", "--least", "1.01", "--json")
+    code, _, err = call(capsys, monkeypatch, "datasets", "--remember", str(target))
+    assert code == 0
+    assert "5 images in 2 classes, from metadata.csv." in err
+    assert "Left out: 55 images without a value in the column label. Add #level=0" in err
+    rows = answer(capsys, monkeypatch, "datasets", "--remember", f"{target}#level=0")["datasets"]
+    assert [row["images"] for row in rows if row["name"] == f"{target}#level=0"] == [60], "as the sentence says"
+
+
+def test_evaluate_adds_what_the_named_images_say(
+        tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_digits(tmp_path / "flat", by_class=False)
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    run = worked(tmp_path / "runs", method="frozen", dataset=str(folder), split="all")
+    dataset, true = run.dataset(), load_digits().target[:60]
+    assign(dataset, np.flatnonzero(true == 0).tolist(), "zero")
+    assert "labeled images" not in answer(capsys, monkeypatch, "evaluate", str(run.folder)), "one class says nothing"
+    for digit in (1, 8, 9):
+        assign(dataset, np.flatnonzero(true == digit).tolist(), f"digit {digit}")
+    expected = assigned_measures(run.embeddings("final"), assigned_now(dataset))
+    assert expected is not None
+    found = answer(capsys, monkeypatch, "evaluate", str(run.folder))["labeled images"]
+    assert (found["images"], found["classes"]) == (expected.images, 4)
+    for key, measured in expected.measures.items():
+        assert found["measures"][key] == pytest.approx(measured._asdict())
+    code, out, _ = call(capsys, monkeypatch, "evaluate", str(run.folder))
+    assert code == 0
+    assert f"Among the {expected.images} images that you labeled, in 4 classes: First result right · R@1 " in out
+    recall = expected.measures["recall@1"]
+    assert f"(95 % interval {recall.low:.1f} to {recall.high:.1f})" in out
+
+
 def test_naming_a_group_keeps_names_given_before(run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = run.dataset()
     first = dataset.indices_by_name()[groups(capsys, monkeypatch, run, "--count", "6")[0]["typical"][0]]
@@ -73,6 +146,9 @@ def test_naming_a_group_keeps_names_given_before(run: Run, capsys: Capture, monk
     (["--split", "1"], "--split needs two values"), (["--name", "0=x"], "number of a group, such as 3; got '0'"),
     (["--name", "999=x"], "There is no group 999"), (["--split", "1=x"], "number of a group"),
     (["--merge", "a=b"], "No image has the class 'a'"), (["--count", "3", "--epsilon", "0.5"], "Remove --count or"),
+    (["--keep"], "Add --split"), (["--to", "1"], "Add the other"), (["--join", "1=1"], "got 1 twice"),
+    (["--join", "1=999"], "There is no group 999"), (["--join", "1=2", "--name", "1=x"], "commands of their own"),
+    (["--to", "1", "--image", "unknown"], "unknown"),
     (["--epsilon", "0.5"], "no neighbor graph"), (["--split", "1=0.8"], "no neighbor graph")])
 def test_wrong_groups_are_errors(words: list[str], message: str, run: Run, capsys: Capture,
                                  monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +156,7 @@ def test_wrong_groups_are_errors(words: list[str], message: str, run: Run, capsy
     assert code == 2
     assert message in err
     assert not assigned_labels(run.dataset())
+    assert not group_changes(run.dataset()).changes
 
 
 def test_proposed_names_are_listed_confirmed_rejected_and_undone(

@@ -23,7 +23,6 @@ from udml_core.data.encoders import Encoder
 from udml_core.data.features import features_of, stored_words
 from udml_core.data.given.duplicate_decisions import decide, decisions_of
 from udml_core.data.given.exclusions import exclude, excluded_names, include
-from udml_core.data.given.following import moved_names
 from udml_core.data.given.growth import changes_of, mark_seen, note_looked, since_words, was_looked_at
 from udml_core.data.given.labels import assign, assigned_labels
 from udml_core.data.image_facts import facts_of
@@ -145,7 +144,10 @@ def test_labels_and_exclusions_follow_the_content_of_a_renamed_file(folder: Path
     assert sorted(names[index] for index in decisions_of(after).same[0]) == ["y.png", "z.png"]
     changes = changes_of(after)
     assert changes is not None
-    assert moved_names(after, changes.removed) == {"01.png": "z.png", "03.png": "y.png"}
+    assert changes.renamed == {"01.png": "z.png", "03.png": "y.png"}
+    assert not {"z.png", "y.png"} & {names[index] for index in changes.new}
+    assert not {"01.png", "03.png"} & set(changes.removed)
+    assert ", 2 renamed, " in changes.words
     include(after, [after.indices_by_name()["y.png"]])
     (folder / "z.png").rename(folder / "v.png")
     (folder / "y.png").rename(folder / "03.png")

@@ -73,6 +73,8 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
         typer.echo("No features are stored, so near-duplicates are found by the hash alone and outliers are not "
                    f"found. Compute them: {_features_command(loaded, backbone)}", err=True)
     compared = audit_of(loaded, features, print_progress())
+    if features is not None:
+        _keep_audit(loaded, backbone, compared)
     facts = None if loaded.is_table else facts_of(loaded, print_progress())
     decided = decisions_of(loaded)
     if ranked:
@@ -94,6 +96,16 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     print_answer(report, as_json, lambda: new_lines(report["new"]) if new else audit_lines(report))
     if new and report["new"]["changes"]:
         mark_seen(loaded)  # once it was printed: a report that got lost is not seen
+
+
+def _keep_audit(dataset: Dataset, backbone: str | None, compared: Audit) -> None:
+    """Store the comparison for the app, which then does not compute it again."""
+    from udml_core.data.encoders import DEFAULT_BACKBONE
+    from udml_core.runs import runs_folder
+    from udml_core.work import jobs
+    from udml_core.work.jobs.auditing import keep_audit
+
+    keep_audit(dataset, jobs.encoder_of(dataset, backbone or DEFAULT_BACKBONE), compared, runs_folder())
 
 
 def _news(dataset: Dataset, compared: Audit, settings: AuditSettings, facts: ImageFacts | None,

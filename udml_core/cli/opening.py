@@ -51,13 +51,16 @@ def remember(name: str) -> Source:
     from udml_core.data import catalog
     from udml_core.data.sources.embeddings import EmbeddingTable
     from udml_core.data.sources.located import Located
+    from udml_core.data.sources.metadata import MetadataFolder
 
     source = catalog.find(catalog.extracted(name, print_progress()))
     source.check()
     if isinstance(source, EmbeddingTable):
         catalog.remember_table(source)
     elif isinstance(source, Located) and Path(source.name).is_absolute():
-        return catalog.remember(source.name)
+        source = catalog.remember(source.name)
+        if isinstance(source, MetadataFolder):
+            typer.echo(source.describe(), err=True)
     return source
 
 

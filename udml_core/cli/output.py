@@ -101,10 +101,10 @@ def new_lines(news: dict[str, Any]) -> list[str]:
     lines += [f"{row['file']}: broken ({row['reason']})" for row in news["broken_files"]]
     renamed = news["renamed"]
     if renamed:
-        lines.append(f"{counted(len(renamed), 'removed file')} {'is' if len(renamed) == 1 else 'are'} here under "
-                     "another name, and labels and exclusions follow")
-    lines += [f"{name}: " + (f"renamed or moved to {renamed[name]}" if name in renamed else "removed")
-              for name in news["removed"]]
+        lines.append(f"{counted(len(renamed), 'file')} {'has' if len(renamed) == 1 else 'have'} another name now, and "
+                     "labels and exclusions follow")
+    lines += [f"{name}: renamed or moved to {now}" for name, now in renamed.items()]
+    lines += [f"{name}: removed" for name in news["removed"]]
     changed, listed = set(news["changed"]), {row["image"] for row in news["images"]}
     lines += [f"{row['image']}: {'changed, ' if row['image'] in changed else ''}{row['words'] or 'nothing found'}"
               for row in news["images"]]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from udml_core.base.errors import UserError, counted, quoted
+from udml_core.cli.images import listed_images
 from udml_core.cli.options import Json, Root, RunName, named_run
 from udml_core.cli.output import print_answer, print_progress
+from udml_core.cli.regrouping import group_rows, join_groups, keep_parts, move_images
 
 if TYPE_CHECKING:
     from udml_core.base.arrays import Integers
@@ -35,7 +38,17 @@ def groups(name: RunName,
            ] = None,
            split: Annotated[list[str] | None, typer.Option(metavar="GROUP=PARTS", help=(
                "Split a group into parts, such as 3=2, or at a second ε inside it, such as 3=0.8; the parts get the "
-               "next numbers."))] = None,
+               "next numbers. With --keep they stay."))] = None,
+           keep: Annotated[bool, typer.Option("--keep", help="Store the parts of --split as groups, as Label does.")
+                           ] = False,
+           join: Annotated[list[str] | None, typer.Option(metavar="GROUP=GROUP", help=(
+               "Join the first group to the second, which is stored."))] = None,
+           to: Annotated[int | None, typer.Option("--to", metavar="GROUP", min=1, show_default=False, help=(
+               "Move the images of --image and --file into a group, which is stored."))] = None,
+           images: Annotated[list[str] | None, typer.Option("--image", metavar="IMAGE", help=(
+               "An image to move; repeat it for several."))] = None,
+           file: Annotated[Path | None, typer.Option("--file", metavar="CSV", help=(
+               "Also read names of images to move from the column image of this file."))] = None,
            names: Annotated[list[str] | None, typer.Option("--name", metavar="GROUP=CLASS", help=(
                "Assign a class to the images of a group that have none yet, in one action."))] = None,
            merge: Annotated[list[str] | None, typer.Option(metavar="CLASS=CLASS", help=(
@@ -43,11 +56,11 @@ def groups(name: RunName,
            undo: Annotated[bool, typer.Option("--undo", help=(
                "Revert the last assignment or change of groups, of here or of the app."))] = False,
            frame: Frame = "final", root: Root = None, as_json: Json = False) -> None:
-    """Form groups of similar images, list them, and name, split or merge them.
+    """Form groups of similar images, list them, and name, split or join them.
 
     Each group is listed with its most typical images and the images at its border. Groups have the same numbers each
     time: 1 is the largest, and when images are added, a group keeps the number that most of its images had. Groups
-    that were merged or split in the app stay so.
+    that were joined, split or changed by moved images stay so, here and in the app, until --undo.
     """
     from udml_core.data.given.labels import undo as revert
     from udml_core.runs.search import Retrieval
@@ -55,11 +68,20 @@ def groups(name: RunName,
 
     if count is not None and epsilon is not None:
         raise UserError("Groups are formed by their number or by ε. Remove --count or --epsilon.")
+    _check_changes(bool(split), keep, bool(join), to is not None, bool(images or file), bool(names))
     opened = Retrieval(named_run(name, root))
     if undo:
         typer.echo(f"{counted(len(revert(opened.dataset)), 'image')} reverted", err=True)
-    grouping = grouping_of(opened, frame, print_progress())
-    rows = _rows_of_groups(opened, grouping, frame, count or COUNT, epsilon, _splits(split or []))
+    grouping, splits = grouping_of(opened, frame, print_progress()), _splits(split or [])
+    form = partial(_rows_of_groups, opened, grouping, frame, count or COUNT, epsilon)
+    if keep:
+        keep_parts(opened.dataset, grouping.indices, form([]), form(splits))
+    if join:
+        join_groups(opened.dataset, grouping.indices, form([]), [
+            (_number(first, "--join"), _number(second, "--join")) for first, second in _pairs(join, "--join")])
+    if to is not None:
+        move_images(opened.dataset, grouping.indices, form([]), to, listed_images(opened.dataset, images or [], file))
+    rows = form([] if keep else splits)
     for group, label in _pairs(names or [], "--name"):
         _name(opened, grouping, rows, _number(group, "--name"), label)
     for old, new in _pairs(merge or [], "--merge"):
@@ -68,6 +90,21 @@ def groups(name: RunName,
     print_answer({"run": opened.run.id, "embedding": frame, "groups": listed}, as_json, lambda: [
         f"{row['group']:4}  {row['images']:6,} images  {_names_words(row['names'])}typical: "
         f"{', '.join(row['typical'])}; border: {', '.join(row['border'])}" for row in listed])
+
+
+def _check_changes(splits: bool, keeps: bool, joins: bool, moves: bool, has_images: bool, names: bool) -> None:
+    """Check which changes of groups are combined: a change can give groups other numbers.
+
+    Raises:
+        UserError: Two changes, a change with names, or a part of a change.
+    """
+    if keeps and not splits:
+        raise UserError("--keep stores the parts of a group. Add --split GROUP=PARTS.")
+    if moves != has_images:
+        raise UserError("Images are moved to a group by --to GROUP with --image IMAGE or --file CSV. Add the other.")
+    if splits + joins + moves > 1 or (names and (keeps or joins or moves)):
+        raise UserError("A change of groups can give groups other numbers. Use --split, --join, --to and --name in "
+                        "commands of their own.")
 
 
 def _names_words(names: dict[str, int]) -> str:
@@ -118,7 +155,7 @@ def _rows_of_groups(opened: Retrieval, grouping: Grouping, frame: str, count: in
     by_number = {int(codes[part[0]]): part for part in rows_by_group(kept, codes)}
     rows = [by_number.get(number, kept[:0]) for number in range(codes.max(initial=-1) + 1)]
     for group, parts in splits:
-        own = _group(rows, group)
+        own = group_rows(rows, group)
         codes = (groups_at_epsilon(opened, grouping, frame, parts)[own] if isinstance(parts, float) else
                  split_group(opened.frame(frame).take(grouping.indices[own]), parts))
         rows += [own[part] for part in remaining_groups(codes, np.ones(len(own), bool))]
@@ -139,18 +176,11 @@ def _grouped(run: Run, frame: str, opened: Retrieval, grouping: Grouping) -> tup
     return None
 
 
-def _group(rows: list[Integers], group: int) -> Integers:
-    if group > len(rows) or not len(rows[group - 1]):
-        raise UserError(f"There is no group {group}: the groups have the numbers 1 to {len(rows)}, without groups "
-                        "that were split.")
-    return rows[group - 1]
-
-
 def _name(opened: Retrieval, grouping: Grouping, rows: list[Integers], group: int, label: str) -> None:
     """Name the images of a group, except images that have a name already."""
     from udml_core.data.given.labels import assign, assigned_now
 
-    own, labeled = grouping.indices[_group(rows, group)].tolist(), assigned_now(opened.dataset)
+    own, labeled = grouping.indices[group_rows(rows, group)].tolist(), assigned_now(opened.dataset)
     images = [image for image in own if image not in labeled]
     if not images:
         raise UserError(f"Every image of group {group} has a name already. Change a class by --merge, or single images "

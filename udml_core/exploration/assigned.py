@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binomtest
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, Booleans, Integers
 from udml_core.exploration.comparison import mean_interval
+from udml_core.exploration.label_spread import label_codes
 from udml_core.numerics.evaluation import average_precisions, nearest_is_hit
+from udml_core.numerics.measures import measure_of
 from udml_core.numerics.neighbors import nearest
 
 
@@ -44,6 +46,37 @@ class AssignedMeasures(NamedTuple):
     measures: Mapping[str, Measured]
 
 
+class Labeled(NamedTuple):
+    """Labeled images that are searched among themselves.
+
+    Attributes:
+        images: Ascending indices (m,) of the images.
+        codes: Class (m,) of each, a position in `names`.
+        names: Names of the classes.
+        queries: Whether each image (m,) is a query: another image has its class.
+    """
+
+    images: Integers
+    codes: Integers
+    names: tuple[str, ...]
+    queries: Booleans
+
+
+def labeled_images(labels: Mapping[int, str], names: Sequence[str] = ()) -> Labeled | None:
+    """Return labeled images to be searched; None for fewer than two classes or two queries, which say nothing.
+
+    Args:
+        labels: The class by index of an image.
+        names: Names of the classes in an order of the caller's; sorted by name if empty.
+    """
+    names = tuple(names) or tuple(sorted(set(labels.values())))
+    images = np.array(sorted(labels), np.int64)
+    codes = label_codes(labels, names, images)
+    sizes = np.bincount(codes, minlength=1)
+    queries = sizes[codes] > 1
+    return None if (sizes > 0).sum() < 2 or queries.sum() < 2 else Labeled(images, codes, names, queries)
+
+
 def assigned_measures(embeddings: Array, labels: Mapping[int, str]) -> AssignedMeasures | None:
     """Measure an embedding among labeled images.
 
@@ -57,18 +90,32 @@ def assigned_measures(embeddings: Array, labels: Mapping[int, str]) -> AssignedM
         R@1, with the Wilson interval of a share, and MAP@R, with that of the bootstrap over queries; None for fewer
         than two classes or two queries.
     """
-    images = np.array(sorted(image for image in labels if image < len(embeddings)), np.int64)
-    _, codes, sizes = np.unique([labels[image] for image in images], return_inverse=True, return_counts=True)
-    if len(sizes) < 2 or (queries := sizes[codes] > 1).sum() < 2:
+    found = labeled_images({image: label for image, label in labels.items() if image < len(embeddings)})
+    if found is None:
         return None
-    rows = np.asarray(embeddings[images], np.float32)
-    hits = nearest_is_hit(rows, codes)[queries]
-    precisions = average_precisions(rows, codes)[queries]
+    rows = np.asarray(embeddings[found.images], np.float32)
+    hits = nearest_is_hit(rows, found.codes)[found.queries]
+    precisions = average_precisions(rows, found.codes)[found.queries]
     share = binomtest(int(hits.sum()), len(hits)).proportion_ci(method="wilson")
     bounds = mean_interval(precisions) or (float("nan"), float("nan"))
-    return AssignedMeasures(len(images), len(sizes), len(hits), {
+    return AssignedMeasures(len(found.images), len(found.names), len(hits), {
         "recall@1": Measured(*(100.0 * float(value) for value in (hits.mean(), share.low, share.high))),
         "map@r": Measured(*(100.0 * float(value) for value in (precisions.mean(), *bounds)))})
+
+
+def assigned_words(found: AssignedMeasures, has_trained: bool) -> str:
+    """State the measures among labeled images with their intervals, in Markdown.
+
+    Args:
+        found: The measures.
+        has_trained: Whether the run trained on assigned labels, which then say little.
+    """
+    figures = ", ".join(f"**{measure_of(key).plain_title} {measure_of(key).text(of.value)}** (95 % interval "
+                        f"{of.low:.1f} to {of.high:.1f})" for key, of in found.measures.items())
+    caution = " The run trained on assigned labels, which makes these figures too high." if has_trained else ""
+    return (f"Among the {found.images:,} images that you labeled, in {found.classes:,} classes: {figures}, over "
+            f"{found.queries:,} queries. Other images do worse where you named groups of similar images at once."
+            f"{caution}")
 
 
 def doubtful_labels(embeddings: Array, names: Sequence[str]) -> Array:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from udml_core.base.arrays import Array, rows_of
+from udml_core.base.arrays import Array, Booleans, rows_of
 from udml_core.numerics.evaluation import rankings
 
 
@@ -66,6 +66,10 @@ class Atlas:
         sizes = np.bincount(self.classes, minlength=count)
         hits = np.bincount(self.classes[~self.misses], minlength=count)
         return np.divide(hits, sizes, out=np.full(count, np.nan), where=sizes > 0)
+
+    def of_queries(self, kept: Booleans) -> Atlas:
+        """Return the atlas of some queries (t,); the others stay in the gallery."""
+        return Atlas(*(each[kept] for each in (self.queries, self.nearest, self.classes, self.nearest_classes)))
 
     def members(self, own: int, other: int) -> Array:
         """Return the queries of one class whose nearest image has the other class.

@@ -10,7 +10,6 @@ import numpy as np
 
 from udml_core.base.arrays import Booleans, Integers
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.following import moved_names
 from udml_core.data.given.growth import Changes
 from udml_core.data.image_facts import ImageFacts
 from udml_core.exploration.audit import Audit, Findings
@@ -92,7 +91,7 @@ def report_new(dataset: Dataset, changes: Changes | None, found: Sequence[NewIma
     return {
         "changes": changes.words, "new": [dataset.names[index] for index in changes.new],
         "changed": [dataset.names[index] for index in changes.changed], "removed": list(changes.removed),
-        "renamed": moved_names(dataset, changes.removed),
+        "renamed": dict(changes.renamed),
         "broken_files": [{"file": skipped.file, "reason": skipped.reason} for skipped in changes.broken],
         "images": [{"image": dataset.names[image.index], "is_copy": image.is_copy,
                     "copies": [dataset.names[other] for other in image.copies], "quality": list(image.poor),

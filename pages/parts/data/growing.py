@@ -14,7 +14,6 @@ from udml_core.base.arrays import Booleans
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset, UserImage
 from udml_core.data.given.exclusions import exclude
-from udml_core.data.given.following import moved_names
 from udml_core.data.given.growth import Changes, mark_seen, note_looked
 from udml_core.data.given.labels import confirm_names
 from udml_core.data.image_facts import ImageFacts
@@ -111,7 +110,7 @@ def show_new(dataset: Dataset, audit: Audit, findings: Findings, kept: Booleans,
             image.index in chosen if len(chosen) else not image.is_copy)])
         _seen_button(dataset, "growth-done")
         list_buttons(dataset)
-    _show_others(dataset, changes)
+    _show_others(changes)
     if found:
         select_images(dataset, ShownImages(np.array([image.index for image in found]), _badges(dataset, found),
                                            _caption(found)), "New and changed images", "audit-new")
@@ -138,19 +137,19 @@ def _caption(found: Sequence[NewImage]) -> str:
             f"found by a check of quality, {named:,} with a proposed name and its certainty.")
 
 
-def _show_others(dataset: Dataset, changes: Changes) -> None:
+def _show_others(changes: Changes) -> None:
     """List removed and renamed files, and new files that cannot be read."""
-    renamed = moved_names(dataset, changes.removed)
-    if renamed:
-        st.info(f"{counted(len(renamed), 'removed file')} {'is' if len(renamed) == 1 else 'are'} here under another "
-                "name. Labels and exclusions follow the content of a file.",
-                icon=":material/drive_file_rename_outline:")
+    if count := len(changes.renamed):
+        st.info(f"{counted(count, 'file')} {'has' if count == 1 else 'have'} another name now. Labels and exclusions "
+                "follow the content of a file.", icon=":material/drive_file_rename_outline:")
     rows: list[dict[str, Any]] = [{"File": skipped.file, "State": f"broken: {skipped.reason}"}
                                   for skipped in changes.broken]
-    rows += [{"File": name, "State": f"renamed or moved to {renamed[name]}" if name in renamed else "removed"}
-             for name in changes.removed]
+    rows += [{"File": name, "State": f"renamed or moved to {now}"} for name, now in changes.renamed.items()]
+    rows += [{"File": name, "State": "removed"} for name in changes.removed]
     if rows:
-        with st.expander(f"{len(changes.broken):,} broken, {len(changes.removed):,} removed", icon=":material/list:"):
+        renamed = f" {len(changes.renamed):,} renamed," if changes.renamed else ""
+        with st.expander(f"{len(changes.broken):,} broken,{renamed} {len(changes.removed):,} removed",
+                         icon=":material/list:"):
             st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
 
 

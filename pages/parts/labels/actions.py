@@ -17,7 +17,7 @@ from udml_core.data.given.group_changes import (
     drop_changes,
     group_changes,
 )
-from udml_core.data.given.labels import KIND, assign, can_undo, undo
+from udml_core.data.given.labels import KIND, assign, can_undo, confirms_names, undo
 from udml_core.data.given.log import log_version
 
 from ..shell.selection import select, selection
@@ -57,27 +57,27 @@ class Target:
 
 
 @dataclass(frozen=True)
-class GroupEdit:
-    """A change of the groups: what was open and selected before it.
+class Edit:
+    """A change of the groups, or an answer about proposed names: what was open and selected before it.
 
     Attributes:
         images: Ascending indices of the changed images.
-        opened: The image by which a group was open; None without.
+        opened: Session key of what was open, and its value: the image of a group, or the class of proposed names.
         selected: Indices of the selected images.
     """
 
     images: list[int]
-    opened: int | None
+    opened: tuple[str, int | str | None]
     selected: list[int]
 
 
-def action_history(dataset: Dataset) -> list[list[int] | GroupEdit]:
+def action_history(dataset: Dataset) -> list[list[int] | Edit]:
     """Return this session's actions in order.
 
     Returns:
-        For each action the skipped images, a change of the groups, or an empty list for an assigned class.
+        For each action the skipped images, a change of the groups or an answer, or an empty list for an assigned class.
     """
-    histories: dict[str, list[list[int] | GroupEdit]] = st.session_state.setdefault(HISTORY, {})
+    histories: dict[str, list[list[int] | Edit]] = st.session_state.setdefault(HISTORY, {})
     return histories.setdefault(dataset.fingerprint, [])
 
 
@@ -116,7 +116,8 @@ def edit_group(dataset: Dataset, change: GroupChange, message: str, opens: int |
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
         return
-    action_history(dataset).append(GroupEdit(sorted(change.images.tolist()), opened, selection(dataset).ids.tolist()))
+    action_history(dataset).append(
+        Edit(sorted(change.images.tolist()), (OPENED, opened), selection(dataset).ids.tolist()))
     if opens is None:
         opens = opened if opened in first else first[0]  # the open group is the selected one
     st.session_state[OPENED] = opens
@@ -142,20 +143,22 @@ def assign_class(target: Target, name: str) -> None:
         * (len(target.images) > SEEN))
 
 
-def act(dataset: Dataset, store: Callable[[], object], words: Callable[[object], str]) -> None:
+def act(dataset: Dataset, store: Callable[[], object], words: Callable[[object], str],
+        before: Edit | None = None) -> None:
     """Store an action on labels that undo reverts, and continue with the next suggestion.
 
     Args:
         dataset: The data set.
         store: Stores the action.
         words: Returns the message about the action, from the result of `store`.
+        before: What undo opens and selects again; the images of the action if None.
     """
     try:
         stored = store()
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
         return
-    action_history(dataset).append([])
+    action_history(dataset).append([] if before is None else before)
     _continue_with(dataset, [], words(stored))
 
 
@@ -199,14 +202,17 @@ def undo_action(dataset: Dataset) -> None:
     history = action_history(dataset)
     last = history[-1] if history else []
     try:
+        was_confirmed = confirms_names(dataset)  # the last action is known only until it is undone
         images = last if isinstance(last, list) and last else undo(dataset)
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
         return
     del history[-1:]
-    if isinstance(last, GroupEdit) and last.images == sorted(images):  # another window may have acted since
-        st.session_state[OPENED] = last.opened
+    if isinstance(last, Edit) and last.images == sorted(images):  # another window may have acted since
+        st.session_state[last.opened[0]] = last.opened[1]
         images = last.selected
+    elif was_confirmed and images is not last:
+        images = []  # among proposed names, selected images count as wrong
     again = f": {images_in_words(len(images))} selected again" if images else ""
     _continue_with(dataset, images, f"Undone{again}.")
 

@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from udml_core.exploration.assigned import AssignedMeasures, assigned_measures, doubtful_labels
+from udml_core.exploration.assigned import AssignedMeasures, assigned_measures, assigned_words, doubtful_labels
 from udml_core.runs import Run
 
 from ..draw.downloads import Download, share, table_file
 from ..draw.gallery import pair_gallery, selectable_gallery
 from ..draw.tables import table_behind
-from ..runs.assigned import assigned_words
 from ..shell.cached import load_retrieval
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped

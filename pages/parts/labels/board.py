@@ -65,9 +65,16 @@ class Board:
 
     @cached_property
     def classes(self) -> dict[str, int]:
-        """The number of each class that an image has now."""
+        """The number of each class that an image has now, of which the first have a key.
+
+        A class keeps its number when others go; the numbers with a key that are free go to the oldest without a key.
+        """
         current = set(self.labels.values())
-        return {name: number for number, name in enumerate(self.names, 1) if name in current}
+        numbers = {name: number for number, name in enumerate(self.names, 1) if name in current}
+        free = iter([key for key in range(1, CLASSES_WITH_KEYS + 1) if key not in numbers.values()])
+        given = {name: number if number <= CLASSES_WITH_KEYS else next(free, number)
+                 for name, number in numbers.items()}
+        return dict(sorted(given.items(), key=lambda each: each[1]))
 
     @cached_property
     def buttons(self) -> dict[str, int]:

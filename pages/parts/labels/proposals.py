@@ -16,7 +16,7 @@ from ..draw.gallery import selectable_gallery
 from ..draw.palette import percent
 from ..shell.run_status import escaped
 from ..shell.selection import selection
-from .actions import act, images_in_words
+from .actions import Edit, act, images_in_words
 from .board import MOST_TILES, Board, tile_to_label
 
 CLASS = "labels-proposed"
@@ -70,4 +70,5 @@ def _judge(board: Board, name: str, images: Array, certainty: Array, is_right: b
     store = assign if is_right else reject
     verb = "Confirmed" if is_right else "Rejected"
     act(board.dataset, partial(store, board.dataset, images.tolist(), name, certainties=certainty.tolist()),
-        lambda _stored: f"{verb} the class {name} of {images_in_words(len(images))}.")
+        lambda _stored: f"{verb} the class {name} of {images_in_words(len(images))}.",
+        Edit(sorted(images.tolist()), (CLASS, name), selection(board.dataset).ids.tolist()))

@@ -10,7 +10,6 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from udml_core.base.arrays import Array
-from udml_core.data.dataset import Dataset
 from udml_core.exploration.failures import Atlas, ConfusedPair
 from udml_core.runs.search import Which
 
@@ -28,9 +27,8 @@ NAME_WIDTH = 150
 LIGHT, DARK = ("#e3eef7", "#0072b2"), ("#17293a", "#56b4e9")
 
 
-def choose_pair(dataset: Dataset, atlas: Atlas, which: Which) -> ConfusedPair:
+def choose_pair(names: tuple[str, ...], atlas: Atlas, which: Which) -> ConfusedPair:
     """Choose a confused pair, at first the most frequent; the address holds it."""
-    names = dataset.class_names
     wanted = st.query_params.get("pair", "")
     pair = next((pair for pair in atlas.pairs if _token(pair) == wanted), atlas.pairs[0])
     classes = np.union1d(atlas.classes, atlas.nearest_classes)

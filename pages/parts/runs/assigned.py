@@ -6,8 +6,7 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.data.given.labels import assigned_now
-from udml_core.exploration.assigned import AssignedMeasures, assigned_measures
-from udml_core.numerics.measures import measure_of
+from udml_core.exploration.assigned import AssignedMeasures, assigned_measures, assigned_words
 from udml_core.runs import Run
 
 from ..shell.cached import dataset_of
@@ -29,18 +28,3 @@ def show_assigned(run: Run) -> None:
 @st.cache_data(max_entries=128, show_spinner=False, hash_funcs=RUN_HASH)
 def _measured(run: Run, labels: tuple[tuple[int, str], ...], ticket: float) -> AssignedMeasures | None:  # noqa: ARG001
     return assigned_measures(run.embeddings("final"), dict(labels))
-
-
-def assigned_words(found: AssignedMeasures, has_trained: bool) -> str:
-    """State the measures among labeled images with their intervals.
-
-    Args:
-        found: The measures.
-        has_trained: Whether the run trained on assigned labels, which then say little.
-    """
-    figures = ", ".join(f"**{measure_of(key).plain_title} {measure_of(key).text(of.value)}** (95 % interval "
-                        f"{of.low:.1f} to {of.high:.1f})" for key, of in found.measures.items())
-    caution = " The run trained on assigned labels, which makes these figures too high." if has_trained else ""
-    return (f"Among the {found.images:,} images that you labeled, in {found.classes:,} classes: {figures}, over "
-            f"{found.queries:,} queries. Other images do worse where you named groups of similar images at once."
-            f"{caution}")

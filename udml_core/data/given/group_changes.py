@@ -15,7 +15,7 @@ import numpy as np
 from udml_core.base.arrays import Integers
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import GROUPS, KIND, is_label_action, label_actions
+from udml_core.data.given.labels import GROUPS, KIND, MOST_PARTS, is_label_action, label_actions
 from udml_core.data.given.log import append_to_log, log_path_of, unusable_lines
 
 MOST_CHANGES = 1_000
@@ -52,12 +52,14 @@ def change_groups(dataset: Dataset, change: GroupChange) -> None:
     """Store a change of groups, which undo reverts.
 
     Raises:
-        UserError: There are too many changes, or the log cannot be written.
+        UserError: There are too many changes or parts, or the log cannot be written.
     """
     if len(_stored(dataset)) >= MOST_CHANGES:
         raise UserError(f"You have changed groups {MOST_CHANGES:,} times, and no more changes are stored. Name groups, "
                         "then drop the changes.")
     parts = [change.images[change.parts == part].tolist() for part in np.unique(change.parts)]
+    if len(parts) > MOST_PARTS:
+        raise UserError(f"One change forms at most {MOST_PARTS} groups, got {len(parts)}. Split into fewer parts.")
     append_to_log(dataset, KIND, {GROUPS: [[dataset.names[image] for image in part] for part in parts]})
 
 

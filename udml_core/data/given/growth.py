@@ -9,6 +9,7 @@ changes up to this state, which stay listed.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from udml_core.base.arrays import Integers
 from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset, FileImages, Skipped
 from udml_core.data.given.exclusions import listed_names
+from udml_core.data.given.following import moved_names
 from udml_core.data.given.labels import assigned_labels
 from udml_core.data.given.log import append_to_log, read_log
 from udml_core.data.sources.versions import Version, known_versions, read_version
@@ -35,6 +37,7 @@ class Changes:
         new: Ascending indices (m,) of new images that are neither named nor excluded.
         changed: Ascending indices (c,) of images whose files were replaced.
         removed: Names of removed images.
+        renamed: Former and present names of images that were renamed or moved, which are neither new nor removed.
         broken: New files that cannot be read.
     """
 
@@ -42,6 +45,7 @@ class Changes:
     new: Integers
     changed: Integers
     removed: tuple[str, ...]
+    renamed: Mapping[str, str]
     broken: tuple[Skipped, ...]
 
     @property
@@ -55,7 +59,7 @@ class Changes:
         files = len(self.new) + len(self.broken)
         parts = [f"{counted(files, 'new file')}"] * bool(files)
         parts += [f"{number:,} {word}" for number, word in (
-            (len(self.removed), "removed"), (len(self.changed), "changed")) if number]
+            (len(self.renamed), "renamed"), (len(self.removed), "removed"), (len(self.changed), "changed")) if number]
         joined = ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1] if parts else ""
         return f"{joined} since {since_words(self.since, time.time())}" if parts else ""
 
@@ -87,8 +91,11 @@ def changes_of(dataset: Dataset) -> Changes | None:
     here, excluded = set(dataset.names), set(listed_names(dataset))
     decided = excluded | assigned_labels(dataset).keys()
     is_decided = np.array([name in decided for name in dataset.names], bool)
-    changes = Changes(since, np.flatnonzero(~is_known & ~is_decided), np.flatnonzero(differs),
-                      tuple(name for name in version.names if name not in here and name not in excluded), broken)
+    gone = [name for name in version.names if name not in here and name not in excluded]
+    renamed = moved_names(dataset, gone)
+    is_renamed = np.isin(np.arange(len(dataset)), list(dataset.indices_by_name(set(renamed.values())).values()))
+    changes = Changes(since, np.flatnonzero(~is_known & ~is_decided & ~is_renamed), np.flatnonzero(differs),
+                      tuple(name for name in gone if name not in renamed), renamed, broken)
     return changes if changes.words else None
 
 

@@ -164,6 +164,11 @@ def can_undo(dataset: Dataset) -> bool:
     return bool(label_actions(dataset))
 
 
+def confirms_names(dataset: Dataset) -> bool:
+    """Return whether the last action, which undo reverts, confirmed names that the app proposed."""
+    return any("class" in action and "certainty" in action for action in label_actions(dataset)[-1:])
+
+
 def assigned_labels(dataset: Dataset) -> dict[str, str]:
     """Return the assigned class by image name; the last assignment of an image counts.
 

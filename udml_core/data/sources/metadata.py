@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from udml_core.base import bounded
-from udml_core.base.errors import UserError, quoted
+from udml_core.base.errors import UserError, counted, quoted
 from udml_core.base.paths import may_read
 from udml_core.data.dataset import Dataset, Report, Skipped
 from udml_core.data.sources.json_tables import JSON_TABLES, open_columns
@@ -105,10 +105,20 @@ class MetadataFolder(TableFolder):
         table = self.tables[0]
         left_out = [Skipped(file, f"has no row in {table}") for file, _ in listed(self.path) if file not in known]
         if self.label_column is not None:
-            left_out += [Skipped(row.file, f"has no value in the column {self.label_column} of {table}")
-                         for row in rows if row.label is None]
+            left_out += [Skipped(row.file, self._without_label) for row in rows if row.label is None]
             rows = [row for row in rows if row.label is not None]
         return listing_of(rows, self.label_column is not None, self.other_columns, left_out)
+
+    @property
+    def _without_label(self) -> str:
+        return f"has no value in the column {self.label_column} of {self.tables[0]}"
+
+    def describe(self) -> str:
+        """Describe the images, and say how many are left out because the table gives them no class."""
+        count = sum(skipped.reason == self._without_label for skipped in self.listing.left_out)
+        return super().describe() + (
+            f" Left out: {counted(count, 'image')} without a value in the column {self.label_column}. Add #level=0 to "
+            "the name of the folder to list all images, without classes." if count else "")
 
     def _rows(self) -> list[Row]:
         return [row for table in self.tables for row in self._read(table)]

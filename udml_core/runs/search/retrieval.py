@@ -13,7 +13,9 @@ from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import features_at_hand
 from udml_core.data.given.exclusions import excluded_images
+from udml_core.data.given.labels import assigned_classes, assigned_now
 from udml_core.data.splits import Split
+from udml_core.exploration.assigned import Labeled, labeled_images
 from udml_core.exploration.failures import Atlas, NeighborHistory, failure_atlas, history
 from udml_core.methods.model import Picture
 from udml_core.numerics.evaluation.retrieval_measures import RetrievalMeasures, retrieval_measures
@@ -59,7 +61,7 @@ class Retrieval:
         self.dataset = dataset or run.dataset()
         run.check_dataset(self.dataset)
         self.frames = Frames(run, lambda: self.dataset, len(self.dataset))
-        self._atlases: dict[Which, Atlas] = {}
+        self._atlases: dict[tuple[Which, str], Atlas] = {}
         self._ranked: RetrievalMeasures | None = None
         self._history: NeighborHistory | None = None
 
@@ -211,17 +213,38 @@ class Retrieval:
         """
         if self.dataset.labels is None:
             raise UserError(f"Failures are queries whose nearest image has another class, and {self.dataset.title} "
-                            f"{self.dataset.without_labels}. Sort the images into one folder for each "
-                            "class; the page Label writes such folders.")
+                            f"{self.dataset.without_labels}. Name two images of each of two classes on the page "
+                            "Label, or sort the images into one folder for each class.")
         test = np.setdiff1d(self.split.test, self.left_out)
         if len(test) < 2:
             raise UserError(f"Failures compare at least two test images, and {counted(len(test), 'image')} of the test "
                             "half are not excluded. Include images again on the page Data.")
-        known = self._atlases.get(which)
-        if known is None or not np.array_equal(known.queries, test):
-            phase = f"searching with every test image, {frame_words(which)}"
-            known = self._atlases[which] = failure_atlas(self.frame(which).take(test), test, self.dataset.labels[test],
-                                                         lambda share: report(share, phase))
+        return self._atlas(which, "test", test, self.dataset.labels[test], report)
+
+    def labeled(self) -> Labeled | None:
+        """Return the labeled images that are not excluded; None if they are too few to be searched.
+
+        The classes keep their order, and so their codes, when further classes are assigned.
+        """
+        left_out = set(self.left_out.tolist())
+        labels = {image: label for image, label in assigned_now(self.dataset).items() if image not in left_out}
+        return labeled_images(labels, assigned_classes(self.dataset))
+
+    def labeled_atlas(self, labeled: Labeled, which: Which = "final",
+                      report: Report = lambda _share, _what: None) -> Atlas:
+        """Find the nearest labeled image of each labeled image that is not alone in its class.
+
+        The result is cached until other images have labels.
+        """
+        atlas = self._atlas(which, "labeled", labeled.images, labeled.codes, report)
+        return atlas.of_queries(labeled.queries)
+
+    def _atlas(self, which: Which, what: str, images: Integers, classes: Integers, report: Report) -> Atlas:
+        known = self._atlases.get((which, what))
+        if known is None or not (np.array_equal(known.queries, images) and np.array_equal(known.classes, classes)):
+            phase = f"searching with every {what} image, {frame_words(which)}"
+            known = self._atlases[which, what] = failure_atlas(self.frame(which).take(images), images, classes,
+                                                               lambda share: report(share, phase))
         return known
 
     def ranked(self, report: Report = lambda _share, _what: None) -> RetrievalMeasures:

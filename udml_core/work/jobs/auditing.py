@@ -8,8 +8,9 @@ from pathlib import Path
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import DEFAULT_BACKBONE, EncoderSpec
+from udml_core.exploration.audit import Audit
 from udml_core.runs import Run
-from udml_core.runs.analyses import analysis_at
+from udml_core.runs.analyses import analysis_at, create_analysis
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.analysis_request import analyse
 from udml_core.work.jobs.browse import DataAnalysis, feature_runs, find_browsing, submit_features
@@ -60,6 +61,24 @@ def start_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAn
     want(run, "audit")
     start_maps(root)  # the run may have ended just before it was noted
     return find_auditing(dataset, encoder, root)
+
+
+def keep_audit(dataset: Dataset, encoder: EncoderSpec, compared: Audit, root: Path) -> None:
+    """Store a finished comparison beside the run of its features, where the page Data finds it.
+
+    Nothing is stored without such a run, beside an audit that is stored or in progress, or where nothing can be
+    written.
+
+    Args:
+        dataset: The data set.
+        encoder: The frozen encoder of the features that were compared.
+        compared: The comparison of all images.
+        root: The folder of runs.
+    """
+    state = find_auditing(dataset, encoder, root)
+    if state.run is not None and state.task is None and not analysis_at(state.run, AUDIT).has_spec():
+        with suppress(UserError):  # the report itself needs no storage
+            create_analysis(state.run, AUDIT, state="done", result=vars(compared))
 
 
 def audit_import(dataset: Dataset, root: Path) -> None:
