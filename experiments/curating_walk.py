@@ -3,8 +3,8 @@
 `python -m experiments.curating_walk FOLDER --out assets/results/curating.json` expects a folder of
 `python -m experiments.messy`. A real server and Chromium are driven through the pages: import, copies, quality, a
 sample, groups with their names, proposed names, and folders. The answers come from the true classes, so the walk
-replaces nothing that a person does: it has no doubts, reads no text and looks at nothing. It records what the app
-itself asks for: clicks, keys, and the seconds in which the app works and a person waits. The folders are read back.
+says nothing about a curator's own minutes: it has no doubts, reads no text and looks at nothing. It records what the
+app itself asks for: clicks, keys, and the seconds in which the app works and a curator waits. The folders are read back.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def main() -> None:
     write_record(values.out, provenance("curating_walk") | {
         "protocol": "Messy folder of experiments.messy, a window of 1400 x 900 in headless Chromium on the cores that "
                     "also run the server, an empty cache. Answers come from the true classes; seconds waited are the "
-                    "seconds between an action and the finished page. They replace no minutes of a person.",
+                    "seconds between an action and the finished page. They hold none of a curator's own minutes.",
         "result": found["result"],
         "datasets": {f"Messy folder, {found['result']['photographs']:,} photographs": {"rows": rows}}})
 
