@@ -4,7 +4,7 @@
 `python -m experiments.messy`. A real server and Chromium are driven through the pages: import, copies, quality, a
 sample, groups with their names, proposed names, and folders. The answers come from the true classes, so the walk
 says nothing about a curator's own minutes: it has no doubts, reads no text and looks at nothing. It records what the
-app itself asks for: clicks, keys, and the seconds in which the app works and a curator waits. The folders are read back.
+app itself asks for: clicks, keys, and the seconds in which it works and a curator waits. The folders are read back.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from pages.parts.data.race import kept_words, race_table, result_of
 from pages.parts.data.using import judge_link, search_link
 from pages.parts.refine.raced import Raced, compared_words, less_words
 from pages.parts.runs.leaderboard import leaderboard
+from pages.parts.shell.confirming import results_of
 from pages.parts.shell.race_verdict import advised_search, frame_verdict, raced_verdicts
 from tests.app.opening import opened, switched, texts
 from tests.app.test_opinions_pages import without_labels
@@ -824,6 +825,16 @@ def test_search_offers_the_advised_search_until_it_is_in_view(frozen: Run) -> No
     assert "Whitening, against the frozen features, judged without labels" in texts(test)
     test.toggle(key="search-diffuse").set_value(True).run()
     assert label in [button.label for button in test.button], "a visible way back"
+
+
+def test_a_search_that_is_advised_for_whole_groups_is_judged_by_its_first_ten_results(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    st.cache_data.clear()
+    refined = {recipe: worker.keep(frozen, plan_analysis(Refinement, recipe=recipe), lambda _share, _step: None).id
+               for recipe in ("whiten", "average:k=4")}
+    assert results_of(frozen, refined["whiten"]) == {"results": "ten"}
+    assert results_of(frozen, refined["average:k=4"]) == {}, "another search"
+    assert results_of(frozen, "final") == {}
 
 
 def test_compare_says_of_two_embeddings_of_a_run_what_the_race_said(frozen: Run) -> None:

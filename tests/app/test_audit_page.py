@@ -166,6 +166,17 @@ def test_a_race_is_offered_with_the_copies_that_take_part_and_leads_to_them(data
     assert "Decide on" not in " ".join(labels(opened("data", dataset=dataset.name, view="advice")))
 
 
+def test_a_race_that_is_offered_during_the_audit_says_to_begin_after_it(
+        dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
+    said = "The audit of these images still looks for copies"
+    assert said not in texts(opened("data", dataset=dataset.name, view="advice"))
+    assert start_auditing(dataset, computed.chosen_encoder(dataset), runs_folder()).task is not None
+    test = opened("data", dataset=dataset.name, view="advice")
+    assert not test.exception
+    assert said in texts(test)
+
+
 def test_a_line_counts_the_findings_and_leads_to_them(dataset: Dataset, audited: None,
                                                       shown: list[dict[int, str]]) -> None:
     test = opened("data", dataset=dataset.name)

@@ -426,6 +426,21 @@ def test_a_forecast_is_a_range_and_a_growing_one_says_why() -> None:
         "one-sided.")
 
 
+@pytest.mark.parametrize(("answers", "stops"), [
+    ("AAAAB" + 15 * "=", True), ("AAAABAAB" + 12 * "=", True), ("AAAABAABA" + 11 * "=", False),
+    ("AAAB" + 15 * "=", False)])
+def test_the_choice_hardly_matters_where_most_of_twenty_judgments_are_equal(answers: str, stops: bool) -> None:
+    judging = Judging(comparison_of("equal", 600))
+    for better in answers:
+        question = judging.question()
+        assert question is not None
+        is_second_left = question.left == judging.comparison.options(question.position)[1]
+        judging.answer(question, "equal" if better == "=" else "left" if is_second_left == (better == "B") else "right")
+    said = (f"You can stop: neither is better in {answers.count('=')} of {len(answers)} queries, so the choice hardly "
+            "matters. Keep A.")
+    assert (said in advice_words(judging)) is stops
+
+
 def test_a_forecast_that_ends_says_why() -> None:
     judging = Judging(comparison_of("ends", 600))
     for better in "BBBABBABB=" + "AABAABAAA=":

@@ -39,9 +39,8 @@ def group_size_words(group: int) -> str:
             f"has about {group} images near it, and you see the first {SHOWN_TO_PEOPLE} where you judge by eye.")
 
 
-BY_CLASSES = ("Read the count as an upper limit: a judge compares looks only and does not know what an image shows. In "
-              "tests with known classes, judges called 61 to 84 of 100 groups better, and 41 to 63 really held more "
-              "images of the right class.")
+BY_CLASSES = ("**Expect less than this count:** a judge compares looks only. In tests with known classes, judges "
+              "called 61 to 84 of 100 groups better, and 41 to 63 really held more images of the right class.")
 """What limits a count of groups; the figures are of 15 candidates on two data sets, see docs/judging.md."""
 AT_ONCE = f"for up to {FAMILY} candidates at once, however many were tried"
 """For what the intervals of a race hold."""

@@ -12,29 +12,39 @@ from udml_core.exploration.audit import AuditSettings, find_problems
 from udml_core.exploration.duplicates import all_but_first
 from udml_core.runs import Run, runs_folder
 from udml_core.work.jobs.auditing import find_auditing
+from udml_core.work.jobs.browse import DataAnalysis
 
 from ..shell.run_hash import RUN_HASH
 from .auditing import VIEW, load_audit
 from .computed import chosen_encoder
 
+NOTHING = "where a copy of a query comes first in each search, a race learns nothing"
+
 
 def offer_deciding(dataset: Dataset) -> None:
-    """Say how many copies take part in a race, with a button that leads to them; nothing without copies."""
-    count = copies_of(dataset)
+    """Say how many copies take part in a race, with a button that leads to them, or that an audit still looks for them.
+
+    Nothing is said without copies.
+    """
+    state = find_auditing(dataset, chosen_encoder(dataset), runs_folder())
+    if state.finished is None and state.task is not None:
+        st.markdown(f":material/hourglass_top: The audit of these images still looks for copies: {NOTHING}. Begin "
+                    "after it, and leave copies out.")
+        return
+    count = copies_of(dataset, state)
     if not count:
         return
     copies = f"{count:,} {'copy' if count == 1 else 'copies'}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-copies"):
         st.markdown(f":material/content_copy: The audit found {copies} that {'takes' if count == 1 else 'take'} part: "
-                    "where a copy of a query comes first in each search, the race learns nothing.", width="stretch")
+                    f"{NOTHING}.", width="stretch")
         st.button(f"Decide on {copies} first", icon=":material/fact_check:", key="advice-decide",
                   on_click=st.session_state.update, args=({VIEW: "audit"},),
                   help="Opens the audit, where one click excludes all but the best image of each group of copies.")
 
 
-def copies_of(dataset: Dataset) -> int:
+def copies_of(dataset: Dataset, state: DataAnalysis) -> int:
     """Return how many images the audit found beside the best of their copies, not excluded; 0 without an audit."""
-    state = find_auditing(dataset, chosen_encoder(dataset), runs_folder())
     if state.run is None or state.finished is None:
         return 0
     ticket, decisions = state.finished.stored_status().ticket, decisions_of(dataset)

@@ -132,11 +132,12 @@ def _show_words(race: Race, advised: Advised, elsewhere: Elsewhere | None, judge
         scope = scope_words(named.setup)
         st.caption(escaped(" · ".join([plain_line(race, named.setup), f"{scope[:1].upper()}{scope[1:]}."])))
     next_step = "" if CAN_STOP in judged else advised.next_step
-    for sentence in filter(None, (*advised.shown, next_step)):
-        st.markdown(escaped(sentence))
-    if line := figure_line(race, elsewhere):
-        is_groups = race.serves == "groups"
-        st.caption(escaped(f"{line} {BY_CLASSES}" if is_groups else line),
+    line, is_groups = figure_line(race, elsewhere), race.serves == "groups"
+    shown = [escaped(sentence) for sentence in advised.shown]
+    for text in filter(None, (*shown, BY_CLASSES if line and is_groups else "", escaped(next_step))):
+        st.markdown(text)
+    if line:
+        st.caption(escaped(line),
                    help=f"{COUNTED[race.serves]} {group_size_words(race.group) if is_groups else ''}".rstrip())
 
 

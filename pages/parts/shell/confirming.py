@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from udml_core.runs import Run
+from udml_core.runs.recipe_choice import plainly
 from udml_core.runs.search import epoch_of
 from udml_core.runs.search.differing import side_name
 
+from .race_judgments import recipe_of
+from .race_verdict import advised_search
 from .views import view_link
 
 
@@ -18,8 +21,18 @@ def link_to_judging(embeddings: Sequence[tuple[Run, str]]) -> None:
         embeddings: Runs and their embeddings by name. Epochs are left out, because they have a sample of images only;
             no link is shown for fewer than two others.
     """
-    names = [side_name(run.id, frame) for run, frame in embeddings if epoch_of(frame) is None]
-    if len(names) > 1:
+    judged = [(run, frame) for run, frame in embeddings if epoch_of(frame) is None]
+    if len(judged) > 1:
+        first, last = judged[0], judged[-1]
         view_link("compare", label="Confirm by judgments", icon=":material/how_to_vote:",
-                     help="See queries with the nearest image in each embedding, without names, and choose the better.",
-                     query_params={"part": "Judge", "a": names[0], "b": names[-1]})
+                  help="See queries with the results in each embedding, without names, and choose the better.",
+                  query_params={"part": "Judge", "a": side_name(first[0].id, first[1]),
+                                "b": side_name(last[0].id, last[1])} | results_of(*last))
+
+
+def results_of(run: Run, frame: str) -> dict[str, str]:
+    """Return what is judged of an embedding, for an address: the first ten results if a race advises it for groups."""
+    advised = advised_search(run)
+    is_for_groups = advised is not None and advised.serves == "groups" and plainly(advised.outcome.setup.recipe) == (
+        plainly(recipe_of(run, frame) or ""))
+    return {"results": "ten"} if is_for_groups else {}

@@ -14,7 +14,15 @@ from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run
 from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, comparison_key, side_name
 from udml_core.runs.search.judging import FEW, Judging
-from udml_core.runs.search.judging_words import CAN_STOP, WHAT, capitalized, finding_words, score_words, waiting_words
+from udml_core.runs.search.judging_words import (
+    CAN_STOP,
+    WHAT,
+    capitalized,
+    finding_words,
+    level_words,
+    score_words,
+    waiting_words,
+)
 from udml_core.runs.search.names import FROZEN
 from udml_core.runs.search.query import Gallery
 
@@ -108,6 +116,8 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
     whose = "Your judgments" if is_own else f"Blind judgments by {listed(people)}"
     verdict, of = judged_verdict(share), WHAT[comparison.results]
     if verdict == "cannot tell" and share.count < len(comparison.differing):
+        if level := is_own and level_words(judging):
+            return f"{whose} of {of}, {names[1]} against {names[0]}: {level}. {CAN_STOP}, and keep {names[0]}."
         if is_own and share.count >= FEW and judging.left() is None:
             return (f"{whose} of {of}, {names[1]} against {names[0]}, do not decide ({share.count} so far), and it "
                     f"would take very many more. {CAN_STOP}, and keep {names[0]}.")

@@ -12,6 +12,8 @@ from udml_core.runs.search.judging import FEW, MOST_LEFT, Judging, Left
 
 SCALE = (10, 20, 30, 50, 100, 150, 200)
 """The forecasts of further judgments."""
+ENOUGH, MOSTLY = 20, 0.6
+"""Judgments, and the share of them that find neither better, from which the choice hardly matters."""
 CAN_STOP = "You can stop"
 """How words begin that end the judging of two searches that few judgments cannot tell apart."""
 BLIND = ("one of the two", "one of the two")
@@ -165,6 +167,8 @@ def advice_words(judging: Judging, is_blind: bool = False, first: str = "A") -> 
     said = f"Not decided yet: {count_words(judging, is_blind)}."
     if share.count < FEW:
         return f"{said} After {FEW} judgments, an estimate says how many more are needed."
+    if level := level_words(judging):
+        return f"{said} {CAN_STOP}: {level}. Keep {first}."
     left = judging.left()
     if left is None:
         more = (f"more than {MOST_LEFT} further judgments" if total - share.count > MOST_LEFT else
@@ -173,6 +177,15 @@ def advice_words(judging: Judging, is_blind: bool = False, first: str = "A") -> 
                 f"the two apart. Keep {first}."
                 f"{_grown_words(share.count // FEW * FEW, judging.left_before() is not None)}")
     return f"{said} {left_words(left)}"
+
+
+def level_words(judging: Judging) -> str:
+    """Return that the choice hardly matters, without a full stop; empty unless most of enough judgments are equal."""
+    score = judging.score(judging.judge)
+    equal = sum(number for side, number in score.items() if side not in ("A", "B", UNSURE))
+    if score.total() < ENOUGH or equal < MOSTLY * score.total():
+        return ""
+    return f"neither is better in {equal} of {score.total()} queries, so the choice hardly matters"
 
 
 def left_words(left: Left) -> str:
