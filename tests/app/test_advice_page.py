@@ -44,7 +44,7 @@ from udml_core.runs.search.judging import Judging
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import first_method
 from udml_core.work.jobs.advising import race_of, race_words_of, wanted_advice
-from udml_core.work.jobs.verdicts import said_lines, said_of_run
+from udml_core.work.jobs.verdicts import said_lines, said_of_run, unraced_words
 from udml_core.work.workers import analyse as worker
 
 SPEC = plan_analysis(Advice, budget=2.0, serves="groups")
@@ -793,6 +793,15 @@ def test_a_run_that_its_race_did_not_judge_is_as_strictly_judged_on_every_page(f
     assert "First result: no clear difference. Whole group: better." in pages["runs"]
     assert "compared pca, then whitening" not in pages["runs"], "the button opens the embedding alone"
     assert said_lines(trained)[0].startswith("First result: no clear difference. Whole group: better.")
+
+
+def test_a_training_whose_step_a_race_judged_as_a_refinement_is_not_called_unjudged(frozen: Run) -> None:
+    whitened = worked(runs_folder(), method="whiten", split="all")
+    reduced = worked(runs_folder(), method="pca", split="all", fields={"dimension": 16})
+    finished(frozen, outcomes(frozen))
+    assert unraced_words(whitened) == (
+        "The race judged the same step as a refinement of the features, so its advice stays.")
+    assert unraced_words(reduced) == "No race judged this training, so the race's advice stays."
 
 
 @pytest.mark.parametrize("page", ["retrieval", "explore", "refine"])

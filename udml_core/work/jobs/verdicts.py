@@ -86,6 +86,9 @@ def unraced_words(*runs: Run) -> str:
                     and (is_trial(run) or any(race.is_judged for race in races_of(run)))), None)
     if lacking is None:
         return ""
+    method = lacking.spec().method
+    if any(outcome.setup.recipe == method for race in races_of(lacking) for outcome in race.judged):
+        return "The race judged the same step as a refinement of the features, so its advice stays."
     refined = judged_in_race(lacking)
     only = "" if refined is None else f" alone, only as part of a search: {setup_words(refined[0], refined[1].setup)}"
     return f"No race judged this training{only}, so the race's advice stays."
