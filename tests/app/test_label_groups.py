@@ -249,6 +249,27 @@ def test_undo_shows_proposed_names_as_they_were_before_the_answer(photos: Run, a
     assert not given.judged_names(dataset)
 
 
+def test_after_a_no_only_the_rest_of_the_seen_images_is_confirmed(photos: Run) -> None:
+    test, dataset = show_group(photos), photos.dataset()
+    given.assign(dataset, [tile["id"] for tile in tiles(test, "Images of the group, the border first")][-6:], "zero")
+    test = opened("labels", run=photos.id, section="proposals")
+    seen = [tile["id"] for tile in tiles(test, "Images that look like zero")]
+    wrong, rest = np.sort(seen[:2]), seen[2:]
+    assert rest
+    test.session_state["selection"] = Selection(dataset.fingerprint, wrong, 7)
+    test.run()
+    test.button(key="labels-reject").click().run()
+    assert not test.exception
+    assert [tile["id"] for tile in tiles(test, "Images that look like zero")] == rest, "no others, however certain"
+    assert test.button(key="labels-confirm").label == f"Confirm {len(rest)}"
+    assert "that you saw may show *zero*" in texts(test)
+    test.button(key="labels-confirm").click().run()
+    labels = given.labels_by_index(dataset, given.assigned_labels(dataset))
+    assert set(rest) <= set(labels)
+    assert len(labels) == 6 + len(rest)
+    assert "that you saw may show" not in texts(test), "then others come"
+
+
 def test_undo_opens_the_proposed_names_of_the_class_that_was_confirmed(photos: Run) -> None:
     test, dataset = show_group(photos), photos.dataset()
     for number, name in enumerate(("zero", "one")):

@@ -63,6 +63,15 @@ def plan(test: AppTest, folder: Path) -> AppTest:
     return test
 
 
+def test_another_folder_makes_another_plan_without_a_tick(dataset: Dataset, tmp_path: Path) -> None:
+    test = tick(plan(excluded_page(dataset), tmp_path / "first"))
+    assert not test.button(key="move-files").disabled
+    test.text_input(key="move-target").set_value(str(tmp_path / "second")).run()
+    assert str(tmp_path / "second") in texts(test).replace("\\", "")
+    assert str(tmp_path / "first") not in texts(test).replace("\\", "")
+    assert test.button(key="move-files").disabled
+
+
 def tick(test: AppTest) -> AppTest:
     next(box for box in test.checkbox if str(box.key).startswith("move-agreed")).check().run()
     return test

@@ -48,11 +48,13 @@ def show_moving(dataset: Dataset) -> None:
             st.button("Move back …", icon=":material/undo:", key=f"move-back-{number}", on_click=_plan,
                       args=(dataset, plan_moving_back, folder), help="Shows which files would return to their places.")
     if count:
-        with st.form("move-excluded", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            # Another folder makes another plan at once: no plan stands beside a folder that is not its own.
             st.text_input("Folder for the excluded images", key="move-target", placeholder="/home/me/excluded",
-                          width=360, help="A folder outside the data set on the computer that runs the app, new or "
-                                          "empty, or the one of an earlier move.")
-            st.form_submit_button("Show plan", icon=":material/checklist:", on_click=_plan_typed, args=(dataset,))
+                          width=360, on_change=_plan_typed, args=(dataset,),
+                          help="A folder outside the data set on the computer that runs the app, new or empty, or the "
+                               "one of an earlier move.")
+            st.button("Show plan", icon=":material/checklist:", key="move-show", on_click=_plan_typed, args=(dataset,))
     _show_planned(dataset)
 
 

@@ -22,6 +22,8 @@ from udml_core.data.given.log import log_version
 
 from ..shell.selection import select, selection
 
+REST = "labels-rest"
+"""Session key of the class and images that are left of proposed names of which some were rejected."""
 SEEN = 60
 """Most images that the panel shows, so that a user can look at each."""
 OPENED = "labels-group"
@@ -208,6 +210,7 @@ def undo_action(dataset: Dataset) -> None:
         st.session_state[PROBLEM] = str(error)
         return
     del history[-1:]
+    st.session_state.pop(REST, None)
     if isinstance(last, Edit) and last.images == sorted(images):  # another window may have acted since
         st.session_state[last.opened[0]] = last.opened[1]
         images = last.selected

@@ -47,7 +47,7 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
     images = selected.ids.tolist() or ([] if suggested is None else [suggested])
     st.session_state[PREVIEW] = False  # until the parts of a split are drawn again below
     with st.container(gap=None, key="labels-said"):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="labels-what"):
             st.markdown(_what(board, selected, suggested), width="stretch")
             if len(selected.ids) or is_splitting():
                 st.button("Clear", icon=":material/deselect:", key="labels-clear", shortcut="Esc", type="tertiary",

@@ -179,7 +179,7 @@ def _show_group(board: Board, rows: Array, number: int) -> None:
     """Show the border of a group, and what can be done with it."""
     images = board.images[rows]
     chosen = np.isin(images, selection(board.dataset).ids)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="labels-group-bar"):
         st.markdown(f"**Group {number}** · {counted(len(rows), 'image')}", width="content")
         _move_button(len(selection(board.dataset).ids), is_whole=bool(chosen.all()))
         st.button("Split", icon=":material/call_split:", key="labels-split", on_click=st.session_state.__setitem__,
