@@ -436,7 +436,7 @@ def test_the_preview_follows_alpha_and_epsilon() -> None:
     count = [int(line.split(": ")[1].split()[0].replace(",", "")) for line in (first, second)]
     assert count[0] < count[1], "a larger ε gives more clusters"
     test.slider(key="train-rpml-epsilon").set_value(1.0).run()
-    assert "there are no triplets" in "\n".join(info.value for info in test.info)
+    assert "there is no triplet to train on" in "\n".join(info.value for info in test.info)
 
 
 @pytest.mark.usefixtures("patient")

@@ -75,23 +75,5 @@ def test_the_text_of_curation_states_the_quality_and_the_times_of_its_rows() -> 
     assert f"findings take {times['findings']:.1f} seconds and samples up to {max(samples):.1f}," in text
 
 
-def test_the_text_of_curating_states_the_counts_of_its_walk() -> None:
-    text, stored = words_of("curating"), record("curating")
-    (table,) = stored["datasets"].values()
-    rows = {step: {name: value[0] for name, value in row.items()} for step, row in table["rows"].items()}
-    total, found = rows.pop("in all"), stored["result"]
-    for name, value in total.items():
-        assert round(sum(row[name] for row in rows.values()), 1) == value
-    assert list(rows) == ["import", "copies", "quality", "sample", "groups and names", "proposed names", "folders"]
-    seconds = f"{total['seconds waited']:.0f} seconds of waiting"
-    assert f"{total['clicks']:.0f} clicks, {total['keys']:.0f} keys and {seconds}" in text
-    assert f"the import with the audit takes {rows['import']['seconds waited']:.0f}." in text
-    kept = found["photographs"] - found["excluded"]
-    assert f"Of the {kept} photographs that were not excluded {found['named']} are in" in text
-    assert f"{found['named']} are in {found['folders']} folders" in text
-    assert f"{found['purity, %']} % of them in the right one, and {found['unnamed']} have no name" in text
-    assert found["named"] + found["unnamed"] == kept
-
-
 def _listed(counts: tuple[int, ...]) -> str:
     return f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"

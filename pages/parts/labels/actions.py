@@ -22,7 +22,7 @@ from udml_core.data.given.log import log_version
 
 from ..shell.selection import select, selection
 
-REST = "labels-rest"
+REST = "labels-proposed-rest"
 """Session key of the class and images that are left of proposed names of which some were rejected."""
 SEEN = 60
 """Most images that the panel shows, so that a user can look at each."""
