@@ -115,9 +115,14 @@ def score_words(judging: Judging, judge: str, names: tuple[str, str] = ("A", "B"
 def equal_words(score: Mapping[str, int]) -> str:
     """Return how many judgments find neither better, and why, such as "2 equal (both right 2), 1 not sure"."""
     why = ", ".join(f"{reason} {score[reason]}" for reason in EQUAL if score.get(reason))
-    count = sum(number for side, number in score.items() if side not in ("A", "B", UNSURE))
+    count = _equal_count(score)
     unsure = f", {score[UNSURE]} not sure" if score.get(UNSURE) else ""
     return f"{count} equal{f' ({why})' if why else ''}{unsure}"
+
+
+def _equal_count(score: Mapping[str, int]) -> int:
+    """Return how many judgments find neither better; an unsure answer does not count."""
+    return sum(number for side, number in score.items() if side not in ("A", "B", UNSURE))
 
 
 def count_words(judging: Judging, is_blind: bool = False) -> str:
@@ -182,7 +187,7 @@ def advice_words(judging: Judging, is_blind: bool = False, first: str = "A") -> 
 def level_words(judging: Judging) -> str:
     """Return that the choice hardly matters, without a full stop; empty unless most of enough judgments are equal."""
     score = judging.score(judging.judge)
-    equal = sum(number for side, number in score.items() if side not in ("A", "B", UNSURE))
+    equal = _equal_count(score)
     if score.total() < ENOUGH or equal < MOSTLY * score.total():
         return ""
     return f"neither is better in {equal} of {score.total()} queries, so the choice hardly matters"
