@@ -39,19 +39,19 @@ def imports_of(tree: ast.Module, package: tuple[str, ...]) -> Iterator[tuple[str
             yield from ((source, alias.name) for alias in node.names)
 
 
-def definer(imports: Imports, module: str, name: str) -> str:
+def definer(imports: Imports, faces: frozenset[str], module: str, name: str) -> str:
     """Return the module that defines a name, which a face may import from it."""
     submodule = f"{module}.{name}"
     if submodule in imports:
         return submodule
-    faces = {source.rpartition(".")[0] for source in imports if "." in source}
     origins = [source for source, imported in imports[module] if imported == name and source in imports]
-    return definer(imports, origins[0], name) if origins and module in faces else module
+    return definer(imports, faces, origins[0], name) if origins and module in faces else module
 
 
 def circle(imports: Imports) -> list[str]:
     """Return a circle of modules, or an empty list."""
-    graph = {module: {definer(imports, source, name) for source, name in named if source in imports} - {module}
+    faces = frozenset(source.rpartition(".")[0] for source in imports)
+    graph = {module: {definer(imports, faces, source, name) for source, name in named if source in imports} - {module}
              for module, named in imports.items()}
     try:
         TopologicalSorter(graph).prepare()
