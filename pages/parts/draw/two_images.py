@@ -35,21 +35,21 @@ class Answering:
     skip_key: str
 
 
-def two_images(dataset: Dataset, pair: tuple[int, int], with_classes: bool) -> None:
+def two_images(dataset: Dataset, pair: tuple[int, int], with_names: bool) -> None:
     """Show the two images of a pair as large as the page allows.
 
     Args:
         dataset: The data set.
         pair: Indices of the images.
-        with_classes: Whether to name the classes.
+        with_names: Whether to name files and classes, which would influence an answer.
     """
     with st.container(horizontal=True, gap="small", width=2 * SIDE, key="two-images"):
         for word, index in zip(("First", "Second"), pair, strict=True):
-            name = dataset.caption(index) if with_classes else unclassed_name(dataset, index)
+            name = f": {dataset.caption(index)}" if with_names else ""
             shown = sharpen_tiny(image_to_draw(dataset.images, index))
             image = ImageOps.pad(shown, (SIDE, SIDE), Image.Resampling.LANCZOS, color="white")
             with st.container(width="stretch"):
-                picture(image, "stretch", f"{word} image of the pair: {name}", name)
+                picture(image, "stretch", f"{word} image of the pair{name}", name.removeprefix(": "))
 
 
 def unclassed_name(dataset: Dataset, index: int) -> str:

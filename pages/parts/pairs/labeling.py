@@ -137,7 +137,7 @@ def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
                    icon=":material/done_all:")
     else:
         st.markdown(f"**{_asked(dataset)}** Press **S** for same, **D** for different, **K** to skip, **U** to undo.")
-        two_images(dataset, pair, with_classes=False)
+        two_images(dataset, pair, with_names=False)
         position = views.position_of_pair(labeled.pairs, pair)
         if position is not None:
             known = f" This pair is currently labeled {answer_word(bool(labeled.same[position]))}."
