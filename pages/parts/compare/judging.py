@@ -110,7 +110,7 @@ def compare_contest(contest: Contest, results: Results = "first") -> Comparison:
 @st.cache_resource(max_entries=8, show_spinner="Searching with every image in both embeddings …", hash_funcs=RUN_HASH)
 def _comparison(first: Run, second: Run, first_frame: str, second_frame: str, gallery: Gallery,  # noqa: ARG001
                 versions: tuple[tuple[str, float], ...], results: Results,  # noqa: ARG001
-                copies: Integers, _sides: tuple[Side, Side]) -> Comparison:
+                copies: Integers, _sides: tuple[Side, Side]) -> Comparison:  # noqa: ARG001
     return compare(*_sides, gallery, results)
 
 
