@@ -168,10 +168,14 @@ def test_pairs_are_labeled_skipped_and_undone(run: Run, log: PairLog) -> None:
     candidates = views.candidates(run.embeddings("final"), train)
     queue = views.informative_pairs(candidates, 0.1, 0.02, 4)[0].tolist()
     assert list(first) == queue[0]
+    late = next(button for button in test.button if button.label == "Different")
     press(test, "Same")
     assert labeled(log) == [(*first, True)]
     second = current_pair(test)
     assert list(second) == queue[1]
+    assert {image.caption for element in test.get("image") for image in element.proto.imgs} == {""}, "no file names"
+    late.click().run()
+    assert labeled(log) == [(*first, True)], "a late press for the first pair does not answer the second"
     press(test, "Skip")
     assert list(current_pair(test)) == queue[2]
     press(test, "Undo")

@@ -142,7 +142,7 @@ def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
         if position is not None:
             known = f" This pair is currently labeled {answer_word(bool(labeled.same[position]))}."
     answer_buttons("give", None if pair is None else Answering(
-        lambda same: answer(dataset, pair, same), lambda: skip(dataset, pair), "K"), lambda: undo(dataset),
+        pair, lambda same: answer(dataset, pair, same), lambda: skip(dataset, pair), "K"), lambda: undo(dataset),
         bool(len(labeled) or labeling_session(dataset).history))
     message = labeling_session(dataset).message + known
     hidden = " Classes are hidden so that they do not influence you." if dataset.labels is not None else ""

@@ -103,7 +103,8 @@ def _show_question(judged: SamePairs) -> None:
         st.markdown(f"**Do these two images show {same}?** Press **S** for same, **D** for different, **K** to skip, "
                     "**U** to undo.")
         two_images(dataset, pair, with_names=False)
-        answering = Answering(lambda same: _answer(dataset, pair, same), lambda: _answer(dataset, pair, None), "K")
+        answering = Answering(pair, lambda same: _answer(dataset, pair, same),
+                              lambda: _answer(dataset, pair, None), "K")
     answer_buttons("same", answering, lambda: _undo(dataset), bool(judged.given))
     message = st.session_state.get(MESSAGE, "")
     st.caption(escaped(message) or "Answers are saved immediately; classes and similarities are hidden.")
