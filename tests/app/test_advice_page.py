@@ -296,13 +296,13 @@ def test_the_table_and_the_results_of_a_race_name_verdicts(frozen: Run) -> None:
     assert frame.index.tolist() == [
         "Test-time views", "Whitening", "Whitening, then averaging with 10 neighbors", "Whitening, then diffusion"]
     assert frame["Whole groups: verdict"].tolist() == ["worse", "better", "no clear difference", "better"]
-    assert frame["Whole groups: of 100 images"].tolist() == ["unknown"] * 4, "a race of an earlier version"
+    assert frame["Whole groups: of 100 searches"].tolist() == ["unknown"] * 4, "a race of an earlier version"
     assert "New in it" not in frame, "the chart and the sentences say it, and the table fits"
     of = Comparison(first=measured("cannot tell"), groups=measured("better"), judges=("judge",),
                     whole=Count(changed=0.9, better=0.6, worse=0.3, low=0.55, high=0.65))
     told = rows[1].model_copy(update={"against_start": of})
     frame = race_table(race.model_copy(update={"outcomes": (told,)}))
-    assert frame["Whole groups: of 100 images"].tolist() == ["60 (51 to 69) better, 30 worse"]
+    assert frame["Whole groups: of 100 searches"].tolist() == ["60 (51 to 69) better, 30 worse"]
 
 
 def test_train_opens_with_the_method_that_won_the_race(frozen: Run) -> None:

@@ -503,12 +503,12 @@ def test_the_headline_says_of_100_images_how_many_find_a_better_first_image(bett
     best = Outcome(name="Whitening", setup=Setup(backbone="net", recipe="whiten"), kept=True, against_best=of,
                    against_start=of, run="run")
     small = ": a small change, so confirm it by eye" if better + worse < 0.2 else ""
-    words = f"Of 100 images, {said}, as the judges see it"
+    words = f"Of 100 searches, {said}, as the judges see it"
     assert tell_advice(race_of(best)).sentences[:2] == ["Best search: whitening.", f"{words}{small}."]
     for_groups = tell_advice(race_of(best).model_copy(update={"serves": "groups"})).sentences
     assert for_groups[:2] == ["Best search: whitening.", (
         "Whole groups are clearly better than with the frozen features, in the judges' eyes.")]
-    assert f"better first results (of 100 images {said.partition(' ')[0]} better, " in for_groups[2], (
+    assert f"better first results (of 100 searches {said.partition(' ')[0]} get better, " in for_groups[2], (
         "what whole groups mean does not speak of the first image")
 
 
@@ -524,10 +524,10 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
     assert "as the judges see it" not in searched_words(race, best), "both counts stand beside the verdicts"
     few = best.model_copy(update={"against_start": of.model_copy(update={"first": measured("better"), "changed": 0.1})})
     assert searched_words(race, few).endswith("It is a small change, so confirm it by eye.")
-    assert told.shown == ("Of 100 images, 58 get a better group of results, 32 a worse one, and 10 nearly the same "
+    assert told.shown == ("Of 100 searches, 58 get a better group of results, 32 a worse one, and 10 nearly the same "
                           "group, as the judges see it.",)
-    assert "better whole groups (of 100 images 58 better, 32 worse; +0.020, 0.003 to 0.037)" in told.details[0]
-    assert "no clear difference in first results (of 100 images 20 better, 10 worse;" in told.details[0]
+    assert "better whole groups (of 100 searches 58 get better, 32 worse; +0.020, 0.003 to 0.037)" in told.details[0]
+    assert "no clear difference in first results (of 100 searches 20 get better, 10 worse;" in told.details[0]
     assert figure_line(race) == (
         "95 % intervals, for up to 50 candidates at once, however many were tried: 47 to 69 of 100 better; mean "
         "similarity 0.350 → 0.370: +0.020, 0.003 to 0.037, on a scale from −1 to 1."), "wider by 3.29 / 1.96"
@@ -554,7 +554,7 @@ def test_a_verdict_that_the_count_contradicts_is_no_verdict(better: float, said:
     assert (verdict_words(of.groups, "whole groups") == "better whole groups") == (said == "better")
     if said != "better":
         assert said_of_measured("Whole group", said, of.groups) == (
-            "Whole group: no clear difference (of 100 images 30 better, 60 worse, but the gains are larger than the "
+            "Whole group: no clear difference (of 100 searches 30 get better, 60 worse, but the gains are larger than the "
             "losses)")
 
 
@@ -630,7 +630,7 @@ def test_a_race_names_its_judges_with_what_they_count() -> None:
         "judges": ("squeezenet", "pixels")})})
     weighed = race_of(both).model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.3}})
     assert race_judges_words(weighed) == (
-        "SqueezeNet 1.1 (counts 75 %), which took no part, and the raw pixels (count 25 %), which differ as soon as an "
+        "SqueezeNet 1.1 (75 % of the vote), which took no part, and the raw pixels (25 % of the vote), which differ as soon as an "
         "object moves")
     light = weighed.model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.05}})
     assert race_judges_words(light) == "SqueezeNet 1.1, which took no part", "pixels hardly count"

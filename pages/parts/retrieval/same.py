@@ -148,8 +148,8 @@ def _show_estimate(judged: SamePairs) -> None:
         st.progress(so_far / DRAWN, f"A curve with its 95 % interval follows at {DRAWN} judged pairs; {so_far} so far.")
     skipped, copies = int((judged.answers == SKIPPED).sum()), int(judged.is_known.sum())
     others = sum(answer.same is not None for answer in judged.given.values()) - judged.judged
-    notes = [f"{judged.population} You judge a random sample of them, spread over all similarities, and the intervals "
-             "hold with 95 % certainty whenever you stop."]
+    notes = [f"{judged.population} You judge a random sample of these pairs, from very similar to hardly similar; the "
+             "intervals hold with 95 % certainty whenever you stop."]
     notes += [f"{counted(skipped, 'pair')} skipped."] if skipped else []
     notes += [f"{counted(copies, 'pair')} of known copies {'counts' if copies == 1 else 'count'} as the same, so you "
               "are not asked."] if copies else []

@@ -267,8 +267,8 @@ class SamePairs:
     def population(self) -> str:
         """What the pairs stand for, in a sentence."""
         image = f"{QUERIES:,} random images" if self.images > QUERIES else f"all {self.images:,} images"
-        return (f"The estimate is about {int(self.plan.sizes.sum()):,} pairs: each of {image} with its "
-                f"{min(NEIGHBORS, self.images - 1)} nearest images, no pair twice.")
+        return (f"The estimate is about the results of searches: each of {image} with its "
+                f"{min(NEIGHBORS, self.images - 1)} nearest images.")
 
     def next(self) -> tuple[int, int] | None:
         """Return the pair to judge next; None if all are judged."""
