@@ -712,7 +712,7 @@ def test_a_race_without_a_winner_starts_the_race_for_the_other_aim(frozen: Run, 
                 outcomes=tuple(outcomes(frozen)[:3]))
     create_analysis(frozen, spec, state="done", result={"race": np.array(race.model_dump_json())})
     test = opened("data", **LINK | {"serves": "first", "budget": "5"})
-    assert ("For whole groups, 1 of 3 candidates is better beyond chance, 1 is worse and 1 cannot be told. Most of "
+    assert ("For whole groups, 1 of 3 candidates is better beyond chance, 1 is worse and 1 is unclear. Most of "
             "all gains whitening." in texts(test))
     button(test, "Find the best search for whole groups").click().run()
     assert not test.exception

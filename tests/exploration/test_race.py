@@ -508,7 +508,9 @@ def test_the_headline_says_of_100_images_how_many_find_a_better_first_image(bett
     for_groups = tell_advice(race_of(best).model_copy(update={"serves": "groups"})).sentences
     assert for_groups[:2] == ["Best search: whitening.", (
         "Whole groups are clearly better than with the frozen features, in the judges' eyes.")]
-    assert f"better first results (of 100 searches {said.partition(' ')[0]} get better, " in for_groups[2], (
+    count = said.partition(" ")[0]
+    better = f"{count} {'gets' if count == '1' else 'get'} better"
+    assert f"better first results (of 100 searches {better}, " in for_groups[2], (
         "what whole groups mean does not speak of the first image")
 
 
@@ -554,8 +556,8 @@ def test_a_verdict_that_the_count_contradicts_is_no_verdict(better: float, said:
     assert (verdict_words(of.groups, "whole groups") == "better whole groups") == (said == "better")
     if said != "better":
         assert said_of_measured("Whole group", said, of.groups) == (
-            "Whole group: no clear difference (of 100 searches 30 get better, 60 worse, but the gains are larger than the "
-            "losses)")
+            "Whole group: no clear difference (of 100 searches 30 get better, 60 worse, but the gains are larger than "
+            "the losses)")
 
 
 CHANCE = ", but the difference on average may be chance"
@@ -630,8 +632,8 @@ def test_a_race_names_its_judges_with_what_they_count() -> None:
         "judges": ("squeezenet", "pixels")})})
     weighed = race_of(both).model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.3}})
     assert race_judges_words(weighed) == (
-        "SqueezeNet 1.1 (75 % of the vote), which took no part, and the raw pixels (25 % of the vote), which differ as soon as an "
-        "object moves")
+        "SqueezeNet 1.1 (75 % of the vote), which took no part, and the raw pixels (25 % of the vote), which "
+        "differ as soon as an object moves")
     light = weighed.model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.05}})
     assert race_judges_words(light) == "SqueezeNet 1.1, which took no part", "pixels hardly count"
     assert race_judges_words(race_of(both)) == "squeezenet and the raw pixels", "an earlier race without weights"

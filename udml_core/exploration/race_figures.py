@@ -61,7 +61,7 @@ def both_words(comparison: Comparison, serves: Serves) -> str:
 
 
 def measured_words(measured: Measured, name: str) -> str:
-    """Return the verdict on one measure with its difference and interval, and how many of 100 searches gain and lose."""
+    """Return the verdict on one measure with its difference, and how many of 100 searches gain and lose."""
     counts = counts_words(measured)
     figures = f"{counts}; {gain_words(measured)}" if counts else interval_words(measured)
     return f"{verdict_words(measured, name)} ({figures})"

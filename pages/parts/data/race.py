@@ -61,8 +61,8 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
         st.caption("Each line is a candidate. Right of 0, it finds images that look more similar than the frozen "
                    f"features find, as seen by {escaped(race_judges_words(race))}. A bar that crosses 0 may be chance. "
                    f"{escaped(kept_words(race))}",
-                   help="A mark is the mean over all images, of a similarity from −1 to 1; its bar is the 95 % interval, "
-                        f"which holds {AT_ONCE}.")
+                   help="A mark is the mean over all images, of a similarity from −1 to 1; its bar is the 95 % "
+                        f"interval, which holds {AT_ONCE}.")
     with st.container(gap="xxsmall") if is_live or not judged else st.expander(
             "Each candidate in a sentence", icon=":material/format_list_bulleted:"):
         for outcome in race.outcomes:

@@ -76,7 +76,8 @@ def _figure(outcome: Outcome, serves: Serves) -> str:
     count = of.count(serves)
     if count is None or count.better is None or count.worse is None:
         return figure_words(of.served(serves).difference, "+")
-    return f"of 100 searches: {100 * count.better:.0f} better, {100 * count.worse:.0f} worse{balance_words(of.served(serves))}"
+    return (f"of 100 searches: {100 * count.better:.0f} better, {100 * count.worse:.0f} worse"
+            f"{balance_words(of.served(serves))}")
 
 
 def less_words(raced: Raced) -> str:
