@@ -14,6 +14,8 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.draw.two_images import unclassed_name
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
+from udml_core.data.given.duplicate_decisions import KIND as DUPLICATES
+from udml_core.data.given.duplicate_decisions import decide
 from udml_core.data.given.log import log_path_of
 from udml_core.data.given.pair_sets import PairLog
 from udml_core.data.splits import make_split
@@ -158,6 +160,15 @@ def test_a_data_set_that_changed_since_the_run_is_an_error(
     (copy.folder / "spec.json").write_text(spec.model_dump_json(), encoding="utf-8")
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
     assert "has changed" in opened("pairs", run=copy.id, show=show).error[0].value
+
+
+def test_known_copies_are_not_asked(run: Run, log: PairLog) -> None:
+    first = current_pair(opened("pair_labels", run=run.id))
+    try:
+        decide(run.dataset(), np.array([first]), same=True)
+        assert current_pair(opened("pair_labels", run=run.id)) != first
+    finally:
+        log_path_of(run.dataset(), DUPLICATES).unlink()
 
 
 def test_pairs_are_labeled_skipped_and_undone(run: Run, log: PairLog) -> None:

@@ -79,8 +79,8 @@ def show_judging(runs: Sequence[Run]) -> None:
     question = judging.question()
     if not len(comparison.differing):
         heading.empty()
-        st.info(f"Both embeddings find {SAME[results]} for every query, so there is nothing to judge. Choose another "
-                "embedding.", icon=":material/lightbulb:")
+        st.info(f"Both searches find {SAME[results]} for every query, so there is nothing to judge. Choose another "
+                "search.", icon=":material/lightbulb:")
     elif st.session_state.get(REVEALED) == comparison.key:
         heading.markdown("#### The result")
         show_judged(judging, contest.titles)

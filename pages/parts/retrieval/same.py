@@ -107,7 +107,7 @@ def _show_question(judged: SamePairs) -> None:
                               lambda: _answer(dataset, pair, None), "K")
     answer_buttons("same", answering, lambda: _undo(dataset), bool(judged.given))
     message = st.session_state.get(MESSAGE, "")
-    st.caption(escaped(message) or "Answers are saved immediately; classes and similarities are hidden.")
+    st.caption(escaped(message) or "Answers are saved immediately; names and similarities are hidden.")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
 
 

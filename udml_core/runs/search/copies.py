@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,17 @@ def known_copies(dataset: Dataset, root: Path) -> Integers:
                 _KEPT.pop(next(iter(_KEPT)), None)
             _KEPT[key] = first
     return first
+
+
+def copy_pairs(copies: Integers) -> Integers:
+    """Return all pairs i < j (p, 2) of known copies.
+
+    Args:
+        copies: Index (n,) of the first known copy of each image.
+    """
+    groups = groups_of(np.stack([copies, np.arange(len(copies))], axis=1), len(copies))
+    pairs = [(left, right) for group in groups for left, right in combinations(group.tolist(), 2)]
+    return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 def _groups(dataset: Dataset, audit: Analysis | None) -> Groups:
