@@ -1,8 +1,8 @@
 """Two embeddings of a data set, and the queries for which their first results differ, in the order of judging.
 
 Either the nearest images differ, or the first ten results as sets: then the images that only one of the embeddings
-finds are judged, because the others count the same in both. The results are those that are no known copy of the query,
-in both embeddings: a copy is the same picture, which says nothing about either.
+finds are judged, because the others count the same in both. Known copies of a query are no results, in either
+embedding: a copy is the same picture, which says nothing about either.
 """
 
 from __future__ import annotations
