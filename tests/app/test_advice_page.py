@@ -760,7 +760,7 @@ def test_refine_compares_a_recipe_with_the_advice_of_its_race(frozen: Run) -> No
     assert "gains clearly less than the advised recipe (whitening): in whole groups, +0.001 against" in texts(test)
     beside = next(metric.delta for metric in test.metric if metric.label == "Whole group")
     assert beside.startswith("+0.001 · advised +")
-    assert "of 100: 26 better, 24 worse" in [metric.delta.split(" · ")[0] for metric in test.metric]
+    assert "of 100 searches: 26 better, 24 worse" in [metric.delta.split(" · ")[0] for metric in test.metric]
     assert "gains clearly less" not in texts(opened("refine", run=frozen.id, recipe="whiten"))
 
 
