@@ -17,6 +17,7 @@ from pages.parts.shell.address import address_decides, note_address, note_click,
 from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.empty_state import offer_example, offer_lab, show_empty
 from pages.parts.shell.focus import carry_image
+from pages.parts.shell.run_picker import keep_app_run
 from pages.parts.shell.run_status import run_titles
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.runs import Run, list_runs, runs_folder
@@ -104,6 +105,7 @@ def show_pair(finished: Sequence[Run]) -> None:
 
 def draw() -> None:
     """Draw the view."""
+    keep_app_run()
     with show_user_errors():
         finished = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"]
         if decide_part() == JUDGE and finished:

@@ -296,13 +296,13 @@ def test_the_table_and_the_results_of_a_race_name_verdicts(frozen: Run) -> None:
     assert frame.index.tolist() == [
         "Test-time views", "Whitening", "Whitening, then averaging with 10 neighbors", "Whitening, then diffusion"]
     assert frame["Whole groups: verdict"].tolist() == ["worse", "better", "no clear difference", "better"]
-    assert frame["Whole groups: of 100 images"].tolist() == ["unknown"] * 4, "a race of an earlier version"
+    assert frame["Whole groups: of 100 searches"].tolist() == ["unknown"] * 4, "a race of an earlier version"
     assert "New in it" not in frame, "the chart and the sentences say it, and the table fits"
     of = Comparison(first=measured("cannot tell"), groups=measured("better"), judges=("judge",),
                     whole=Count(changed=0.9, better=0.6, worse=0.3, low=0.55, high=0.65))
     told = rows[1].model_copy(update={"against_start": of})
     frame = race_table(race.model_copy(update={"outcomes": (told,)}))
-    assert frame["Whole groups: of 100 images"].tolist() == ["60 (51 to 69) better, 30 worse"]
+    assert frame["Whole groups: of 100 searches"].tolist() == ["60 (51 to 69) better, 30 worse"]
 
 
 def test_train_opens_with_the_method_that_won_the_race(frozen: Run) -> None:
@@ -712,7 +712,7 @@ def test_a_race_without_a_winner_starts_the_race_for_the_other_aim(frozen: Run, 
                 outcomes=tuple(outcomes(frozen)[:3]))
     create_analysis(frozen, spec, state="done", result={"race": np.array(race.model_dump_json())})
     test = opened("data", **LINK | {"serves": "first", "budget": "5"})
-    assert ("For whole groups, 1 of 3 candidates is better beyond chance, 1 is worse and 1 cannot be told. Most of "
+    assert ("For whole groups, 1 of 3 candidates is better beyond chance, 1 is worse and 1 is unclear. Most of "
             "all gains whitening." in texts(test))
     button(test, "Find the best search for whole groups").click().run()
     assert not test.exception
@@ -760,7 +760,7 @@ def test_refine_compares_a_recipe_with_the_advice_of_its_race(frozen: Run) -> No
     assert "gains clearly less than the advised recipe (whitening): in whole groups, +0.001 against" in texts(test)
     beside = next(metric.delta for metric in test.metric if metric.label == "Whole group")
     assert beside.startswith("+0.001 · advised +")
-    assert "of 100: 26 better, 24 worse" in [metric.delta.split(" · ")[0] for metric in test.metric]
+    assert "of 100 searches: 26 better, 24 worse" in [metric.delta.split(" · ")[0] for metric in test.metric]
     assert "gains clearly less" not in texts(opened("refine", run=frozen.id, recipe="whiten"))
 
 

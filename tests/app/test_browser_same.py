@@ -43,10 +43,10 @@ def dataset(run: Run, app: App, monkeypatch: pytest.MonkeyPatch) -> Dataset:
 
 def shown_pair(page: Page) -> tuple[int, int]:
     """Return the two images on the page."""
-    captions = page.locator(".st-key-two-images").get_by_text(re.compile(r"^(digit|image) \d+$"))
-    expect(captions).to_have_count(2)
-    first, second = (int(text.split()[1]) for text in captions.all_inner_texts())
-    return first, second
+    button = page.locator("[class*='st-key-same-S-']")
+    expect(button).to_have_count(1)
+    first, second = re.findall(r"st-key-same-S-(\d+)-(\d+)", button.get_attribute("class") or "")[0]
+    return int(first), int(second)
 
 
 def press(page: Page, log: PairLog, key: str = "") -> None:
@@ -55,9 +55,9 @@ def press(page: Page, log: PairLog, key: str = "") -> None:
     assert labels is not None
     page.keyboard.press(key or ("s" if labels[first] == labels[second] else "d"))
     page.wait_for_function("""(before) => {
-      const shown = document.querySelector(".st-key-two-images")?.innerText.match(/(?:digit|image) \\d+/g) ?? [];
-      return shown.length === 2 && shown.map((name) => name.split(" ")[1]).join() !== before;
-    }""", arg=f"{first},{second}")
+      const shown = document.querySelectorAll("[class*='st-key-same-S-']");
+      return shown.length === 1 && !shown[0].classList.contains(before);
+    }""", arg=f"st-key-same-S-{first}-{second}")
     settle(page)
 
 

@@ -53,6 +53,17 @@ def test_a_run_that_finishes_replaces_neither_a_linked_comparison_nor_the_run_in
     assert compared(test)[0] == newer.id, "the user's own choice starts a new comparison"
 
 
+@pytest.mark.parametrize("part", ["Judge", "Settings"])
+def test_a_reload_keeps_the_run_in_the_sidebar(part: str, pair: list[Run]) -> None:
+    test = opened("compare", part=part)
+    older = pair[1].id if shown(test) == pair[0].id else pair[0].id
+    test.sidebar.selectbox(key="choose-run").set_value(older).run()
+    assert shown(test) == older
+    address = {name: values if isinstance(values, str) else values[0] for name, values in test.query_params.items()}
+    address.pop("view", None)
+    assert shown(opened("compare", **address)) == older
+
+
 def test_a_judged_pair_of_one_of_several_runs_leads_to_its_differences_until_runs_are_chosen(pair: list[Run]) -> None:
     run = pair[0]
     test = opened("compare", part="Where they differ", runs=run.id, a=f"{run.id}:initial", b=f"{run.id}:final")

@@ -155,7 +155,7 @@ def test_the_page_data_opens_a_table_with_chosen_columns(table: Path) -> None:
     assert not test.exception
     assert test.query_params["dataset"] == f"{path}#label="
     assert "1,797 images" in texts(test)
-    assert "64-d embeddings" in texts(test)
+    assert "64 numbers for each image" in texts(test)
     catalog.forget(path)
 
 

@@ -12,7 +12,7 @@ import streamlit as st
 
 from pages.parts.compare.opinions import frozen_words, joint_verdicts
 from pages.parts.compare.seed_means import measure_table
-from pages.parts.runs.leaderboard import BAR, STATE, leaderboard
+from pages.parts.runs.leaderboard import BAR, STATE, leaderboard, shown_columns
 from pages.parts.runs.opinion import verdict_icon
 from pages.parts.shell.race_verdict import frame_verdict
 from tests.app.opening import opened, texts
@@ -65,6 +65,21 @@ def test_runs_without_labels_are_listed_by_their_second_opinion_without_columns_
     assert "These runs have no labels." in texts(test)
     assert "cannot be judged" not in texts(test)
     assert not test.exception
+
+
+def test_ones_own_runs_without_labels_stand_beside_examples_with_their_verdicts_alone(
+        root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, labeled = without_labels(worked(root)), worked(root, seed=5)
+    keep_opinion(run, BETTER, WORSE)
+    listed = [run, labeled]
+    columns = leaderboard(listed).columns
+    assert {BAR, "R@1", FIRST} <= set(columns)
+    mixed = shown_columns(listed, columns)
+    assert mixed[:3] == ["Run", FIRST, GROUP], "the verdict, which every run has, comes first"
+    assert BAR in mixed
+    assert {BAR, "R@1"} <= set(shown_columns([labeled], columns)), "labeled runs show their measures"
+    monkeypatch.setattr("pages.parts.runs.leaderboard.example_runs", lambda: [labeled])
+    assert shown_columns(listed, columns) == ["Run", FIRST, GROUP], "no column that is empty for one's own runs"
 
 
 def test_lab_says_without_labels_whether_training_helped(pair: list[Run]) -> None:

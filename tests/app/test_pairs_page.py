@@ -14,6 +14,8 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.draw.two_images import unclassed_name
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
+from udml_core.data.given.duplicate_decisions import KIND as DUPLICATES
+from udml_core.data.given.duplicate_decisions import decide
 from udml_core.data.given.log import log_path_of
 from udml_core.data.given.pair_sets import PairLog
 from udml_core.data.splits import make_split
@@ -160,6 +162,15 @@ def test_a_data_set_that_changed_since_the_run_is_an_error(
     assert "has changed" in opened("pairs", run=copy.id, show=show).error[0].value
 
 
+def test_known_copies_are_not_asked(run: Run, log: PairLog) -> None:
+    first = current_pair(opened("pair_labels", run=run.id))
+    try:
+        decide(run.dataset(), np.array([first]), same=True)
+        assert current_pair(opened("pair_labels", run=run.id)) != first
+    finally:
+        log_path_of(run.dataset(), DUPLICATES).unlink()
+
+
 def test_pairs_are_labeled_skipped_and_undone(run: Run, log: PairLog) -> None:
     test = opened("pair_labels", run=run.id)
     assert not test.exception
@@ -168,10 +179,14 @@ def test_pairs_are_labeled_skipped_and_undone(run: Run, log: PairLog) -> None:
     candidates = views.candidates(run.embeddings("final"), train)
     queue = views.informative_pairs(candidates, 0.1, 0.02, 4)[0].tolist()
     assert list(first) == queue[0]
+    late = next(button for button in test.button if button.label == "Different")
     press(test, "Same")
     assert labeled(log) == [(*first, True)]
     second = current_pair(test)
     assert list(second) == queue[1]
+    assert {image.caption for element in test.get("image") for image in element.proto.imgs} == {""}, "no file names"
+    late.click().run()
+    assert labeled(log) == [(*first, True)], "a late press for the first pair does not answer the second"
     press(test, "Skip")
     assert list(current_pair(test)) == queue[2]
     press(test, "Undo")

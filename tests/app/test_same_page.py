@@ -77,14 +77,23 @@ def test_pairs_are_judged_skipped_undone_and_continued_in_another_session(run: R
     assert "2 pairs judged." in texts(test)
     assert "1 pair skipped." in texts(test)
     again = opened("retrieval", run=run.id, view=VIEW)
-    shown = [image.caption for element in again.get("image") for image in element.proto.imgs]
-    names = run.dataset().names
-    assert shown == [names[index] for index in expected[3] or ()], "the session continues with the next pair"
+    shown = [(image.caption, image.alt) for element in again.get("image") for image in element.proto.imgs]
+    assert shown == [("", "First image of the pair"), ("", "Second image of the pair")], "no file names"
+    first, second = expected[3] or ()
+    assert again.button(key=f"same-S-{first}-{second}"), "the session continues with the next pair"
     press(press(again, "Undo"), "Undo")
     undone = f"Undone: digit {expected[1][0]} and digit {expected[1][1]} were different."
     assert undone in texts(again).replace("\\", "")
     assert list(log.answers()) == expected[:1]
     assert next(button for button in press(again, "Undo").button if button.label == "Undo").disabled
+
+
+def test_a_late_answer_to_a_pair_that_is_no_longer_shown_counts_for_no_other(run: Run, log: PairLog) -> None:
+    test = opened("retrieval", run=run.id, view=VIEW)
+    late = next(button for button in test.button if button.label == "Same")
+    press(test, "Different")
+    late.click().run()
+    assert [answer.same for answer in log.answers().values()] == [False]
 
 
 def test_the_meaning_of_the_same_stays_in_view_after_an_answer(run: Run, log: PairLog) -> None:

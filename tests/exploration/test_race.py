@@ -503,12 +503,14 @@ def test_the_headline_says_of_100_images_how_many_find_a_better_first_image(bett
     best = Outcome(name="Whitening", setup=Setup(backbone="net", recipe="whiten"), kept=True, against_best=of,
                    against_start=of, run="run")
     small = ": a small change, so confirm it by eye" if better + worse < 0.2 else ""
-    words = f"Of 100 images, {said}, as the judges see it"
+    words = f"Of 100 searches, {said}, as the judges see it"
     assert tell_advice(race_of(best)).sentences[:2] == ["Best search: whitening.", f"{words}{small}."]
     for_groups = tell_advice(race_of(best).model_copy(update={"serves": "groups"})).sentences
     assert for_groups[:2] == ["Best search: whitening.", (
         "Whole groups are clearly better than with the frozen features, in the judges' eyes.")]
-    assert f"better first results (of 100 images {said.partition(' ')[0]} better, " in for_groups[2], (
+    count = said.partition(" ")[0]
+    better = f"{count} {'gets' if count == '1' else 'get'} better"
+    assert f"better first results (of 100 searches {better}, " in for_groups[2], (
         "what whole groups mean does not speak of the first image")
 
 
@@ -524,10 +526,10 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
     assert "as the judges see it" not in searched_words(race, best), "both counts stand beside the verdicts"
     few = best.model_copy(update={"against_start": of.model_copy(update={"first": measured("better"), "changed": 0.1})})
     assert searched_words(race, few).endswith("It is a small change, so confirm it by eye.")
-    assert told.shown == ("Of 100 images, 58 get a better group of results, 32 a worse one, and 10 nearly the same "
+    assert told.shown == ("Of 100 searches, 58 get a better group of results, 32 a worse one, and 10 nearly the same "
                           "group, as the judges see it.",)
-    assert "better whole groups (of 100 images 58 better, 32 worse; +0.020, 0.003 to 0.037)" in told.details[0]
-    assert "no clear difference in first results (of 100 images 20 better, 10 worse;" in told.details[0]
+    assert "better whole groups (of 100 searches 58 get better, 32 worse; +0.020, 0.003 to 0.037)" in told.details[0]
+    assert "no clear difference in first results (of 100 searches 20 get better, 10 worse;" in told.details[0]
     assert figure_line(race) == (
         "95 % intervals, for up to 50 candidates at once, however many were tried: 47 to 69 of 100 better; mean "
         "similarity 0.350 → 0.370: +0.020, 0.003 to 0.037, on a scale from −1 to 1."), "wider by 3.29 / 1.96"
@@ -554,8 +556,8 @@ def test_a_verdict_that_the_count_contradicts_is_no_verdict(better: float, said:
     assert (verdict_words(of.groups, "whole groups") == "better whole groups") == (said == "better")
     if said != "better":
         assert said_of_measured("Whole group", said, of.groups) == (
-            "Whole group: no clear difference (of 100 images 30 better, 60 worse, but the gains are larger than the "
-            "losses)")
+            "Whole group: no clear difference (of 100 searches 30 get better, 60 worse, but the gains are larger than "
+            "the losses)")
 
 
 CHANCE = ", but the difference on average may be chance"
@@ -630,8 +632,8 @@ def test_a_race_names_its_judges_with_what_they_count() -> None:
         "judges": ("squeezenet", "pixels")})})
     weighed = race_of(both).model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.3}})
     assert race_judges_words(weighed) == (
-        "SqueezeNet 1.1 (counts 75 %), which took no part, and the raw pixels (count 25 %), which differ as soon as an "
-        "object moves")
+        "SqueezeNet 1.1 (75 % of the vote), which took no part, and the raw pixels (25 % of the vote), which "
+        "differ as soon as an object moves")
     light = weighed.model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.05}})
     assert race_judges_words(light) == "SqueezeNet 1.1, which took no part", "pixels hardly count"
     assert race_judges_words(race_of(both)) == "squeezenet and the raw pixels", "an earlier race without weights"
@@ -659,10 +661,11 @@ def test_the_share_and_the_time_of_a_race_belong_together_and_the_bar_is_never_f
     progress(0.5, "training · 50 %")
     now[0] = 400.0
     progress(0.5, "training · 60 %")
-    assert seen == [(0.0, "judge · 0:00 of 5:00 min"), (0.5, "judge · 2:30 of 5:00 min"),
-                    (0.75, "trying Whitening · 2:30 of 5:00 min, about 50 s left"),
-                    (0.857, "training · 50 % · 3:00 of 5:00 min, about 30 s left"),
-                    (0.99, "training · 60 % · 6:40 of 5:00 min, finishing")]
+    assert seen == [(0.0, "judge · 0:00 of 5:00 min, at most 5:00 left"),
+                    (0.5, "judge · 2:30 of 5:00 min, at most 2:30 left"),
+                    (0.5, "trying Whitening · 2:30 of 5:00 min, at most 2:30 left"),
+                    (0.75, "training · 50 % · 3:00 of 5:00 min, at most 1:00 left"),
+                    (0.99, "training · 60 % · 6:40 min, finishing")]
 
 
 def test_the_time_of_a_race_goes_on_while_nothing_is_reported() -> None:
@@ -678,7 +681,8 @@ def test_the_time_of_a_race_goes_on_while_nothing_is_reported() -> None:
     progress.tick()
     assert seen[1:] == [(0.0, "judge compares · 20 of 100 · 0:00 of 5:00 min, about 50 s left"),
                         (0.6, "judge compares · 20 of 100 · 0:30 of 5:00 min, about 20 s left"),
-                        (0.6, "judge compares · 20 of 100 · 1:40 of 5:00 min")], "the count stays, the time goes on"
+                        (0.833, "judge compares · 20 of 100 · 1:40 of 5:00 min, at most 0:20 left")], (
+        "the count stays, the time goes on, and a time that was too short stands still")
 
 
 def test_the_clock_of_a_race_ticks_until_the_race_ends_and_an_error_in_it_harms_nothing() -> None:
@@ -699,19 +703,38 @@ def test_the_clock_of_a_race_ticks_until_the_race_ends_and_an_error_in_it_harms_
     assert count == len(told) == 3
 
 
-def test_the_shown_time_runs_down_and_grows_only_by_more_than_half() -> None:
+def test_the_shown_time_runs_down_and_never_rises() -> None:
     shown = Countdown()
-    assert shown(0, None) is None, "nothing is known"
     assert shown(0, 83) == 83
     assert shown(2, 31) == 77, "a hasty estimate is reached by running three times as fast"
     assert shown(20, 44) == 44
-    assert shown(21, 60) == 44, "it stands still while it may still be right"
+    assert shown(21, 60) == 44, "it stands still while the estimate is longer"
     assert shown(22, 30) == 41
-    assert shown(22, 62) == 62, "longer by more than half: it must grow"
+    assert shown(22, 62) == 41, "also while it is much longer"
     rng, left, _now = np.random.default_rng(0), [], 0.0
     # a true time of 60 s, guessed with errors of up to 20 %
-    left.extend(shown(100 + now, (60 - now) * rng.uniform(0.8, 1.2)) or 0.0 for now in range(60))
+    left.extend(shown(100 + now, (60 - now) * rng.uniform(0.8, 1.2)) for now in range(60))
     assert left == sorted(left, reverse=True)
+
+
+def test_a_time_left_is_shown_from_the_first_second_and_never_rises_though_judges_take_longer() -> None:
+    now, seen = [0.0], list[str]()
+    progress = RaceProgress(lambda _share, step: seen.append(step.split(", ")[-1]), lambda: now[0], 300, 0.2)
+    for at in (0, 20, 230, 260, 330):
+        now[0] = at
+        progress(0.0, "judge")
+    progress.begin_candidates(390)
+    progress.announce("Whitening", None, 0.0)
+    now[0] = 350.0
+    progress.tick()
+    progress.announce("Averaging", 10.0, 10.0)
+    now[0] = 356.0
+    progress.tick()
+    now[0] = 362.0
+    progress.tick()
+    assert seen == ["at most 5:00 left", "at most 4:40 left", "at most 1:10 left", "at most 1:00 left",
+                    "at most 1:00 left", "at most 1:00 left", "at most 0:40 left", "at most 0:40 left",
+                    "at most 0:22 left", "at most 0:22 left"], "the judges leave a fifth of the time in any case"
 
 
 def test_the_clock_of_a_race_stands_still_while_it_waits() -> None:

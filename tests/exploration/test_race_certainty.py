@@ -133,9 +133,9 @@ def test_another_race_that_calls_the_same_search_differently_is_named_with_the_r
 def test_only_what_is_better_beyond_chance_counts_as_better() -> None:
     rows = [judged("A", 0.01, 0.001), judged("B", 0.002, 0.001, "b"), judged("C", -0.01, 0.001, "c")]
     assert calls_words(race_of(*rows), "first") == (
-        "For first results, 1 of 3 candidates is better beyond chance, 1 is worse and 1 cannot be told")
+        "For first results, 1 of 3 candidates is better beyond chance, 1 is worse and 1 is unclear")
     assert calls_words(race_of(rows[1], rows[1].model_copy(update={"setup": Setup(backbone="x")})), "first") == (
-        "For first results, none of 2 candidates is better beyond chance, 2 cannot be told")
+        "For first results, none of 2 candidates is better beyond chance, 2 are unclear")
 
 
 def test_every_candidate_that_was_left_out_is_named_with_its_reason() -> None:

@@ -146,9 +146,10 @@ def test_stored_rankings_that_end_early_are_searched_again(retrieval: Retrieval)
     searched = np.zeros(len(retrieval.dataset), bool)
     searched[retrieval.split.test[::12]] = True
     queries = np.flatnonzero(searched)[:6]
-    ten = differing.first_ten(retrieval.frame(side.frame).index, queries, searched)
+    own = np.arange(len(searched))
+    ten = differing.first_results(retrieval.frame(side.frame).index, queries, searched, own)
     for query, row in zip(queries.tolist(), ten.tolist(), strict=True):
         hits = side.retrieval.search(Query((query,)), 10, side.frame, "all", searched)
         assert row == [hit.index for hit in hits]
     few = searched & (np.cumsum(searched) <= 4)
-    assert differing.first_ten(retrieval.frame("final").index, np.flatnonzero(few), few).shape == (4, 3)
+    assert differing.first_results(retrieval.frame("final").index, np.flatnonzero(few), few, own).shape == (4, 3)

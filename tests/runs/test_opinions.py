@@ -56,8 +56,8 @@ def test_the_sentence_states_both_verdicts_and_the_judges() -> None:
     both = opinions(squeezenet=Opinion(WORSE, BETTER), pixels=Opinion(WORSE, BETTER))
     assert opinion_words(both, reference="the embedding after training") == (
         "First result: worse. Whole group: better. Compared with the embedding after training, without labels, by "
-        "SqueezeNet 1.1 (counts 53 %), which took no part in this run, and the raw pixels (count 47 %), which differ "
-        "as soon as an object moves.")
+        "SqueezeNet 1.1 (53 % of the vote), which took no part in this run, and the raw pixels (47 % of the vote), "
+        "which differ as soon as an object moves.")
 
 
 def test_the_sentence_names_no_judge_that_hardly_counts() -> None:

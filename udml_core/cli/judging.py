@@ -46,7 +46,8 @@ def judge(a: EmbeddingName, b: EmbeddingName,
 
     A judgment says which of two images is more similar to a query: the nearest image in A or in B, without their
     names; or which of two rows, of the first ten results in A or in B, holds more images of the same kind. The queries
-    are a random sample of all queries for which these results differ, and the interval holds whenever you stop.
+    are a random sample of all queries for which these results differ, and the interval holds whenever you stop. Known
+    copies of a query, as an audit finds them, are left out of both.
     """
     from udml_core.runs.search import judgment_files as files
     from udml_core.runs.search.differing import compare
@@ -136,11 +137,18 @@ def _summary(judging: Judging) -> dict[str, Any]:
 
 def _lines(judging: Judging) -> list[str]:
     """Return the state in lines: the embeddings, each person's result, and the result of all."""
-    from udml_core.runs.search.judging_words import advice_words, differing_words, result_words, waiting_words
+    from udml_core.runs.search.judging_words import (
+        advice_words,
+        copies_words,
+        differing_words,
+        result_words,
+        waiting_words,
+    )
 
     comparison, people = judging.comparison, judging.people()
     lines = [f"{letter}: {name}" for letter, name in zip("AB", comparison.names, strict=True)]
     lines.append(f"{differing_words(comparison)}, gallery: {comparison.gallery}")
+    lines += filter(None, [copies_words(comparison).rstrip()])
     if len(people) > 1:
         lines += [f"{person}: {result_words(judging.share(person), comparison)}" for person in people]
         lines.append("Queries that all have judged:")

@@ -119,6 +119,6 @@ def calls_words(race: Race, serves: Serves) -> str:
     said = [race.verdicts(outcome)[serves == "groups"] for outcome in race.judged]
     better, worse, untold = (said.count(verdict) for verdict in ("better", "worse", "cannot tell"))
     rest = listed([*[f"{worse} {'is' if worse == 1 else 'are'} worse"] * (worse > 0),
-                   *[f"{untold} cannot be told"] * (untold > 0)]) if worse or untold else ""
+                   *[f"{untold} {'is' if untold == 1 else 'are'} unclear"] * (untold > 0)]) if worse or untold else ""
     return (f"For {MEASURES[serves]}, {better or 'none'} of {counted(len(said), 'candidate')} "
             f"{'is' if better <= 1 else 'are'} better beyond chance{rest and f', {rest}'}")

@@ -18,9 +18,10 @@ TELLING_SECONDS = 3.0
 """Shortest time of a training from which the rest is estimated."""
 TICK = 1.0
 """Seconds between two reports of a race whose step says nothing itself."""
-LONGER, FASTER = 1.5, 3.0
-"""Factor by which an estimate must be longer than the shown time to replace it, and the speed of a shown time that is
-too long, in seconds a second."""
+FASTER = 3.0
+"""Speed of a shown time that is too long, in seconds a second."""
+MET = 1.0
+"""Seconds up to which a shown time has met the estimate; before, it is a bound."""
 
 
 def clock_words(seconds: float) -> str:
@@ -85,10 +86,10 @@ class Forecast:
 
 
 class Countdown:
-    """A time that is left as it is shown: an estimate that jumps up and down becomes a time that runs down.
+    """A time that is left as it is shown: it runs down or stands still, and never rises.
 
-    While an estimate is longer than what is shown, the shown time stands still; it grows only if the estimate is longer
-    by half. A shorter estimate is reached by running faster, so that an estimate which was too short is never seen.
+    It begins with a bound. A shorter estimate is reached by running faster, so that an estimate which was too short is
+    hardly seen. While an estimate is longer than what is shown, the shown time stands still.
     """
 
     def __init__(self) -> None:
@@ -96,20 +97,15 @@ class Countdown:
         self._left: float | None = None
         self._at = 0.0
 
-    def __call__(self, now: float, expected: float | None) -> float | None:
-        """Return the seconds to show; None while nothing is expected.
+    def __call__(self, now: float, expected: float) -> float:
+        """Return the seconds to show.
 
         Args:
             now: The seconds of the race so far.
-            expected: The expected seconds that are left.
+            expected: The expected seconds that are left, or a bound of them.
         """
-        if expected is None:
-            return None
         passed, self._at = max(0.0, now - self._at), now
-        if self._left is None or expected > LONGER * self._left:
-            self._left = expected
-        else:
-            self._left = max(min(self._left, expected), self._left - FASTER * passed)
+        self._left = expected if self._left is None else max(min(self._left, expected), self._left - FASTER * passed)
         return self._left
 
 
@@ -120,15 +116,17 @@ class RaceProgress:
     expected, and so do the candidates after it, as a busy machine slows down all of them.
     """
 
-    def __init__(self, report: Callable[[float, str], None], elapsed: Callable[[], float], seconds: float) -> None:
+    def __init__(self, report: Callable[[float, str], None], elapsed: Callable[[], float], seconds: float,
+                 least: float = 0.0) -> None:
         """Begin without an estimate.
 
         Args:
             report: Receives the share of the race, 0 to 1, and the step with its time.
             elapsed: Returns the seconds of the race so far, without waiting.
-            seconds: The time for all candidates.
+            seconds: The time for the judges and all candidates.
+            least: Share of the time that candidates get in any case, however long the judges take.
         """
-        self._report, self._elapsed, self._seconds = report, elapsed, seconds
+        self._report, self._elapsed, self._seconds, self._least = report, elapsed, seconds, least * seconds
         self._end: float | None = None
         self._slower: float | None = None
         self._began, self._own, self._rest = 0.0, 0.0, 0.0
@@ -155,13 +153,26 @@ class RaceProgress:
                 self._tell(self._step)
 
     def _tell(self, step: str) -> None:
-        now = self._elapsed()
-        left, passed = self._shown(now, self.seconds_left()), f"{clock_words(now)} of {clock_words(self._seconds)} min"
-        time_words = f"{passed}, about {duration(left)} left" if left is not None else (
-            passed if now < self._seconds else f"{passed}, finishing")
-        done = min(ALMOST, now / (self._seconds if left is None else now + left))
+        now, expected = self._elapsed(), self.seconds_left()
+        bound = max(self._seconds - now, self._least)
+        left, passed = self._shown(now, bound if expected is None else expected), clock_words(now)
+        passed = f"{passed} of {clock_words(self._seconds)} min" if now < self._seconds else f"{passed} min"
+        is_bound = expected is None or left > expected + MET
+        rest = "finishing" if left < 1 else (
+            f"at most {clock_words(left)} left" if is_bound else f"about {duration(left)} left")
+        time_words = f"{passed}, {rest}"
+        done = min(ALMOST, now / max(now + left, 1e-9))
         self._done = max(self._done, done)  # a bar that falls back looks like a fault
         self._report(self._done, step if step_name(step) == WAITING else f"{step}{DETAIL}{time_words}")
+
+    def begin_candidates(self, seconds: float) -> None:
+        """Note that the judges are ready.
+
+        Args:
+            seconds: The time until the race ends, with that of the judges.
+        """
+        with self._lock:
+            self._seconds, self._least = seconds, 0.0
 
     def announce(self, name: str, left: float | None, own: float) -> None:
         """Report that a candidate is tried.

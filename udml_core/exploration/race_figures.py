@@ -61,14 +61,14 @@ def both_words(comparison: Comparison, serves: Serves) -> str:
 
 
 def measured_words(measured: Measured, name: str) -> str:
-    """Return the verdict on one measure with its difference and interval, and of 100 images how many gain and lose."""
+    """Return the verdict on one measure with its difference, and how many of 100 searches gain and lose."""
     counts = counts_words(measured)
     figures = f"{counts}; {gain_words(measured)}" if counts else interval_words(measured)
     return f"{verdict_words(measured, name)} ({figures})"
 
 
 def said_of_measured(name: str, verdict: str, measured: Measured) -> str:
-    """Return a verdict on one measure with its count, such as "First result: better (of 100 images 9 …)".
+    """Return a verdict on one measure with its count, such as "First result: better (of 100 searches 9 …)".
 
     Args:
         name: The measure in words.
@@ -80,11 +80,13 @@ def said_of_measured(name: str, verdict: str, measured: Measured) -> str:
 
 
 def counts_words(measured: Measured) -> str:
-    """Return of how many of 100 images the results get better and worse; empty if unknown."""
+    """Return how many of 100 searches get better and worse results; empty if unknown."""
     count = measured.count
     if count is None or count.better is None or count.worse is None:
         return ""
-    return f"of 100 images {_of_100(count.better)} better, {_of_100(count.worse)} worse{balance_words(measured)}"
+    better = _of_100(count.better)
+    return (f"of 100 searches {better} {'gets' if better == '1' else 'get'} better, {_of_100(count.worse)} worse"
+            f"{balance_words(measured)}")
 
 
 def balance_words(measured: Measured) -> str:
@@ -183,7 +185,7 @@ def changed_words(of: Comparison, serves: Serves = "first") -> str:
         round(100 * share) for share in (count.better, count.worse))
     verb, what, rest = ("find", "first image", "the same one") if serves == "first" else (
         "get", "group of results", "nearly the same group")
-    return (f"Of 100 images, {better} {verb}{'s' * (better == '1')} a better {what}, {worse} a worse one, and "
+    return (f"Of 100 searches, {better} {verb}{'s' * (better == '1')} a better {what}, {worse} a worse one, and "
             f"{max(0, same)} {rest}, as the judges see it{balance_words(of.served(serves))}")
 
 

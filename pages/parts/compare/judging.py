@@ -13,16 +13,19 @@ from typing import Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from udml_core.base.arrays import Integers
 from udml_core.data.given.judgments import LONGEST_NAME, ME
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.search import Gallery
+from udml_core.runs.search.copies import known_copies
 from udml_core.runs.search.differing import Comparison, Results, Side, compare
 from udml_core.runs.search.judging import Choice, Judging, Question
 from udml_core.runs.search.judging_words import (
     BLIND,
     QUESTIONS,
     advice_words,
+    copies_words,
     differing_words,
     result_words,
     waiting_words,
@@ -76,8 +79,8 @@ def show_judging(runs: Sequence[Run]) -> None:
     question = judging.question()
     if not len(comparison.differing):
         heading.empty()
-        st.info(f"Both embeddings find {SAME[results]} for every query, so there is nothing to judge. Choose another "
-                "embedding.", icon=":material/lightbulb:")
+        st.info(f"Both searches find {SAME[results]} for every query, so there is nothing to judge. Choose another "
+                "search.", icon=":material/lightbulb:")
     elif st.session_state.get(REVEALED) == comparison.key:
         heading.markdown("#### The result")
         show_judged(judging, contest.titles)
@@ -99,14 +102,15 @@ def show_judging(runs: Sequence[Run]) -> None:
 def compare_contest(contest: Contest, results: Results = "first") -> Comparison:
     """Find the queries that differ, once."""
     first, second = contest.sides
+    copies = known_copies(first.retrieval.dataset, first.retrieval.run.root)
     return _comparison(first.retrieval.run, second.retrieval.run, first.frame, second.frame, contest.gallery,
-                       (_version(first), _version(second)), results, contest.sides)
+                       (_version(first), _version(second)), results, copies, contest.sides)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Searching with every image in both embeddings …", hash_funcs=RUN_HASH)
 def _comparison(first: Run, second: Run, first_frame: str, second_frame: str, gallery: Gallery,  # noqa: ARG001
                 versions: tuple[tuple[str, float], ...], results: Results,  # noqa: ARG001
-                _sides: tuple[Side, Side]) -> Comparison:
+                copies: Integers, _sides: tuple[Side, Side]) -> Comparison:  # noqa: ARG001
     return compare(*_sides, gallery, results)
 
 
@@ -122,7 +126,8 @@ def _explain(contest: Contest, comparison: Comparison) -> str:
     retrieval = contest.sides[0].retrieval
     pool = among(comparison.images, retrieval.split, len(comparison.dataset))
     return (f"**A** {first} · **B** {second}. {differing_words(comparison)}; neighbors are searched {pool}. "
-            f"{EXPLAINED[comparison.results]} Answers that find neither better count as half for each.")
+            f"{EXPLAINED[comparison.results]} {copies_words(comparison)}Answers that find neither better count as half "
+            "for each.")
 
 
 def _link_race(run: Run) -> None:

@@ -186,7 +186,8 @@ def _show_live(analysis: Analysis, key: str) -> None:
     if status.state not in LIVE_STATES:
         st.rerun(scope="app")
     race = race_of(analysis)
-    line, silent = status.phase or "starting", time.time() - status.heartbeat
+    silent = time.time() - status.heartbeat
+    line = status.phase or f"starting, at most {minutes_words(race.budget)} left"
     if status.state == "running" and silent > SILENT:  # a judge reports only when it has finished many images
         line += f", and {duration(silent)} since"
     with st.container(horizontal=True, vertical_alignment="center"):

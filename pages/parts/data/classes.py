@@ -66,7 +66,7 @@ def show_overview(dataset: Dataset) -> None:
     """Show the numbers of images and classes, and the skipped files, in the row of the caller."""
     classes = counted(len(dataset.class_names), "class") if dataset.class_names else "These images have no classes"
     size = f"shorter side usually {dataset.native_size} px" if dataset.vectors is None else (
-        f"{dataset.vectors.shape[1]:,}-d embeddings")
+        f"{dataset.vectors.shape[1]:,} numbers for each image")
     excluded = len(excluded_images(dataset))
     left_out = f" · {excluded:,} excluded" if excluded else ""
     st.markdown(f"**{counted(len(dataset), 'image')}**{left_out} · {classes} · {size}", width="content")

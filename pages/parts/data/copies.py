@@ -18,7 +18,7 @@ from ..shell.run_hash import RUN_HASH
 from .auditing import VIEW, load_audit
 from .computed import chosen_encoder
 
-NOTHING = "where a copy of a query comes first in each search, a race learns nothing"
+NOTHING = "an image with a copy finds that copy first in every search, so it cannot show which search is better"
 
 
 def offer_deciding(dataset: Dataset) -> None:

@@ -132,9 +132,9 @@ def show_border(dataset: Dataset, pairs: Integers, values: Floats, least: float)
     pair = pairs[left[0]]
     st.markdown(f"**Are both copies of one image?** Agreement {values[left[0]]:.2f}; pairs above {least:.2f} count as "
                 f"the same until you decide. {counted(len(left), 'pair')} to decide.")
-    two_images(dataset, (int(pair[0]), int(pair[1])), with_classes=True)
+    two_images(dataset, (int(pair[0]), int(pair[1])), with_names=True)
     answer_buttons("audit-pair", Answering(
-        lambda same: choose(dataset, lambda: decide(dataset, pair[None], same)), lambda: _skip(pair), "K"),
+        _key(pair), lambda same: choose(dataset, lambda: decide(dataset, pair[None], same)), lambda: _skip(pair), "K"),
         partial(undo_last, dataset), can_undo_any(dataset))
     rest = pairs[left]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

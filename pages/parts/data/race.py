@@ -58,10 +58,11 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
     judged, phrases = [outcome for outcome in race.outcomes if outcome.against_start is not None], new_words(race)
     if judged:
         _draw_race(race, judged, key, is_live)
-        st.caption("Each line is a candidate: right of 0 it finds more similar images than the frozen features, in the "
-                   f"eyes of {escaped(race_judges_words(race))}. A mark is the mean over all images, of a similarity "
-                   f"from −1 to 1; its bar is the 95 % interval, which holds {AT_ONCE}, and a bar that crosses 0 "
-                   f"may be chance. {escaped(kept_words(race))}")
+        st.caption("Each line is a candidate. Right of 0, it finds images that look more similar than the frozen "
+                   f"features find, as seen by {escaped(race_judges_words(race))}. A bar that crosses 0 may be chance. "
+                   f"{escaped(kept_words(race))}",
+                   help="A mark is the mean over all images, of a similarity from −1 to 1; its bar is the 95 % "
+                        f"interval, which holds {AT_ONCE}.")
     with st.container(gap="xxsmall") if is_live or not judged else st.expander(
             "Each candidate in a sentence", icon=":material/format_list_bulleted:"):
         for outcome in race.outcomes:
@@ -189,7 +190,7 @@ def race_table(race: Race) -> pd.DataFrame:
                 gain = outcome.against_start.served(name)
                 title = MEASURES[name].capitalize()
                 row |= {f"{title}: verdict": SAID[gain.said],
-                        f"{title}: of 100 images": count_cell(gain),
+                        f"{title}: of 100 searches": count_cell(gain),
                         f"{title}: gain, 95 % interval": gain_words(gain)}
             rows[chain_words(race, outcome.setup)] = row | {
                 "Kept for the next steps": "yes" if outcome.kept else "no", "Time": duration(outcome.seconds)}

@@ -61,7 +61,7 @@ def _choose_roles(header: Header, key: str, choices: Choices) -> Choices:
     """
     if not header.columns:
         return choices
-    st.caption(f"{header.count:,} rows, {header.width:,}-d.")
+    st.caption(f"{header.count:,} rows, each with a vector of {header.width:,} numbers.")
     chosen, columns = {}, ["", *header.columns]
     for role, (label, text) in ROLES.items():
         usual = header.usual[role]

@@ -25,31 +25,33 @@ class Answering:
     """What the buttons below two images do.
 
     Attributes:
+        pair: Indices of the images.
         answer: Stores whether the images are the same.
         skip: Skips the pair.
         skip_key: The key that skips.
     """
 
+    pair: tuple[int, int]
     answer: Callable[[bool], None]
     skip: Callable[[], None]
     skip_key: str
 
 
-def two_images(dataset: Dataset, pair: tuple[int, int], with_classes: bool) -> None:
+def two_images(dataset: Dataset, pair: tuple[int, int], with_names: bool) -> None:
     """Show the two images of a pair as large as the page allows.
 
     Args:
         dataset: The data set.
         pair: Indices of the images.
-        with_classes: Whether to name the classes.
+        with_names: Whether to name files and classes, which would influence an answer.
     """
     with st.container(horizontal=True, gap="small", width=2 * SIDE, key="two-images"):
         for word, index in zip(("First", "Second"), pair, strict=True):
-            name = dataset.caption(index) if with_classes else unclassed_name(dataset, index)
+            name = f": {dataset.caption(index)}" if with_names else ""
             shown = sharpen_tiny(image_to_draw(dataset.images, index))
             image = ImageOps.pad(shown, (SIDE, SIDE), Image.Resampling.LANCZOS, color="white")
             with st.container(width="stretch"):
-                picture(image, "stretch", f"{word} image of the pair: {name}", name)
+                picture(image, "stretch", f"{word} image of the pair{name}", name.removeprefix(": "))
 
 
 def unclassed_name(dataset: Dataset, index: int) -> str:
@@ -75,10 +77,12 @@ def answer_buttons(prefix: str, answering: Answering | None, undo: Callable[[], 
     """
     with st.container(horizontal=True):
         if answering is not None:
+            # A key of its own for each pair: a late press must not answer a pair that is not shown yet.
+            shown = "-".join(map(str, answering.pair))
             for label, icon, key, same in (("Same", "check", "S", True), ("Different", "close", "D", False)):
-                st.button(label, icon=f":material/{icon}:", key=f"{prefix}-{key}", shortcut=key, type="primary",
+                st.button(label, icon=f":material/{icon}:", key=f"{prefix}-{key}-{shown}", shortcut=key, type="primary",
                           on_click=answering.answer, args=(same,))
-            st.button("Skip", icon=":material/skip_next:", key=f"{prefix}-{answering.skip_key}",
+            st.button("Skip", icon=":material/skip_next:", key=f"{prefix}-{answering.skip_key}-{shown}",
                       shortcut=answering.skip_key, on_click=answering.skip)
         st.button("Undo", icon=":material/undo:", key=f"{prefix}-U", shortcut="U", on_click=undo,
                   disabled=not can_undo)

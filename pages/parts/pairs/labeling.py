@@ -20,6 +20,7 @@ from udml_core.exploration import pairs as views
 from udml_core.methods import find_method
 from udml_core.methods.nml import NML
 from udml_core.runs import Run
+from udml_core.runs.search.copies import copy_pairs, known_copies
 from udml_core.work import jobs
 
 from ..draw.downloads import Download, share
@@ -100,7 +101,8 @@ def next_pair(run: Run, dataset: Dataset, labeled: PairSet, hinge: Hinge) -> Pai
     """
     session = labeling_session(dataset)
     skipped = np.array([pair for pair in session.history if pair], dtype=np.int64).reshape(-1, 2)
-    known = np.concatenate([labeled.pairs, skipped])
+    # Copies of one photograph teach a method nothing about what belongs together.
+    known = np.concatenate([labeled.pairs, skipped, copy_pairs(known_copies(dataset, run.root))])
     key = (run.id, hinge)
     if session.queue_key not in (None, key):
         session.current = None
@@ -137,12 +139,12 @@ def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
                    icon=":material/done_all:")
     else:
         st.markdown(f"**{_asked(dataset)}** Press **S** for same, **D** for different, **K** to skip, **U** to undo.")
-        two_images(dataset, pair, with_classes=False)
+        two_images(dataset, pair, with_names=False)
         position = views.position_of_pair(labeled.pairs, pair)
         if position is not None:
             known = f" This pair is currently labeled {answer_word(bool(labeled.same[position]))}."
     answer_buttons("give", None if pair is None else Answering(
-        lambda same: answer(dataset, pair, same), lambda: skip(dataset, pair), "K"), lambda: undo(dataset),
+        pair, lambda same: answer(dataset, pair, same), lambda: skip(dataset, pair), "K"), lambda: undo(dataset),
         bool(len(labeled) or labeling_session(dataset).history))
     message = labeling_session(dataset).message + known
     hidden = " Classes are hidden so that they do not influence you." if dataset.labels is not None else ""

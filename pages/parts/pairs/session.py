@@ -100,7 +100,7 @@ def undo(dataset: Dataset) -> None:
 
 
 def _names(dataset: Dataset, pair: Pair) -> str:
-    """Return both images of a pair by the names that stand below them."""
+    """Return the names of both images of a pair, which no longer influence an answer."""
     return " and ".join(unclassed_name(dataset, index) for index in pair)
 
 

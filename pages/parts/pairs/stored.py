@@ -130,7 +130,7 @@ def pair_detail(stored: StoredPairs, row: int, hinge: Hinge, argument: float) ->
     first, second = stored.pairs[row].tolist()
     record = stored.record
     st.subheader("Current pair")
-    two_images(stored.dataset, (first, second), with_classes=True)
+    two_images(stored.dataset, (first, second), with_names=True)
     st.markdown(f"Labeled **{answer_word(bool(record.same[row]))}**: d² went from **{record.before[row]:.3f}** to "
                 f"**{record.after[row]:.3f}**. At {hinge.words} the pair " +
                 (f"violates the margin; its loss is **{argument:.3f}**." if argument > 0 else

@@ -65,18 +65,19 @@ def show_raced_metrics(raced: Raced) -> None:
         advised = f" · advised {_figure(best, serves)}" if best else ""
         st.metric(question, SAID[verdict], f"{_figure(raced.outcome, serves)}{advised}", delta_color="off",
                   delta_arrow="off", width="content",
-                  help=f"{text} Below: of how many of 100 images the results get better and worse, or, where images "
+                  help=f"{text} Below: how many of 100 searches get better and worse results, or, where they "
                        "were not counted, the change of the mean similarity of a query and its results.")
 
 
 def _figure(outcome: Outcome, serves: Serves) -> str:
-    """Return of how many of 100 images the results get better and worse, else the gain in mean similarity."""
+    """Return how many of 100 searches get better and worse results, else the gain in mean similarity."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
     count = of.count(serves)
     if count is None or count.better is None or count.worse is None:
         return figure_words(of.served(serves).difference, "+")
-    return f"of 100: {100 * count.better:.0f} better, {100 * count.worse:.0f} worse{balance_words(of.served(serves))}"
+    return (f"of 100 searches: {100 * count.better:.0f} better, {100 * count.worse:.0f} worse"
+            f"{balance_words(of.served(serves))}")
 
 
 def less_words(raced: Raced) -> str:

@@ -102,11 +102,12 @@ def _show_question(judged: SamePairs) -> None:
         same = f"the same: {escaped(meaning)}" if meaning else "the same thing"
         st.markdown(f"**Do these two images show {same}?** Press **S** for same, **D** for different, **K** to skip, "
                     "**U** to undo.")
-        two_images(dataset, pair, with_classes=False)
-        answering = Answering(lambda same: _answer(dataset, pair, same), lambda: _answer(dataset, pair, None), "K")
+        two_images(dataset, pair, with_names=False)
+        answering = Answering(pair, lambda same: _answer(dataset, pair, same),
+                              lambda: _answer(dataset, pair, None), "K")
     answer_buttons("same", answering, lambda: _undo(dataset), bool(judged.given))
     message = st.session_state.get(MESSAGE, "")
-    st.caption(escaped(message) or "Answers are saved immediately; classes and similarities are hidden.")
+    st.caption(escaped(message) or "Answers are saved immediately; names and similarities are hidden.")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
 
 
@@ -140,16 +141,18 @@ def _show_estimate(judged: SamePairs) -> None:
         st.success(judged.sentence, icon=":material/straighten:")
     else:
         st.info(judged.sentence, icon=":material/hourglass_empty:")
-    if judged.estimate.judged >= DRAWN:
+    if judged.counted >= DRAWN:
         _show_chart(judged)
     else:
-        so_far = judged.estimate.judged
+        so_far = judged.counted
         st.progress(so_far / DRAWN, f"A curve with its 95 % interval follows at {DRAWN} judged pairs; {so_far} so far.")
-    skipped = int((judged.answers == SKIPPED).sum())
+    skipped, copies = int((judged.answers == SKIPPED).sum()), int(judged.is_known.sum())
     others = sum(answer.same is not None for answer in judged.given.values()) - judged.judged
-    notes = [f"{judged.population} You judge a random sample of them, spread over all similarities, and the intervals "
-             "hold with 95 % certainty whenever you stop."]
+    notes = [f"{judged.population} You judge a random sample of these pairs, from very similar to hardly similar; the "
+             "intervals hold with 95 % certainty whenever you stop."]
     notes += [f"{counted(skipped, 'pair')} skipped."] if skipped else []
+    notes += [f"{counted(copies, 'pair')} of known copies {'counts' if copies == 1 else 'count'} as the same, so you "
+              "are not asked."] if copies else []
     notes += [f"{counted(others, 'pair')} judged for other embeddings are not drawn here."] if others > 0 else []
     labeled = sum(answer.same is not None and pair not in judged.given
                   for pair, answer in PairLog(judged.dataset).answers().items())
@@ -172,7 +175,7 @@ def _show_chart(judged: SamePairs) -> None:
     shade_between(figure, edges, low, high, BAND, "95 % interval")
     figure.add_scatter(x=edges, y=share, mode="lines", name="estimate", line=line)
     figure.add_hline(y=100 * judged.target, line=CURSOR | {"dash": "dot"})
-    counted_pairs = judged.answers > SKIPPED
+    counted_pairs = (judged.answers > SKIPPED) & ~judged.is_known
     for name, same, color, symbol in (("judged the same", True, HIT, "circle"),
                                       ("judged different", False, MISS, "x")):
         chosen = counted_pairs & ((judged.answers == SAME) == same)

@@ -34,7 +34,7 @@ def explain_result(retrieval: Retrieval, query: Query, result: int, searched: Ga
     if not st.toggle("Why is the first result similar?", key="query-why"):
         return
     if single is not None:
-        two_images(retrieval.dataset, (single, result), with_classes=True)
+        two_images(retrieval.dataset, (single, result), with_names=True)
     count = max(FEWEST, min(NEAREST, int(retrieval.searched("final", searched).sum()) // SHARE))
     try:
         shared = shared_neighbors(retrieval, query, result, count, gallery=searched)

@@ -11,7 +11,7 @@ import streamlit as st
 
 from udml_core.exploration.race_figures import SAID
 from udml_core.numerics.measures import MAIN_MEASURES
-from udml_core.runs import Run
+from udml_core.runs import Run, example_runs
 from udml_core.runs.opinions import QUESTION_WORDS, has_labels
 from udml_core.runs.search import FROZEN
 from udml_core.runs.verdict import best_runs, standing
@@ -157,17 +157,41 @@ def are_labeled(runs: Sequence[Run], evaluations: Sequence[Mapping[str, Any] | N
     return any(known) or not known
 
 
-def show_marks(runs: Sequence[Run], columns: Collection[str]) -> None:
-    """Say in one line what the table shows; the stars, the bars and the verdicts are explained behind its "?".
+def shown_columns(runs: Sequence[Run], columns: Iterable[str]) -> list[str]:
+    """Return the columns that the table shows without its menu, in their order.
+
+    Where none of the user's own runs has labels, the verdict without labels stands alone, which examples have, too.
+    Where some have none, it comes before the measures, which are empty there.
 
     Args:
         runs: The listed runs.
         columns: The columns of the leaderboard.
     """
+    examples = {run.id for run in example_runs()}
+    own = [run for run in runs if run.id not in examples] or runs
+    labeled = [are_labeled([run], [run.evaluation()]) for run in own]
+    shown = [name for name in columns if name not in HIDDEN and name.split(" · ")[0] not in PARTS]
+    if QUESTION_WORDS[0] not in shown or all(labeled):
+        return shown
+    if not any(labeled):
+        return [name for name in shown if name not in (*SHORT, BAR)]
+    return sorted(shown, key=lambda name: 0 if name == "Run" else 1 if name in (STATE, *QUESTION_WORDS) else 2)
+
+
+def show_marks(runs: Sequence[Run], columns: Collection[str], is_mixed: bool = False) -> None:
+    """Say in one line what the table shows; the stars, the bars and the verdicts are explained behind its "?".
+
+    Args:
+        runs: The listed runs.
+        columns: The columns of the leaderboard.
+        is_mixed: Whether some of the runs have labels.
+    """
     groups = by_group(runs)
     together = f"All runs: {escaped(group_words(runs[0]))}." if len(groups) == 1 else ""
     if not {measure.name for measure in MAIN_MEASURES} & set(columns):
-        st.caption(f"{CHOOSE} {together} These runs have no labels.".replace("  ", " "), help=OPINION_WORDS)
+        without = "Your runs have no labels." if is_mixed else "These runs have no labels."
+        st.caption(f"{CHOOSE} {together} {without}".replace("  ", " "), help=OPINION_WORDS + (
+            " The table's menu of columns shows the measures of examples, which have labels." if is_mixed else ""))
         return
     second = f" {OPINION_WORDS}" if QUESTION_WORDS[0] in columns else ""
     star = "★: most of the whole group found on the same data." if BEST in columns else ""
@@ -197,7 +221,7 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     if st.session_state.get(SEEN) != wanted:  # a link, Back, or a choice in the sidebar
         st.session_state["runs-links"] = st.session_state.get("runs-links", 0) + 1
     frame = leaderboard(listed)
-    shown = [name for name in frame.columns if name not in HIDDEN and name.split(" · ")[0] not in PARTS]
+    shown = shown_columns(listed, frame.columns)
     content = " ".join([str(st.session_state.get("runs-links", 0)), *ids])
     key = "runs-table-" + hashlib.sha1(content.encode(), usedforsecurity=False).hexdigest()[:10]
     with st.container(key=f"runs-rows-{min(len(frame), SHORT_TABLE)}"):  # app.css keeps its place
@@ -208,8 +232,8 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
             column_config=_columns(frame, shown), column_order=shown,
             placeholder="",  # runs without labels have no measures; dashes would look like missing results
             alt="Leaderboard of runs: whole group found and first result right, against the better baseline."
-                if BAR in frame else "Leaderboard of runs: the verdict without labels on each.")
-    show_marks(listed, frame.columns)
+                if BAR in shown else "Leaderboard of runs: the verdict without labels on each.")
+    show_marks(listed, frame.columns if BAR in shown else shown, is_mixed=BAR in frame)
     rows = [row for row in event.selection.rows if row < len(listed)]
     chosen_runs = [listed[row] for row in rows]
     # The first chosen run stays first when a run above it is ticked.
@@ -246,7 +270,7 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
     """Describe the columns of the leaderboard; the last that is shown fills the room that is left."""
     column = st.column_config
     columns: dict[str, Any] = {
-        "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH if BAR in frame else WHOLE_WIDTH)),
+        "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH if BAR in shown else WHOLE_WIDTH)),
         BAR: column.ImageColumn(f"Baseline ±{_scale(frame):.0f}", width=BAR_WIDTH + 38, help=(
             f"Difference to the better baseline. Upper bar: {MAIN_MEASURES[0].plain.lower()}, lower bar: "
             f"{MAIN_MEASURES[1].plain.lower()}. "
@@ -263,8 +287,9 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
               f"decides first. Unclear: {SAID['cannot tell']}. "
               f"{NOT_JUDGED.capitalize()}: choose the run and press Judge without labels.")
     for heading, subject in zip(QUESTION_WORDS, ("The nearest image", "All images near a query"), strict=True):
-        width = 7 * max(map(len, (JUDGED[heading], *SHORT_SAID.values()))) + 10
-        columns[heading] = column.TextColumn(JUDGED[heading], help=f"{subject}, {judged}",
+        title = JUDGED[heading] if BAR in shown else heading
+        width = 7 * max(map(len, (title, *SHORT_SAID.values()))) + 10
+        columns[heading] = column.TextColumn(title, help=f"{subject}, {judged}",
                                              width=None if heading == shown[-1] else width)
     for name, over in OVER.items():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns

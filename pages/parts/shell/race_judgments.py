@@ -7,7 +7,9 @@ from contextlib import suppress
 
 import streamlit as st
 
+from udml_core.base.arrays import Integers
 from udml_core.base.errors import UserError
+from udml_core.data.dataset import Dataset
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_figures import recipe_words, setup_words
 from udml_core.numerics.refinement import Recipe
@@ -15,6 +17,7 @@ from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.search import FROZEN, OF_ALL, RECIPE, frame_words
+from udml_core.runs.search.copies import known_copies
 from udml_core.runs.search.differing import Comparison, Results, Side, compare, side_name
 from udml_core.runs.search.judged_runs import judged_galleries, judged_with, judgments_words
 from udml_core.runs.search.query import Gallery
@@ -46,7 +49,8 @@ def race_judgments(runs: Sequence[Run], frame: str, names: Sequence[str], result
         for own in START_FRAMES:
             keys = side_name(runs[0].id, own), side_name(runs[1].id, frame)
             for gallery in judged_galleries(dataset, keys, results):
-                comparison = _comparison(runs[0], runs[1], own, frame, gallery, results, dataset.fingerprint)
+                comparison = _comparison(runs[0], runs[1], own, frame, gallery, results,
+                                         known_copies(dataset, runs[0].root), dataset.fingerprint)
                 sentences.append(judgments_words(comparison, (first, second), said, "the race"))
     except UserError:  # the images or an embedding are missing, which other pages say
         return ""
@@ -91,18 +95,19 @@ def run_judgments(run: Run) -> list[tuple[str, tuple[str, str], Results]]:
         dataset = load_dataset(run.spec().dataset)
         for names, gallery, results in judged_with(run.id, dataset):
             with suppress(UserError):  # a run or a refinement was removed, or an embedding is missing
-                sentences.append((_pair_words(names, gallery, results, dataset.fingerprint), names, results))
+                sentences.append((_pair_words(names, gallery, results, dataset), names, results))
     except UserError:  # the images are missing, which other pages say
         return []
     return [of for of in sentences if of[0]]
 
 
-def _pair_words(names: Sequence[str], gallery: Gallery, results: Results, fingerprint: str) -> str:
+def _pair_words(names: Sequence[str], gallery: Gallery, results: Results, dataset: Dataset) -> str:
     """Return what blind judgments say of two embeddings; the frozen features come first, as in each verdict."""
     sides = [(find_run(run_id, runs_folder()), frame) for run_id, _, frame in (name.partition(":") for name in names)]
     sides.sort(key=lambda side: side_words(*side) != FROZEN_WORDS)
     (first, own), (second, frame) = sides
-    comparison = _comparison(first, second, own, frame, gallery, results, fingerprint)
+    comparison = _comparison(first, second, own, frame, gallery, results, known_copies(dataset, first.root),
+                             dataset.fingerprint)
     verdict = None
     recipe = recipe_of(second, frame)
     if side_words(first, own) == FROZEN_WORDS and recipe is not None and (judged := judged_in_race(second, recipe)):
@@ -134,5 +139,5 @@ def recipe_of(run: Run, frame: str) -> str | None:
 
 @st.cache_resource(max_entries=8, ttl="10m", show_spinner=False, hash_funcs=RUN_HASH)
 def _comparison(first: Run, second: Run, own: str, frame: str, gallery: Gallery, results: Results,
-                fingerprint: str) -> Comparison:  # noqa: ARG001 (compared again when the data set changes)
+                copies: Integers, fingerprint: str) -> Comparison:  # noqa: ARG001 (compared again when these change)
     return compare(Side(load_retrieval(first), own), Side(load_retrieval(second), frame), gallery, results)

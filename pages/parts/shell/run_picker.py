@@ -36,7 +36,8 @@ INSTEAD = "app-run-instead"
 """Session key of the id of the run that a page shows because the chosen run does not fit it."""
 EXAMPLE = "app-example"
 """Session key of the id of the first example that a page showed to a user who has chosen no run."""
-IS_DRAWN = "app-run-is-drawn"
+IS_DRAWN, IS_KEPT = "app-run-is-drawn", "app-run-is-kept"
+"""Session keys: whether the page has drawn the box, and whether the address keeps the run that end_page draws."""
 BOX = "choose-run"
 
 
@@ -242,8 +243,13 @@ def begin_sidebar() -> None:
 
 def begin_page() -> None:
     """Note that the page has not drawn the app's run yet, and whether it was just opened."""
-    st.session_state[IS_DRAWN] = False
+    st.session_state[IS_DRAWN] = st.session_state[IS_KEPT] = False
     note_page()
+
+
+def keep_app_run() -> None:
+    """Let the address keep the run in the sidebar of a page that chooses no run itself, so that a reload keeps it."""
+    st.session_state[IS_KEPT] = True
 
 
 def end_page() -> None:
@@ -267,6 +273,8 @@ def end_page() -> None:
             shown = kept if _is_example(first) else first
             _remember_first(shown)
         _draw_box(listed, shown, _open_choice)
+        if st.session_state.get(IS_KEPT):
+            write_address(PARAMETER, shown.id)
 
 
 def put_on_stage(run: Run, playable: Sequence[Run]) -> None:

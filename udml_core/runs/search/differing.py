@@ -1,7 +1,8 @@
 """Two embeddings of a data set, and the queries for which their first results differ, in the order of judging.
 
 Either the nearest images differ, or the first ten results as sets: then the images that only one of the embeddings
-finds are judged, because the others count the same in both.
+finds are judged, because the others count the same in both. Known copies of a query are no results, in either
+embedding: a copy is the same picture, which says nothing about either.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.judgments import Shown
+from udml_core.runs.search.copies import known_copies
 from udml_core.runs.search.frame import Index
 from udml_core.runs.search.query import Gallery, Query
 from udml_core.runs.search.retrieval import Retrieval
@@ -31,7 +33,7 @@ Results = Literal["first", "ten"]
 """What is judged: the first result of a query, or its first ten."""
 TEN = 10
 SPARE = 10
-"""Further results to search, in place of stored results that are not searched now."""
+"""Further results to search, in place of copies of a query and of stored results that are not searched now."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,7 @@ class Comparison:
         differing: Indices (m,) of the queries whose results differ, in the order of judging.
         candidates: Indices (m, 2) of the nearest images of these queries in A and in B; (m, 2, 10) of the first ten.
         results: What is judged.
+        with_copies: Number of queries that have known copies, which are left out of their results.
     """
 
     dataset: Dataset
@@ -80,6 +83,7 @@ class Comparison:
     differing: Integers
     candidates: Integers
     results: Results = "first"
+    with_copies: int = 0
 
     @property
     def key(self) -> str:
@@ -138,7 +142,8 @@ def comparison_key(names: Sequence[str], gallery: Gallery, results: Results = "f
 def compare(first: Side, second: Side, gallery: Gallery = "test", results: Results = "first") -> Comparison:
     """Find the queries for which two embeddings have different nearest images, or different images in the first ten.
 
-    Both search the same images: the images of the gallery that both embeddings have and that no run excludes.
+    Both search the same images: the images of the gallery that both embeddings have and that no run excludes. A query's
+    known copies are left out of both, and two nearest images that are copies of each other do not differ.
 
     Args:
         first: Embedding A.
@@ -158,36 +163,55 @@ def compare(first: Side, second: Side, gallery: Gallery = "test", results: Resul
     names = (first.name, second.name)
     queries = draw_queries(dataset, np.flatnonzero(shared), comparison_key(names, gallery, results))
     indexes = [side.retrieval.frame(side.frame).index for side in (first, second)]
+    copies = known_copies(dataset, first.retrieval.run.root)
     if results == "first":
-        nearest = np.stack([index.nearest_each(queries, shared) for index in indexes], axis=1)
-        differ = nearest[:, 0] != nearest[:, 1]
+        nearest = np.stack([first_result(index, queries, shared, copies) for index in indexes], axis=1)
+        differ = copies[nearest[:, 0]] != copies[nearest[:, 1]]
     else:
-        nearest = np.stack([first_ten(index, queries, shared) for index in indexes], axis=1)
+        nearest = np.stack([first_results(index, queries, shared, copies) for index in indexes], axis=1)
         differ = (np.sort(nearest[:, 0]) != np.sort(nearest[:, 1])).any(axis=1)
+    searched_copies = np.bincount(copies[shared], minlength=len(dataset))
     return Comparison(dataset, names, gallery, int(shared.sum()), len(queries), queries[differ], nearest[differ],
-                      results)
+                      results, int((searched_copies[copies[queries]] > 1).sum()))
 
 
-def first_ten(index: Index, queries: Integers, searched: Array) -> Integers:
-    """Return the ten nearest images (q, 10) of each query; fewer columns if fewer images are searched.
+def first_result(index: Index, queries: Integers, searched: Array, copies: Integers) -> Integers:
+    """Return the nearest image (q,) of each query that is no copy of it; −1 if there are only copies.
 
     Args:
         index: The index of an embedding.
         queries: Indices (q,) of searched images.
         searched: Mask (n,) of the images that are searched.
+        copies: Index (n,) of the first known copy of each image.
     """
-    count = min(TEN, int(searched.sum()) - 1)
+    nearest = index.nearest_each(queries, searched)
+    after_copies = np.flatnonzero(copies[nearest] == copies[queries])
+    if len(after_copies):
+        nearest[after_copies] = first_results(index, queries[after_copies], searched, copies, 1)[:, 0]
+    return nearest
+
+
+def first_results(index: Index, queries: Integers, searched: Array, copies: Integers, count: int = TEN) -> Integers:
+    """Return the nearest images (q, k) of each query that are no copies of it; −1 where there are only copies.
+
+    Args:
+        index: The index of an embedding.
+        queries: Indices (q,) of searched images.
+        searched: Mask (n,) of the images that are searched.
+        copies: Index (n,) of the first known copy of each image.
+        count: Number k of results; fewer if fewer images are searched.
+    """
+    count = min(count, int(searched.sum()) - 1)
     found = index.neighbors(queries, count + SPARE, searched)[0]
-    is_result = (found >= 0) & (found != queries[:, None])
+    is_result = (found >= 0) & (copies[found] != copies[queries][:, None])
     order = np.argsort(~is_result, axis=1, kind="stable")[:, :count]
-    ten = np.full((len(queries), count), -1, np.int64)
-    ten[:, :order.shape[1]] = np.take_along_axis(found, order, axis=1)
+    results = np.full((len(queries), count), -1, np.int64)
+    results[:, :order.shape[1]] = np.take_along_axis(found, order, axis=1)
     for row in np.flatnonzero(is_result.sum(axis=1) < count).tolist():  # the stored ranking ends earlier
-        others = searched.copy()
-        others[queries[row]] = False
-        images = index.nearest(Query((int(queries[row]),)), count, others).images[:count]
-        ten[row] = [*images, *[-1] * (count - len(images))]
-    return ten
+        others = searched & (copies != copies[queries[row]])
+        images = index.nearest(Query((int(queries[row]),)), count, others).images[:count] if others.any() else []
+        results[row] = [*images, *[-1] * (count - len(images))]
+    return results
 
 
 def check_images(first: Retrieval, second: Retrieval, gallery: Gallery) -> None:

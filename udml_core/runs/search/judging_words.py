@@ -38,6 +38,18 @@ def differing_words(comparison: Comparison) -> str:
             f"({percent_words(comparison.share)} %){_changed_words(comparison)}")
 
 
+def copies_words(comparison: Comparison) -> str:
+    """Say that known copies of queries are left out, with a space behind; empty without copies.
+
+    This is the rule by which the share of queries is defined, the same for both embeddings.
+    """
+    if not comparison.with_copies:
+        return ""
+    queries = f"{comparison.with_copies:,} {'query' if comparison.with_copies == 1 else 'queries'}"
+    equal = ", and two copies of one image count as the same result" if comparison.results == "first" else ""
+    return f"Known copies of a query ({queries}) are left out of the results of both{equal}. "
+
+
 def _changed_words(comparison: Comparison) -> str:
     """Return in how many of their first ten results differing queries differ on average; empty for first results."""
     if comparison.results == "first" or not len(comparison.differing):

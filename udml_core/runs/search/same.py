@@ -3,6 +3,9 @@
 A judgment belongs to the data set, a threshold to an embedding. The plan of an embedding draws pairs in an order that
 depends on the names of the images, so that a pair which another embedding's plan drew before often comes first here
 too; only such judgments count. The plan is computed once and kept in the cache.
+
+Known copies of one photograph stay in the population, because a search shows them, but they are no question: they show
+the same thing whatever the user calls the same.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from udml_core.base.arrays import Array, Integers
+from udml_core.base.arrays import Array, Booleans, Integers
 from udml_core.base.errors import UserError, counted
 from udml_core.base.files import read_arrays, replace_arrays
 from udml_core.data.dataset import Dataset
@@ -30,6 +33,7 @@ from udml_core.numerics.same_pairs import (
     OPEN,
     SAME,
     SKIPPED,
+    Counts,
     Estimate,
     Plan,
     estimate,
@@ -37,6 +41,7 @@ from udml_core.numerics.same_pairs import (
     next_pair,
     plan_pairs,
 )
+from udml_core.runs.search.copies import known_copies
 from udml_core.runs.search.frame import COSINE, DISTANCE, Frame, frame_file
 from udml_core.runs.search.query import Hit
 from udml_core.runs.search.retrieval import Retrieval
@@ -134,6 +139,7 @@ class SamePairs:
         plan: The drawn pairs.
         given: The answers about pairs of the data set.
         target: The precision that the threshold should have.
+        copies: Index (n,) of the first known copy of each image.
     """
 
     dataset: Dataset
@@ -142,23 +148,40 @@ class SamePairs:
     plan: Plan
     given: dict[tuple[int, int], Answer]
     target: float
+    copies: Integers
 
     @cached_property
-    def answers(self) -> Integers:
-        """The answer (p,) about each drawn pair, as `numerics.same_pairs` counts them."""
+    def _own(self) -> Integers:
+        """The user's answer (p,) about each drawn pair."""
         words = {True: SAME, False: DIFFERENT, None: SKIPPED}
         return np.array([words[self.given[pair].same] if pair in self.given else OPEN
                          for pair in map(tuple, self.plan.pairs.tolist())], np.int64)
 
+    @cached_property
+    def is_known(self) -> Booleans:
+        """Which drawn pairs (p,) are copies of one photograph that the user was not asked about."""
+        first, second = self.copies[self.plan.pairs].T
+        return np.asarray((first == second) & (self._own == OPEN))
+
+    @cached_property
+    def answers(self) -> Integers:
+        """The answer (p,) about each drawn pair, as `numerics.same_pairs` counts them; copies are the same."""
+        return np.where(self.is_known, SAME, self._own)
+
     @property
     def judged(self) -> int:
-        """Number of drawn pairs with an answer, which each answer raises by one."""
-        return int((self.answers > SKIPPED).sum())
+        """Number of drawn pairs that the user judged, which each answer raises by one."""
+        return int((self._own > SKIPPED).sum())
+
+    @cached_property
+    def counted(self) -> int:
+        """Number of pairs that the user judged and that count, because they are drawn next in their cells."""
+        return Counts.of(self.plan, np.where(self.is_known, SKIPPED, self._own)).total
 
     @property
     def judged_words(self) -> str:
         """The number of judged pairs in words, and how many of them wait for their turn in the random order."""
-        waiting = self.judged - self.estimate.judged
+        waiting = self.judged - self.counted
         if not waiting:
             return f"{counted(self.judged, 'pair')} judged."
         of = counted(waiting, "pair") if waiting == self.judged else f"{counted(self.judged, 'pair')} judged, {waiting}"
@@ -176,7 +199,7 @@ class SamePairs:
         It is foreseen at whole tens of answers, and between them each answer counts down by one.
         """
         given = [(self.given[pair].time, place) for place, pair in enumerate(map(tuple, self.plan.pairs.tolist()))
-                 if self.answers[place] > SKIPPED]
+                 if self._own[place] > SKIPPED]
         known = len(given) // ENOUGH * ENOUGH
         answers = self.answers.copy()
         answers[[place for _, place in sorted(given)[known:]]] = OPEN
@@ -186,7 +209,7 @@ class SamePairs:
     @property
     def _is_too_early(self) -> bool:
         """Whether too few pairs are judged to state a figure, and more can be."""
-        return self.estimate.judged < ENOUGH and bool((self.answers == OPEN).any())
+        return self.counted < ENOUGH and bool((self.answers == OPEN).any())
 
     @cached_property
     def threshold(self) -> Threshold | None:
@@ -199,7 +222,7 @@ class SamePairs:
         latest = max((answer.time for answer in self.given.values()), default=0.0)
         certain = None if known.certain is None else float(known.edges[known.certain])
         return Threshold(self.measure, float(known.edges[known.threshold]), self.target, precision, recall,
-                         known.judged, datetime.fromtimestamp(latest, UTC).date().isoformat(), certain)
+                         self.counted, datetime.fromtimestamp(latest, UTC).date().isoformat(), certain)
 
     @property
     def sentence(self) -> str:
@@ -233,7 +256,7 @@ class SamePairs:
         safest = int(np.argmax(known.precision[1]))
         value, low, high = map(float, known.precision[:, safest])
         place, bounds = place_words(self.measure, float(known.edges[safest])), interval((value, low, high))
-        there = counted(int(((self.answers != OPEN) & (self.plan.distances <= known.edges[safest])).sum()), "pair")
+        there = counted(int(((self._own != OPEN) & (self.plan.distances <= known.edges[safest])).sum()), "pair")
         if high - low > UNKNOWN:
             return (f"So far, {there} judged {place}: {bounds} of such results show the same thing, so nothing can be "
                     "said yet. ")
@@ -244,8 +267,8 @@ class SamePairs:
     def population(self) -> str:
         """What the pairs stand for, in a sentence."""
         image = f"{QUERIES:,} random images" if self.images > QUERIES else f"all {self.images:,} images"
-        return (f"The estimate is about {int(self.plan.sizes.sum()):,} pairs: each of {image} with its "
-                f"{min(NEIGHBORS, self.images - 1)} nearest images, no pair twice.")
+        return (f"The estimate is about the results of searches: each of {image} with its "
+                f"{min(NEIGHBORS, self.images - 1)} nearest images.")
 
     def next(self) -> tuple[int, int] | None:
         """Return the pair to judge next; None if all are judged."""
@@ -276,7 +299,8 @@ def open_same_pairs(retrieval: Retrieval, name: str = "final", target: float | N
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_arrays(path, {field.name: getattr(plan, field.name) for field in fields(Plan)})
     wanted = wanted_precision(dataset) if target is None else target
-    return SamePairs(dataset, int(searched.sum()), frame.index.measure, plan, judged_pairs(dataset).answers(), wanted)
+    return SamePairs(dataset, int(searched.sum()), frame.index.measure, plan, judged_pairs(dataset).answers(), wanted,
+                     known_copies(dataset, retrieval.run.root))
 
 
 def same_threshold(retrieval: Retrieval, name: str = "final") -> Threshold | None:

@@ -137,8 +137,9 @@ class Advice(AnalysisKind):
         earlier = race.with_lines(material.parts()).outcomes
         spent = sum(outcome.seconds for outcome in earlier if outcome.state != "not tried")
         began = clock() - spent
-        progress = RaceProgress(material.report, lambda: clock() - began, seconds)
+        progress = RaceProgress(material.report, lambda: clock() - began, seconds, LEFT_FOR_CANDIDATES)
         material.report = progress
+        progress(0.0, "preparing the judges")
         with ticking(progress):
             judges = self._judges(material, race, indices, seconds - spent, clock)
             jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
@@ -147,6 +148,7 @@ class Advice(AnalysisKind):
             for part in material.part_features() if unknown else ():
                 jury.check_differs(part[indices], unknown)
             seconds = max(seconds, clock() - began + LEFT_FOR_CANDIDATES * seconds)
+            progress.begin_candidates(seconds)
             embeddings = _Embeddings(material, race, indices, began + seconds, clock)
             track = JudgedTrack(embeddings, jury, len(indices), clock() - began, partial(_refusal, race), clock,
                                 progress.announce)
