@@ -255,6 +255,19 @@ def test_a_change_by_hand_leaves_the_numbers_of_other_groups() -> None:
     assert grouping.edit_groups(groups, images, [apart]).tolist() == [0, 4, 5, 1, 1, 2, 2, 3], "a number for each part"
 
 
+def test_later_images_follow_the_changes_of_their_groups_and_leave_the_numbers() -> None:
+    images, groups = np.arange(9), np.array([0, 0, 0, 1, 1, 2, 2, 0, 2])
+    is_later = images >= 7
+    merged = GroupChange(np.array([0, 1, 2, 3, 4]), np.zeros(5, int))
+    assert grouping.edit_groups(groups, images, [merged]).tolist() == [1, 1, 1, 1, 1, 2, 2, 0, 2]
+    assert grouping.edit_groups(groups, images, [merged], is_later).tolist() == [0, 0, 0, 0, 0, 2, 2, 0, 2]
+    split = GroupChange(np.array([0, 1, 2]), np.array([1, 0, 0]))
+    assert grouping.edit_groups(groups, images, [split], is_later).tolist() == [3, 0, 0, 1, 1, 2, 2, 0, 2]
+    moved = GroupChange(np.array([3, 4, 5]), np.zeros(3, int))
+    assert grouping.edit_groups(groups, images, [moved], is_later).tolist() == [0, 0, 0, 1, 1, 1, 2, 0, 2], \
+        "an earlier image was left there on purpose"
+
+
 def test_groups_are_changed_by_hand_in_order() -> None:
     images, groups = np.array([3, 5, 7, 9, 11, 13]), np.array([0, 0, 0, 1, 1, 2])
     merged = GroupChange(np.array([9, 11, 13]), np.zeros(3, int))

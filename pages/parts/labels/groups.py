@@ -26,6 +26,7 @@ from .actions import (
     OPENED,
     PREVIEW,
     SPLITTING,
+    TYPED,
     clear_selection,
     close_or_clear,
     drop_group_changes,
@@ -162,6 +163,7 @@ def _pick(board: Board, shown: list[Array], image: int, moved: Array, groups: Ar
                    f"group {number} has {images_in_words(len(images))} now.", opens=image)
     else:
         st.session_state[OPENED] = image
+        st.session_state[TYPED] = ""  # a name that was begun for another group
         select(board.dataset.fingerprint, images)
 
 
