@@ -131,6 +131,16 @@ def test_copies_links_and_lists(photos: Dataset, tmp_path: Path) -> None:
         assert all(Path(path).is_file() for path in manifest.values())
 
 
+def test_files_for_other_programs_are_declined_and_kept_up_to_date_where_they_are(photos: Dataset, tmp_path: Path
+                                                                                  ) -> None:
+    write(photos, tmp_path / "plain", "copies", for_programs=False)
+    assert {entry.name for entry in (tmp_path / "plain").iterdir()} == {
+        "red", "_=1+1", "metadata.csv", "images.parquet"}
+    write_plan(plan_sorting(named(photos, {0: "red"}, ("red",)), tmp_path / "all"))
+    write_plan(plan_sorting(named(photos, {0: "red", 1: "red"}, ("red",)), tmp_path / "all", for_programs=False))
+    assert len(json.loads((tmp_path / "all" / "label-studio.json").read_text())) == 2, "an old list would mislead"
+
+
 def test_images_without_a_name_get_a_folder_on_request(photos: Dataset, tmp_path: Path) -> None:
     plan = write(photos, tmp_path / "out", "copies", with_unnamed=True)
     assert (plan.left_out, len(list((tmp_path / "out" / "unnamed").iterdir()))) == (0, 36)

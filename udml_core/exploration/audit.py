@@ -75,8 +75,8 @@ class AuditSettings(Options):
     """Least cosine similarity of the features of near-duplicates."""
 
     fence: Annotated[float, Field(ge=0, le=20), Shown(label="Outliers must stand out by", high=6, step=0.1)] = 1.5
-    """How far an image must differ from the images most like it to count as an outlier: 0 marks a quarter of all
-    images, and each 1 more asks for as much more as separates the middle half of the images. 1.5 is usual."""
+    """How far an image must differ from the images most like it, beyond what is common, to count as an outlier: 0 marks
+    the quarter of the images that differ most, higher values mark fewer, and 1.5 is usual."""
 
     least_images: Annotated[int, Field(ge=0, le=1000), Shown(label="Images in a class, at least", high=50)] = 5
     """Classes with fewer images are small."""
