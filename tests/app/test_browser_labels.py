@@ -193,7 +193,7 @@ def test_a_walk_from_groups_to_folders_takes_no_mouse(page: Page, unlabeled: Run
     assert seen.items() <= again.items()
     assert wrong not in again
     confirm = page.get_by_role("button", name=re.compile(r"Confirm \d+"))  # the next images that look like it
-    count = int((confirm.text_content() or "").rpartition(" ")[2])
+    count = int(re.findall(r"\d+", confirm.text_content() or "")[0])
     page.keyboard.press("y")
     expect_labels(page, len(again) + count)
     further = annotations.assigned_labels(dataset)

@@ -13,7 +13,7 @@ from udml_core.base.arrays import Array
 from udml_core.data.given.group_changes import GroupChange
 from udml_core.exploration import grouping
 from udml_core.exploration.accepting import FEWEST, Acceptance, calibrate
-from udml_core.exploration.naming import FOLDS, GAMMA, Naming, fold_of, folded_reach, reach_of, symmetric_walk
+from udml_core.exploration.naming import FOLDS, GAMMA, Naming, Reached, fold_of, reach_of, symmetric_walk
 from udml_core.numerics.neighbors import nearest
 
 NONE = np.zeros((0, 2), int)
@@ -29,8 +29,8 @@ def clouds(classes: int, each: int, spread: float = 1.0, seed: int = 0) -> tuple
 
 def named(points: Array, codes: Array, rejected: Array = NONE) -> Naming:
     walk = symmetric_walk(nearest(points, 10)[1])
-    reach = folded_reach(codes, int(codes.max()) + 1, lambda labeled: reach_of(walk, labeled, GAMMA))
-    return Naming(reach, codes, rejected)
+    reach = Reached(codes, int(codes.max()) + 1, lambda labeled: reach_of(walk, labeled, GAMMA))
+    return Naming(reach, rejected)
 
 
 def labeled(truth: Array, classes: int, each: int, seed: int = 0) -> Array:
@@ -115,7 +115,7 @@ def checking(points: Array, truth: Array, known: Array, codes: Array, rounds: in
         return solved[marked.tobytes()]
 
     for _ in range(rounds):
-        naming = Naming(folded_reach(codes, len(known), reach), codes, rejected)
+        naming = Naming(Reached(codes, len(known), reach), rejected)
         least = calibrate(naming, rows, proposed).least
         states.append((naming.accepted(least), codes))
         best, certainty = naming.named
@@ -157,7 +157,7 @@ def test_accepted_names_of_real_digits_keep_their_promise_among_classes_without_
 def checked(certainty: Array, is_right: Array, classes: int = 1, codes: Array | None = None) -> Acceptance:
     """Calibrate from checked names with these certainties, of one class unless others are given."""
     rows, codes = np.arange(len(certainty)), np.zeros(len(certainty), int) if codes is None else codes
-    naming = SimpleNamespace(folded=np.zeros((classes, 1, 1)), codes=np.where(is_right, codes, -1),
+    naming = SimpleNamespace(classes=classes, codes=np.where(is_right, codes, -1),
                              certainty_without_own=lambda rows, _codes: certainty[rows])
     return calibrate(naming, rows, codes, 0.9)  # type: ignore[arg-type]
 

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
-from scipy.sparse.linalg import gmres, spsolve
+from scipy.sparse.linalg import LinearOperator, gmres, spsolve
 
 from udml_core.base.arrays import Array
 from udml_core.numerics.neighbors import nearest
@@ -264,3 +264,10 @@ def solve(matrix: sparse.sparray, right: Array) -> Array:
     rows = sparse.csr_array(matrix)
     solution, failed = gmres(rows, right.astype(np.float64), rtol=TOLERANCE, restart=40, maxiter=20)
     return spsolve(sparse.csc_array(matrix), right.astype(np.float64)) if failed else solution
+
+
+def solve_walk(walk: sparse.csr_array, gamma: float, right: Array) -> Array:
+    """Return (I − γP)⁻¹b of a transition matrix P without building the system; see `solve`."""
+    system = LinearOperator(walk.shape, lambda point: point - gamma * (walk @ point), dtype=np.float64)
+    solution, failed = gmres(system, right.astype(np.float64), rtol=TOLERANCE, restart=40, maxiter=20)
+    return solve(sparse.csr_array(sparse.eye_array(len(right)) - gamma * walk), right) if failed else solution
