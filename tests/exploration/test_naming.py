@@ -44,11 +44,11 @@ def labeled(truth: Array, classes: int, each: int, seed: int = 0) -> Array:
 def test_reach_solves_the_walk_and_is_its_power_series() -> None:
     points, truth = clouds(3, 10)
     walk = symmetric_walk(nearest(points, 4)[1])
-    np.testing.assert_allclose(np.asarray(walk.sum(axis=1)).ravel(), 1)
+    np.testing.assert_allclose(np.asarray(walk.steps.sum(axis=1)).ravel(), 1)
     ends, step = np.zeros(30), (truth == 0).astype(float)
     for _ in range(400):
         ends += 0.1 * step
-        step = 0.9 * (walk @ step)
+        step = 0.9 * (walk.steps @ step)
     np.testing.assert_allclose(reach_of(walk, truth == 0, 0.9), ends, atol=1e-6)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -28,21 +29,34 @@ with two to thirty labeled species and one to four labels each."""
 FLOOR = 1e-12
 
 
-def symmetric_walk(neighbors: Integers) -> sparse.csr_array:
-    """Return the transition matrix (n, n) of walks along neighbors (n, k) in both directions."""
+class Walk(NamedTuple):
+    """Walks along edges in both directions.
+
+    Attributes:
+        steps: Transition matrix (n, n).
+        degrees: Number of edges (n,) of each image.
+    """
+
+    steps: sparse.csr_array
+    degrees: Floats
+
+
+def symmetric_walk(neighbors: Integers) -> Walk:
+    """Return the walks along neighbors (n, k) in both directions."""
     edges = neighbor_edges(neighbors)
     both = sparse.csr_array(edges + edges.T)
-    walk = sparse.csr_array(sparse.diags_array(1 / np.asarray(both.sum(axis=1)).ravel()) @ both)
-    if walk.nnz < np.iinfo(np.int32).max:  # half the bytes to read in each step of a solution
-        walk.indices, walk.indptr = walk.indices.astype(np.int32), walk.indptr.astype(np.int32)
-    return walk
+    degrees = np.asarray(both.sum(axis=1)).ravel()
+    steps = sparse.csr_array(sparse.diags_array(1 / degrees) @ both)
+    if steps.nnz < np.iinfo(np.int32).max:  # half the bytes to read in each step of a solution
+        steps.indices, steps.indptr = steps.indices.astype(np.int32), steps.indptr.astype(np.int32)
+    return Walk(steps, degrees)
 
 
-def reach_of(walk: sparse.csr_array, labeled: Booleans, gamma: float) -> Floats:
+def reach_of(walk: Walk, labeled: Booleans, gamma: float) -> Floats:
     """Return the probability (n,) that a walk from each image ends at one of some images (n,)."""
     if not labeled.any():
         return np.zeros(len(labeled))
-    return (1 - gamma) * solve_walk(walk, gamma, labeled).clip(0)
+    return (1 - gamma) * solve_walk(walk.steps, walk.degrees, gamma, labeled).clip(0)
 
 
 def fold_of(rows: Integers) -> Integers:

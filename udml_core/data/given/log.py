@@ -28,7 +28,7 @@ from udml_core.data.given.following import all_names, moved_names, renamed
 
 MOST_KEPT = 16
 _KEPT: OrderedDict[Any, Any] = OrderedDict()
-"""What follows from logs, by what it is and the versions of the logs: a page asks a dozen times."""
+"""What follows from logs, by its name and the versions of the logs: a page asks a dozen times."""
 _LOCK = RLock()
 Result = TypeVar("Result")
 
