@@ -18,7 +18,7 @@ from typing import Any
 
 from experiments.messy import DAMAGED
 from experiments.recording import provenance, record_parser, write_record
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, counted
 from udml_core.base.spreadsheets import unguarded
 from udml_core.work.exporting.sorting import METADATA
 
@@ -83,7 +83,7 @@ def agreement(folder_of: dict[str, str], key: dict[str, Any]) -> dict[str, float
 def words(found: dict[str, float]) -> str:
     """Return the sentence that the text of the record states."""
     return (f"{found['minutes']:g} minutes and {found['clicks']:,} clicks from import to folders: "
-            f"{found['images in folders']:,} images in {found['folders']:,} folders of "
+            f"{counted(int(found['images in folders']), 'image')} in {counted(int(found['folders']), 'folder')} of "
             f"{found['species of the folders']:,} species, {found['purity']:g} % of them with the species of their "
             f"folder; {found['unnamed']:,} of {found['photographs']:,} photographs unnamed; copies left: "
             f"{found['copies left']:,}; planted faults left: {found['faults left']:,}")
