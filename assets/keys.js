@@ -44,7 +44,7 @@ if (!window.udmlHistory) {
 
 const MOST_LISTED = 8;
 const FREED = ".st-key-compare-part, .st-key-judge-results, [class*=st-key-view-of-], [data-testid=stCheckbox]";
-const WORDS = ".st-key-labels-typed, [class*=st-key-same-meaning]";
+const WORDS = ".st-key-labels-typed, .st-key-labels-target, [class*=st-key-same-meaning]";
 // A start is seen at once: the page says so before the server answers, until the steps of the run or an error arrive.
 const START = ".st-key-lab-start button[kind=primary]";
 const ANSWERED = ".lab-steps:not(.ahead), .st-key-lab-start [data-testid=stAlert], .st-key-lab-watch";

@@ -6,9 +6,10 @@
 `--prepare` draws 30 species and 1,500 of their photographs with a seed and copies them under neutral names. The reader
 compares what the page Label shows with one example of each species. They name groups, split mixed groups, click wrong
 images among the 60 that the page shows, and confirm or reject proposed names. Each step costs seconds, and 20 minutes
-are given. A share of the answers about single images is wrong. Labels, proposals, threshold and folders are the
-library's; only the answers come from the true species. The folders are read back from the disk. A killed command
-continues after its last finished row.
+are given. A share of the answers about single images is wrong: the reader takes the image for the species of the most
+similar image of another species, by the features that all embeddings start from. Labels, proposals, threshold and
+folders are the library's; only the answers come from the true species. The folders are read back from the disk. A
+killed command continues after its last finished row.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from experiments.recording import provenance, record_parser, write_record
-from udml_core.base.arrays import Array, Integers
+from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.base.errors import UserError
 from udml_core.base.paths import data_folder
 from udml_core.data.given.labels import assign, reject
@@ -44,6 +45,8 @@ LOOK, NAME, CLICK, CONFIRM, SPLIT = 8.0, 5.0, 1.5, 3.0, 3.0
 PURE, FEWEST = 0.7, 3
 """Share of the images in view that must show one species for a name, and the smallest group that is named."""
 ERRORS = (0.0, 0.05)
+FEATURES = "final"
+"""The embedding by which a reader confuses species: the features of the run without training."""
 
 
 def prepare(folder: Path) -> dict[str, str]:
@@ -63,6 +66,18 @@ def prepare(folder: Path) -> dict[str, str]:
     return truth
 
 
+def confused_with(features: Floats, species: Array) -> Array:
+    """Return the species of the most similar image of another species, for each image.
+
+    Args:
+        features: Features (n, d) of the images.
+        species: Species (n,) of each.
+    """
+    rows = np.asarray(features, np.float32)
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return species[np.where(species[:, None] == species, -np.inf, rows @ rows.T).argmax(axis=1)]
+
+
 @dataclass
 class Reader:
     """A simulated reader of the page Label.
@@ -71,7 +86,7 @@ class Reader:
         opened: The run.
         frame: The embedding.
         species: The species (n,) of each image, as a name.
-        error: Share of the images that the reader takes for another species.
+        error: Share of the images that the reader takes for the most similar other species.
         seconds: Time that was used.
         steps: Number of steps of each kind.
     """
@@ -87,9 +102,9 @@ class Reader:
         self.grouping = grouping_of(self.opened, self.frame)
         self.points = self.opened.frame(self.frame).take(self.grouping.indices)
         self.reach = reach_along(self.grouping.neighbors, GAMMA)
-        random, others = np.random.default_rng(SEED), np.unique(self.species)
-        wrong = random.random(len(self.species)) < self.error
-        self.seen_as = np.where(wrong, random.choice(others, len(self.species)), self.species)
+        wrong = np.random.default_rng(SEED).random(len(self.species)) < self.error
+        features = self.opened.frame(FEATURES).take(self.grouping.indices)
+        self.seen_as = np.where(wrong, confused_with(features, self.species), self.species)
 
     @property
     def has_time(self) -> bool:
@@ -206,7 +221,8 @@ def _write(path: Path, results: dict[str, Any]) -> None:
         "protocol": f"{IMAGES:,} photographs of {SPECIES} species, seed {SEED}; {GROUPS} groups at first; "
                     f"{MINUTES} minutes; seconds: look at 60 images {LOOK:g}, name {NAME:g}, click {CLICK:g}, "
                     f"confirm {CONFIRM:g}, split {SPLIT:g}. Purity: share of the images in folders that are of the "
-                    "folder's species.", "datasets": {title: {"rows": _rows(rows)} for title, rows in results.items()},
+                    "folder's species. A wrong answer names the species of the most similar image of another "
+                    "species.", "datasets": {title: {"rows": _rows(rows)} for title, rows in results.items()},
         "results": results})
 
 

@@ -406,7 +406,7 @@ def test_outliers_small_classes_and_broken_files_are_shown(dataset: Dataset, aud
     assert 0 < len(beyond) <= 5  # a quarter of 18 images
     assert [badge[2:] for badge in beyond] == sorted((badge[2:] for badge in beyond), reverse=True)
     assert list(ranking.values())[:len(beyond)] == beyond
-    limit = float(re.findall(r"Numbers above ([0-9.]+) count as findings", texts(page))[0])
+    limit = float(re.findall(r"a number above ([0-9.]+) count as findings", texts(page))[0])
     assert [float(badge.removeprefix("▸ ").split()[0]) > limit for badge in ranking.values()] == [
         badge in beyond for badge in ranking.values()], "the numbers below the images and the limit have one scale"
     assert next(iter(shown[-1])) == next(iter(ranking)), "the neighbors of the first outlier"

@@ -87,6 +87,11 @@ def test_groups_become_names_and_folders(page: Page, unlabeled: Run, tmp_path: P
     first, second = (int((groups.nth(row).text_content() or "").rpartition(" · ")[2]) for row in (0, 1))
     groups.nth(0).click()
     expect(page.get_by_text(f"· {first} images")).to_be_visible()
+    page.get_by_label("Class name", exact=True).fill("egr")
+    page.get_by_role("button", name="All groups").click()
+    groups.nth(0).click()
+    expect(page.get_by_text(f"· {first} images")).to_be_visible()
+    expect(page.get_by_label("Class name", exact=True)).to_have_value("")
     page.get_by_role("button", name="Merge with").click()
     expect(page.get_by_text(f"takes in {first} images")).to_be_visible()
     settle(page)
@@ -117,3 +122,90 @@ def test_groups_become_names_and_folders(page: Page, unlabeled: Run, tmp_path: P
     page.get_by_role("button", name=re.compile("Write .* images")).click()
     expect(page.get_by_text(re.compile("written to"))).to_be_visible()
     assert len(list((tmp_path / "sorted" / "heron").iterdir())) >= named
+
+
+FOCUSED = """element => {
+  let active = document.activeElement;
+  while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
+  return element.contains(active);
+}"""
+
+
+def tab_to(page: Page, target: Locator) -> None:
+    """Move the focus to an element by the Tab key alone."""
+    expect(target).to_be_visible()
+    for _ in range(200):
+        if target.evaluate(FOCUSED):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"The Tab key does not reach {target}.")
+
+
+def open_by_keys(page: Page, section: str) -> None:
+    """Open a section of Label by Tab and the arrow keys."""
+    tab_to(page, page.get_by_role("tab", selected=True))
+    for _ in range(5):
+        if page.get_by_role("tab", name=section).evaluate(FOCUSED):
+            break
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("tab", name=section, selected=True)).to_be_visible()
+    settle(page)
+
+
+def test_a_walk_from_groups_to_folders_takes_no_mouse(page: Page, unlabeled: Run, tmp_path: Path) -> None:
+    dataset, target = unlabeled.dataset(), tmp_path / "sorted"
+
+    def press(key: str, says: str) -> dict[str, str]:
+        """Press a key, wait for its message, and return the stored labels."""
+        page.keyboard.press(key)
+        expect(page.get_by_role("status").filter(has_text=says)).to_have_count(1)
+        settle(page)
+        return annotations.assigned_labels(dataset)
+
+    page.goto(f"/labels?run={unlabeled.id}&section=labels&groups=10")
+    settle(page)
+    open_by_keys(page, "Groups")
+    groups = page.get_by_role("group", name="Groups without a name")
+    tab_to(page, groups)
+    page.keyboard.press("ArrowRight")
+    size = int((groups.locator(".tile").nth(1).text_content() or "").rpartition(" · ")[2])
+    page.keyboard.press("Enter")
+    expect(page.get_by_text(f"· {size} images")).to_be_visible()
+    settle(page)
+    tab_to(page, page.get_by_label("Class name", exact=True))
+    page.keyboard.type("heron")
+    assert set(press("Enter", f"class heron to {size} images").values()) == {"heron"}
+    named = annotations.assigned_labels(dataset)
+    assert len(named) == size
+    open_by_keys(page, "Proposed names")
+    tab_to(page, page.get_by_role("group", name="Images that look like heron"))
+    page.keyboard.press("Space")
+    expect(page.get_by_role("button", name="Not heron: 1 selected")).to_be_enabled()
+    settle(page)
+    assert press("n", "Rejected the class heron of 1 image") == named
+    wrong, = annotations.rejected_classes(dataset)
+    seen = press("y", "Confirmed the class heron of")
+    assert len(seen) > size
+    assert wrong not in seen
+    assert press("u", "Undone") == named
+    again = press("y", "Confirmed the class heron of")
+    assert seen.items() <= again.items()
+    assert wrong not in again
+    confirm = page.get_by_role("button", name=re.compile(r"Confirm \d+"))  # the next images that look like it
+    count = int(re.findall(r"\d+", confirm.text_content() or "")[0])
+    page.keyboard.press("y")
+    expect_labels(page, len(again) + count)
+    further = annotations.assigned_labels(dataset)
+    assert len(further) == len(again) + count
+    open_by_keys(page, "Folders")
+    tab_to(page, page.get_by_label("Folder to write to", exact=True))
+    page.keyboard.type(str(target))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name=re.compile("Write .* images"))).to_be_visible()
+    settle(page)
+    page.keyboard.press("w")
+    expect(page.get_by_text(re.compile("written to"))).to_be_visible()
+    assert annotations.assigned_labels(dataset) == further
+    assert {path.name for path in target.iterdir() if path.is_dir()} >= {"heron"}
+    assert len(list((target / "heron").iterdir())) >= len(further)

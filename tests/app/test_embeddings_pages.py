@@ -22,7 +22,7 @@ from tests.cli.test_cli import answer, call
 from tests.running import spec, worked
 from tests.tiers import fast_first
 from udml_core.base.errors import UserError
-from udml_core.cli import commands as cli
+from udml_core.cli import analysing
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of
@@ -193,7 +193,7 @@ def test_the_commands_list_a_table_and_refine_it_without_views(
     rows = answer(capsys, monkeypatch, "datasets", "--remember", str(table))["datasets"]
     assert rows[-1]["name"] == str(table)
     received: list[AnalysisSpec] = []
-    monkeypatch.setattr(cli, "_compute_analysis", lambda _run, spec, *_: received.append(spec))
+    monkeypatch.setattr(analysing, "_compute_analysis", lambda _run, spec, *_: received.append(spec))
     for words in ((), ("--recipe", "average:k=5")):
         call(capsys, monkeypatch, "refine", str(run.folder), *words)
     assert [spec.recipe for spec in received] == [DEFAULT_RECIPE.removeprefix("views+"), "average:k=5"]

@@ -123,6 +123,8 @@ def test_undo_reverts_confirmed_names_of_all_classes_before_an_earlier_exclusion
     offer(test).click().run()
     test.button(key="growth-confirm").click().run()
     assert assigned_labels(dataset) == {"new 14.png": "gull", "new 15.png": "tern", "new 16.png": "gull"}
+    assert [toast.value for toast in test.toast] == ["Named 3 images: gull (2) and tern (1). Undo (U) reverts it."]
+    assert not test.button(key="audit-undo").disabled
     test.button(key="audit-undo").click().run()
     assert not test.exception
     assert assigned_labels(dataset) == {}, "one decision is one undo"

@@ -339,9 +339,19 @@ def test_folders_are_planned_and_written(photos: Run, tmp_path: Path, monkeypatc
     assert "**Plan.**" in texts(test)
     assert not (tmp_path / "sorted").exists(), "a plan writes nothing"
     monkeypatch.setattr("streamlit.rerun", lambda **_scope: None)  # AppTest runs the whole page, not its fragment
+    given.assign(dataset, [40], "c")
+    assert "have changed since the plan" in texts(test.run())
+    assert not any(button.key == "labels-write" for button in test.button), "an old plan cannot be written"
+    test.checkbox(key="labels-programs").uncheck()
+    next(button for button in test.button if button.label == "Show plan").click().run()
+    assert "Beside the folders: metadata.csv and images.parquet." in texts(test)
     test.button(key="labels-write").click().run()
     assert not test.exception
     assert len(list((tmp_path / "sorted").glob("a*/*.png"))) >= 30
+    assert not (tmp_path / "sorted" / "fiftyone").exists()
+    assert "written to" in texts(test.run())
+    given.undo(dataset)
+    assert "written to" not in texts(test.run()), "the message goes when the names change"
 
 
 def select_group(photos: Run) -> AppTest:

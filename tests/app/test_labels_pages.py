@@ -128,7 +128,7 @@ def test_the_suggested_image_gets_a_class_and_undo_removes_it(run: Run) -> None:
     test.run()
     walk = naming.symmetric_walk(labels.neighbor_rows(run.embeddings("final"), images, 20))
     codes = np.select([np.arange(len(images)) == row for row in (first.row, second.row)], [0, 1], -1)
-    names = naming.Naming(naming.folded_reach(codes, 2, lambda labeled: naming.reach_of(walk, labeled, 0.9)), codes,
+    names = naming.Naming(naming.Reached(codes, 2, lambda labeled: naming.reach_of(walk, labeled, 0.9)),
                           np.zeros((0, 2), int))
     for least in (0.05, 0.3):
         test.slider(key="labels-least").set_value(int(100 * least)).run()
@@ -287,7 +287,7 @@ def test_labeling_the_suggested_image_computes_one_more_suggestion(run: Run, mon
 
 
 @pytest.mark.slow
-def test_a_new_label_computes_only_the_walks_to_its_fold(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_label_computes_only_the_walks_to_its_class(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset, train = run.dataset(), np.sort(make_split(run.dataset(), "seen").train).tolist()
     for row, name in ((0, "x"), (1, "y"), (2, "z")):
         annotations.assign(dataset, [train[row]], name)

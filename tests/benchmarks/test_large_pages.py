@@ -15,10 +15,12 @@ import pytest
 
 from pages.parts.data import computed
 from pages.parts.draw.served import SERVED
+from pages.parts.shell.selection import Selection
 from tests.app.opening import opened
 from tests.running import spec
-from udml_core.data.given.labels import assign
-from udml_core.runs import create_run, runs_folder
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.labels import assign, assigned_labels
+from udml_core.runs import Run, create_run, runs_folder
 from udml_core.runs.analyses import plan_analysis
 from udml_core.work.workers import analyse, train
 
@@ -26,6 +28,8 @@ SMALL, LARGE = "digits", os.environ.get("UDML_LARGE", "fashion-mnist")
 FINDINGS = ("exact", "near", "border", "quality", "outliers")
 SECTIONS, LABELS = ("groups", "next", "proposals", "labels", "folders"), 10
 """Sections of Label, and the number of labels of each class."""
+AT_ONCE = 1_000
+"""Images that are named in one decision."""
 MOST, MOST_RATIO = 0.25, 4.0
 """Processor seconds of a page at 70,000 images, and their largest multiple of the time at 1,797."""
 
@@ -43,6 +47,23 @@ def page_seconds(page: str, **query: str) -> float:
         test.run()
         times.append(time.process_time() - start)
     return median(times[2:])
+
+
+def decision_seconds(run: Run, images: Dataset) -> float:
+    """Return the processor time of naming many images of a class at once, until the page shows what follows."""
+    chosen = np.flatnonzero(images.labels == 0)
+    chosen = np.append(chosen, np.setdiff1d(np.arange(len(images)), chosen))[LABELS:LABELS + AT_ONCE]
+    test = opened("labels", run=run.id, section="groups")
+    before = test.session_state["selection"]
+    test.session_state["selection"] = Selection(images.fingerprint, np.sort(chosen), before.revision + 1)
+    test.run()
+    test.button(key="labels-class-1").click()
+    start = time.process_time()
+    test.run()
+    seconds = time.process_time() - start
+    assert not test.exception
+    assert len(assigned_labels(images)) >= AT_ONCE
+    return seconds
 
 
 def test_pages_at_70_000_images_take_a_quarter_of_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,6 +84,7 @@ def test_pages_at_70_000_images_take_a_quarter_of_a_second(tmp_path: Path, monke
             assign(images, np.flatnonzero(images.labels == label)[:LABELS].tolist(), title)
         for section in SECTIONS:
             times.setdefault(f"label, {section}", []).append(page_seconds("labels", run=run.id, section=section))
+        times.setdefault(f"label, {AT_ONCE:,} images in one decision", []).append(decision_seconds(run, images))
     for name, (small, large) in times.items():
         print(f"\n{name}: {small:.3f} s with {SMALL}, {large:.3f} s with {LARGE}, ratio {large / small:.1f}")
     assert all(large < max(MOST, MOST_RATIO * small) for small, large in times.values())

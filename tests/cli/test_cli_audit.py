@@ -83,7 +83,7 @@ def test_the_lines_count_what_they_do_not_name() -> None:
     assert audit_lines(report) == [
         "3 broken files: 0.png (not an image) and 2 more", "3 groups of exact duplicates: a, b; and 2 more groups",
         "0 groups of near-duplicates", "1 outlier: x", "1 small class: cat",
-        "2 groups of duplicates in both halves of the split seen: a, b; and 1 more group", "1 excluded image"]
+        "2 groups of duplicates in both halves of the split seen: a, b; and 1 more group", "1 image excluded before"]
 
 
 def test_stored_features_are_used(folder: Path, shell: Shell) -> None:
@@ -106,7 +106,9 @@ def test_all_but_the_best_or_the_first_copy_are_excluded(folder: Path, shell: Sh
     code, _, messages = call(*shell, "audit", str(folder), "--keep", "first")
     assert code == 0
     assert excluded(dataset) == ["b/6.png"]
-    assert "Excluded 1 image and kept one of each of 1 group. Undo: udml exclude" in messages
+    assert "Excluded 1 copy: one image of each of 1 group of duplicates stays." in messages
+    assert "1 is excluded now; no file has changed. Undo: udml exclude" in messages
+    assert "No duplicates are left to exclude." in call(*shell, "audit", str(folder), "--keep", "first")[2]
     prefer(dataset, [0])
     answer(*shell, "exclude", str(folder), "--undo")
     answer(*shell, "audit", str(folder), "--keep", "best")

@@ -250,7 +250,9 @@ def test_sort_plans_writes_and_continues(run: Run, tmp_path: Path, capsys: Captu
     assert code == 2
     assert "No image has a name" in err
     exclude(run.dataset(), [0, 3])
-    everything = answer(capsys, monkeypatch, "sort", str(run.folder), str(tmp_path / "kept"), "--unnamed", "--json")
+    everything = answer(capsys, monkeypatch, "sort", str(run.folder), str(tmp_path / "kept"), "--unnamed",
+                        "--no-programs", "--json")
+    assert {Path(file).name for file in everything["files"]} == {"metadata.csv", "images.parquet"}
     assert (everything["unnamed"], everything["classes"]) == (58, {})
     assert len(list((tmp_path / "kept" / "images").iterdir())) == 58
     include(run.dataset(), [0, 3])

@@ -13,7 +13,7 @@ from udml_core.base.arrays import Array
 from udml_core.data.given.group_changes import GroupChange
 from udml_core.exploration import grouping
 from udml_core.exploration.accepting import FEWEST, Acceptance, calibrate
-from udml_core.exploration.naming import FOLDS, GAMMA, Naming, fold_of, folded_reach, reach_of, symmetric_walk
+from udml_core.exploration.naming import FOLDS, GAMMA, Naming, Reached, fold_of, reach_of, symmetric_walk
 from udml_core.numerics.neighbors import nearest
 
 NONE = np.zeros((0, 2), int)
@@ -29,8 +29,8 @@ def clouds(classes: int, each: int, spread: float = 1.0, seed: int = 0) -> tuple
 
 def named(points: Array, codes: Array, rejected: Array = NONE) -> Naming:
     walk = symmetric_walk(nearest(points, 10)[1])
-    reach = folded_reach(codes, int(codes.max()) + 1, lambda labeled: reach_of(walk, labeled, GAMMA))
-    return Naming(reach, codes, rejected)
+    reach = Reached(codes, int(codes.max()) + 1, lambda labeled: reach_of(walk, labeled, GAMMA))
+    return Naming(reach, rejected)
 
 
 def labeled(truth: Array, classes: int, each: int, seed: int = 0) -> Array:
@@ -44,11 +44,11 @@ def labeled(truth: Array, classes: int, each: int, seed: int = 0) -> Array:
 def test_reach_solves_the_walk_and_is_its_power_series() -> None:
     points, truth = clouds(3, 10)
     walk = symmetric_walk(nearest(points, 4)[1])
-    np.testing.assert_allclose(np.asarray(walk.sum(axis=1)).ravel(), 1)
+    np.testing.assert_allclose(np.asarray(walk.steps.sum(axis=1)).ravel(), 1)
     ends, step = np.zeros(30), (truth == 0).astype(float)
     for _ in range(400):
         ends += 0.1 * step
-        step = 0.9 * (walk @ step)
+        step = 0.9 * (walk.steps @ step)
     np.testing.assert_allclose(reach_of(walk, truth == 0, 0.9), ends, atol=1e-6)
 
 
@@ -115,7 +115,7 @@ def checking(points: Array, truth: Array, known: Array, codes: Array, rounds: in
         return solved[marked.tobytes()]
 
     for _ in range(rounds):
-        naming = Naming(folded_reach(codes, len(known), reach), codes, rejected)
+        naming = Naming(Reached(codes, len(known), reach), rejected)
         least = calibrate(naming, rows, proposed).least
         states.append((naming.accepted(least), codes))
         best, certainty = naming.named
@@ -157,7 +157,7 @@ def test_accepted_names_of_real_digits_keep_their_promise_among_classes_without_
 def checked(certainty: Array, is_right: Array, classes: int = 1, codes: Array | None = None) -> Acceptance:
     """Calibrate from checked names with these certainties, of one class unless others are given."""
     rows, codes = np.arange(len(certainty)), np.zeros(len(certainty), int) if codes is None else codes
-    naming = SimpleNamespace(folded=np.zeros((classes, 1, 1)), codes=np.where(is_right, codes, -1),
+    naming = SimpleNamespace(classes=classes, codes=np.where(is_right, codes, -1),
                              certainty_without_own=lambda rows, _codes: certainty[rows])
     return calibrate(naming, rows, codes, 0.9)  # type: ignore[arg-type]
 
@@ -253,6 +253,19 @@ def test_a_change_by_hand_leaves_the_numbers_of_other_groups() -> None:
     assert grouping.edit_groups(groups, images, [leaving, leaving]).tolist() == [0, 4, 4, 1, 1, 2, 2, 3]
     apart = GroupChange(np.array([0, 1, 2]), np.arange(3))
     assert grouping.edit_groups(groups, images, [apart]).tolist() == [0, 4, 5, 1, 1, 2, 2, 3], "a number for each part"
+
+
+def test_later_images_follow_the_changes_of_their_groups_and_leave_the_numbers() -> None:
+    images, groups = np.arange(9), np.array([0, 0, 0, 1, 1, 2, 2, 0, 2])
+    is_later = images >= 7
+    merged = GroupChange(np.array([0, 1, 2, 3, 4]), np.zeros(5, int))
+    assert grouping.edit_groups(groups, images, [merged]).tolist() == [1, 1, 1, 1, 1, 2, 2, 0, 2]
+    assert grouping.edit_groups(groups, images, [merged], is_later).tolist() == [0, 0, 0, 0, 0, 2, 2, 0, 2]
+    split = GroupChange(np.array([0, 1, 2]), np.array([1, 0, 0]))
+    assert grouping.edit_groups(groups, images, [split], is_later).tolist() == [3, 0, 0, 1, 1, 2, 2, 0, 2]
+    moved = GroupChange(np.array([3, 4, 5]), np.zeros(3, int))
+    assert grouping.edit_groups(groups, images, [moved], is_later).tolist() == [0, 0, 0, 1, 1, 1, 2, 0, 2], \
+        "an earlier image was left there on purpose"
 
 
 def test_groups_are_changed_by_hand_in_order() -> None:

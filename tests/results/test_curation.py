@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from experiments import named_folders
 from udml_core.results import records
 from udml_core.results.records import FOLDER
 
@@ -41,6 +42,14 @@ def test_the_table_of_sorting_has_the_rows_of_both_times() -> None:
         rows = stored["datasets"][title]["rows"]
         assert rows == {f"{words}, {when}": {name: [value, 0.0] for name, value in row[when].items()}
                         for words, row in errors.items() for when in ("after groups", "at the end")}
+
+
+def test_the_text_of_named_folders_states_the_figures_of_its_record() -> None:
+    is_recorded = (FOLDER / "named-folders.json").exists()
+    assert is_recorded == any(finding.name == "named-folders" for finding in records.findings())
+    if is_recorded:
+        rows = record("named-folders")["datasets"][named_folders.TITLE]["rows"]["one reader"]
+        assert named_folders.words({name: value[0] for name, value in rows.items()}) in words_of("named-folders")
 
 
 def test_the_text_of_blur_states_the_counts_of_its_rows() -> None:

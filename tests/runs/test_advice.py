@@ -215,13 +215,13 @@ def test_judges_that_take_all_the_time_leave_a_fifth_of_it_for_candidates(monkey
         return judge_features(name)
 
     of.judge_features = slow  # type: ignore[method-assign]
-    of.training_time = lambda _setup: (61.0, True)  # type: ignore[method-assign]
+    of.training_time = lambda _setup: (61.0 * race_running.ROUGH, True)  # type: ignore[method-assign]
     race = raced(of, budget=5.0)
     assert now[0] >= 400, "the judges alone take longer than the race"
     assert {outcome.state for outcome in race.outcomes if "whiten" in outcome.setup.recipe
             and outcome.setup.method == "frozen"} == {"judged"}
     assert {outcome.state for outcome in race.outcomes if outcome.setup.method == "plm"} == {"not tried"}, (
-        "a fifth is 60 s")
+        "a fifth is 60 s, and a late try may take a quarter more")
 
 
 def test_a_race_that_was_killed_continues_after_its_last_candidate() -> None:

@@ -21,7 +21,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.given.labels import assign
-from udml_core.exploration.naming import GAMMA, Naming
+from udml_core.exploration.naming import GAMMA, Naming, Reached
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs.search.naming import NamedImages, name_images, reach_along
 from udml_core.work.exporting import plan_sorting, write_plan
@@ -36,10 +36,14 @@ HOSTILE = ("../x", "..", "/etc/passwd", "CON", "con.txt", "COM1", "a/b\\c", "a:b
            "-2 degrees", "@home", "+x", "'=2")
 
 
+def naming_without_walks(codes: np.ndarray, classes: int) -> Naming:
+    return Naming(Reached(codes, classes, lambda labeled: np.zeros(len(labeled))), np.zeros((0, 2), int))
+
+
 def named(dataset: Dataset, labels: dict[int, str], classes: tuple[str, ...]) -> NamedImages:
     """Return names that are the labels alone."""
     codes = np.array([classes.index(labels[image]) if image in labels else -1 for image in range(len(dataset))])
-    naming = Naming(np.zeros((len(classes), 5, len(dataset))), codes, np.zeros((0, 2), int))
+    naming = naming_without_walks(codes, len(classes))
     return NamedImages(dataset, np.arange(len(dataset)), labels, classes, codes, naming, chosen=1.01)
 
 
@@ -131,6 +135,16 @@ def test_copies_links_and_lists(photos: Dataset, tmp_path: Path) -> None:
         assert all(Path(path).is_file() for path in manifest.values())
 
 
+def test_files_for_other_programs_are_declined_and_kept_up_to_date_where_they_are(photos: Dataset, tmp_path: Path
+                                                                                  ) -> None:
+    write(photos, tmp_path / "plain", "copies", for_programs=False)
+    assert {entry.name for entry in (tmp_path / "plain").iterdir()} == {
+        "red", "_=1+1", "metadata.csv", "images.parquet"}
+    write_plan(plan_sorting(named(photos, {0: "red"}, ("red",)), tmp_path / "all"))
+    write_plan(plan_sorting(named(photos, {0: "red", 1: "red"}, ("red",)), tmp_path / "all", for_programs=False))
+    assert len(json.loads((tmp_path / "all" / "label-studio.json").read_text())) == 2, "an old list would mislead"
+
+
 def test_images_without_a_name_get_a_folder_on_request(photos: Dataset, tmp_path: Path) -> None:
     plan = write(photos, tmp_path / "out", "copies", with_unnamed=True)
     assert (plan.left_out, len(list((tmp_path / "out" / "unnamed").iterdir()))) == (0, 36)
@@ -168,8 +182,8 @@ def test_the_numbers_of_a_plan_add_up_to_the_data_set(photos: Dataset, tmp_path:
     (tmp_path / "photos" / "a" / "IMG_03.jpg").unlink()
     whole = named(photos, dict.fromkeys(range(10), "red"), ("red",))
     kept = np.arange(30)  # the run began with eight images excluded, and does not have the last two
-    names = replace(whole, images=kept, codes=whole.codes[kept], naming=Naming(
-        np.zeros((1, 5, 30)), whole.codes[kept], np.zeros((0, 2), int)))
+    names = replace(whole, images=kept, codes=whole.codes[kept], naming=naming_without_walks(
+        whole.codes[kept], 1))
     plan = plan_sorting(names, tmp_path / "out")
     assert (len(plan.items), plan.excluded, plan.missing) == (8, 9, 1)
     assert "and 9 that you excluded" in plan.lines[0]

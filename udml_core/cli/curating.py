@@ -91,9 +91,9 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
         write_file(out, json.dumps(report, indent=1, ensure_ascii=False).encode())
     if keep == "first":
         facts, decided = None, replace(decided, preferred=())
-    if keep:
-        _exclude_copies(loaded, compared, settings, facts, decided)
     print_answer(report, as_json, lambda: new_lines(report["new"]) if new else audit_lines(report))
+    if keep:
+        _exclude_copies(loaded, compared, settings, facts, decided)  # after what was found before it
     if new and report["new"]["changes"]:
         mark_seen(loaded)  # once it was printed: a report that got lost is not seen
 
@@ -151,8 +151,13 @@ def _exclude_copies(dataset: Dataset, compared: Audit, settings: AuditSettings, 
 
     groups = find_problems(compared, dataset, excluded_images(dataset), settings, facts, decided).duplicates
     changed = exclude(dataset, all_but_first(groups).tolist())
-    typer.echo(f"Excluded {counted(changed, 'image')} and kept one of each of {counted(len(groups), 'group')}. Undo: "
-               f"{shlex.join(['udml', 'exclude', dataset.name, '--undo'])}", err=True)
+    if not changed:
+        typer.echo("No duplicates are left to exclude.", err=True)
+        return
+    total, copies = len(excluded_images(dataset)), f"{changed:,} {'copy' if changed == 1 else 'copies'}"
+    typer.echo(f"Excluded {copies}: one image of each of {counted(len(groups), 'group')} of duplicates stays. Of "
+               f"{counted(len(dataset), 'image')}, {total:,} {'is' if total == 1 else 'are'} excluded now; no file has "
+               f"changed. Undo: {shlex.join(['udml', 'exclude', dataset.name, '--undo'])}", err=True)
 
 
 def _stored_features(dataset: Dataset, backbone: str | None) -> Array | None:

@@ -90,7 +90,7 @@ def audit_lines(report: dict[str, Any]) -> list[str]:
         counted(len(classes), "small class") + listed(list(classes), SHOWN_CLASSES),
         *(grouped(groups, f"duplicates in both halves of the split {name}")
           for name, groups in report["leakage"].items()),
-        counted(len(report["excluded"]), "excluded image")]
+        counted(len(report["excluded"]), "image") + " excluded before"]
 
 
 def new_lines(news: dict[str, Any]) -> list[str]:

@@ -145,12 +145,12 @@ def _rows_of_groups(opened: Retrieval, grouping: Grouping, frame: str, count: in
     from udml_core.runs.search.naming import groups_at_epsilon
     from udml_core.runs.search.numbering import Forming, numbered_groups
 
-    codes = numbered_groups(opened.run, Forming(count, epsilon), lambda run, embedding: _grouped(
-        run, embedding, opened, grouping), frame).groups
+    numbered = numbered_groups(opened.run, Forming(count, epsilon), lambda run, embedding: _grouped(
+        run, embedding, opened, grouping), frame)
     changes = group_changes(opened.dataset)
     if changes.problem:
         typer.echo(changes.problem, err=True)
-    codes = edit_groups(codes, grouping.indices, changes.changes)
+    codes = edit_groups(numbered.groups, grouping.indices, changes.changes, numbered.is_later)
     kept = np.flatnonzero(~np.isin(grouping.indices, excluded_images(opened.dataset)))
     by_number = {int(codes[part[0]]): part for part in rows_by_group(kept, codes)}
     rows = [by_number.get(number, kept[:0]) for number in range(codes.max(initial=-1) + 1)]
@@ -224,6 +224,8 @@ def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET",
              "Write copies, symbolic links, or the lists alone."))] = "copies",
          unnamed: Annotated[bool, typer.Option("--unnamed", help="Write images without a name to a folder, too.")
                             ] = False,
+         programs: Annotated[bool, typer.Option("--programs/--no-programs", help=(
+             "Also write the files that FiftyOne and Label Studio import."))] = True,
          least: Annotated[float | None, typer.Option(min=0.0, max=1.01, show_default=False, help=(
              "Accept names from this certainty, 0 to 1; above 1 only assigned labels. Default: by --precision."))
          ] = None,
@@ -232,7 +234,8 @@ def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET",
     """Write the images that have a name into one folder for each class, or all that are not excluded into one folder.
 
     Names are your labels, and names that follow from them with enough certainty. Beside the folders stand
-    metadata.csv, images.parquet, and files that FiftyOne and Label Studio import. No file of yours is moved or deleted.
+    metadata.csv, images.parquet, and, unless you pass --no-programs, files that FiftyOne and Label Studio import. No
+    file of yours is moved or deleted.
     An interrupted export leaves the list unfinished.csv, and the same command continues it. Repeated into the same
     folder, it adds what has a name since.
     """
@@ -242,7 +245,7 @@ def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET",
 
     opened = Retrieval(named_run(name, root))
     named = name_all(opened, frame, target=precision, chosen=least, report=print_progress())
-    planned = plan_sorting(named, target, how, unnamed)
+    planned = plan_sorting(named, target, how, unnamed, programs)
     for line in (*[named.words] * bool(named.labels), *planned.lines):
         typer.echo(line, err=as_json or not plan)
     files = [] if plan else write_plan(planned, print_progress())

@@ -90,7 +90,7 @@ def calibrate(naming: Naming, rows: Integers, codes: Integers, target: float = P
         target: Share of the accepted names that should be right.
     """
     certainty, is_right = naming.certainty_without_own(rows, codes), naming.codes[rows] == codes
-    least = np.full(len(naming.folded), NONE)
+    least = np.full(naming.classes, NONE)
     for code in np.unique(codes).tolist():
         of_class = np.flatnonzero(codes == code)
         ordered = of_class[np.argsort(-certainty[of_class], kind="stable")]

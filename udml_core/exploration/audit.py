@@ -74,9 +74,9 @@ class AuditSettings(Options):
     least_cosine: Annotated[float, Field(ge=0, le=1), Shown(label="Least cosine similarity", step=0.01)] = 0.85
     """Least cosine similarity of the features of near-duplicates."""
 
-    fence: Annotated[float, Field(ge=0, le=20), Shown(label="Strictness of outliers", high=6, step=0.1)] = 1.5
-    """Higher values mark fewer images as outliers: 0 marks the quarter of the images that differ most from the images
-    most like them, and 1.5 is usual in statistics."""
+    fence: Annotated[float, Field(ge=0, le=20), Shown(label="Outliers must stand out by", high=6, step=0.1)] = 1.5
+    """How far an image must differ from the images most like it, beyond what is common, to count as an outlier: 0 marks
+    the quarter of the images that differ most, higher values mark fewer, and 1.5 is usual."""
 
     least_images: Annotated[int, Field(ge=0, le=1000), Shown(label="Images in a class, at least", high=50)] = 5
     """Classes with fewer images are small."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
 from udml_core.base.arrays import Booleans, Floats, Integers
 
@@ -27,24 +28,21 @@ def doubtful_rows(points: Floats, codes: Integers, is_open: Booleans) -> Integer
     classes, own, sizes = np.unique(codes[rows], return_inverse=True, return_counts=True)
     if not len(rows) or sizes.max() < FEWEST_NAMED:
         return rows[:0]
-    units = np.asarray(points[rows], np.float32)
-    units = units / np.maximum(np.linalg.norm(units, axis=1, keepdims=True), 1e-12)
-    sums = np.zeros((len(classes), units.shape[1]), np.float32)
-    np.add.at(sums, own, units)
-    distances = _squares(units, sums / sizes[:, None])
-    rest = (sums[own] - units) / np.maximum(sizes[own] - 1, 1)[:, None]
-    to_own = ((units - rest) ** 2).sum(axis=1)
+    images = np.asarray(points[rows], np.float32)
+    lengths = np.sqrt(np.einsum("md,md->m", images, images))
+    scale, squares = 1 / np.maximum(lengths, 1e-12), (lengths > 0).astype(float)  # of unit vectors, never formed
+    members = sparse.csr_array((scale, own, np.arange(len(rows) + 1)), (len(rows), len(classes)))
+    sums = np.asarray(members.T @ images)
+    products, of_sums = (images @ sums.T).astype(float) * scale[:, None], (sums.astype(float) ** 2).sum(axis=1)
+    distances = squares[:, None] - 2 * products / sizes + of_sums / sizes ** 2
+    others, to_sum = np.maximum(sizes[own] - 1, 1), products[np.arange(len(rows)), own]
+    to_own = squares - 2 * (to_sum - squares) / others + (of_sums[own] - 2 * to_sum + squares) / others ** 2
     distances[:, sizes < FEWEST_NAMED] = np.inf
     distances[np.arange(len(rows)), own] = np.inf
     margin = np.where(sizes[own] >= FEWEST_NAMED, to_own - distances.min(axis=1), -np.inf)
     doubtful = (margin > 0) | (to_own > _fences(to_own, own, sizes)[own])
     found = np.flatnonzero(doubtful & is_open[rows])
     return rows[found[np.lexsort((-to_own[found], -margin[found]))]]
-
-
-def _squares(units: Floats, centers: Floats) -> Floats:
-    """Return the squared distance (m, c) of each row to each center."""
-    return (units ** 2).sum(axis=1)[:, None] - 2 * units @ centers.T + (centers ** 2).sum(axis=1)
 
 
 def _fences(distances: Floats, own: Integers, sizes: Integers) -> Floats:

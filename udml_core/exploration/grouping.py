@@ -9,7 +9,7 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import linear_sum_assignment
 
-from udml_core.base.arrays import Array, Floats, Integers, rows_by_group, rows_of
+from udml_core.base.arrays import Array, Booleans, Floats, Integers, rows_by_group, rows_of
 from udml_core.data.given.group_changes import GroupChange
 from udml_core.numerics.neighbors import Report, ignore_progress
 from udml_core.numerics.neighbors.centers import nearest_center, sample_rows, train_centers
@@ -132,21 +132,27 @@ def split_group(points: Floats, parts: int) -> Integers:
     return build_tree(points).groups(parts)
 
 
-def edit_groups(groups: Integers, images: Integers, changes: Sequence[GroupChange]) -> Integers:
+def edit_groups(groups: Integers, images: Integers, changes: Sequence[GroupChange],
+                is_later: Booleans | None = None) -> Integers:
     """Change groups (n,) of images by hand, the first change first; all other groups keep their numbers.
 
     A part keeps the number that most of its images had, unless images outside the change or an earlier part have it.
+    Images that came later follow: where all other images of their group are in a change, they join the part that has
+    most of these.
 
     Args:
         groups: Group (n,) of each image.
         images: Image indices (n,), ascending.
         changes: The changes; images that are not among these images are passed over.
+        is_later: Whether each image (n,) was added to the folder after its first state; none if None.
     """
     changed = np.array(groups, int)
     fresh = changed.max(initial=-1) + 1
     for change in changes:
         rows = rows_of(images, change.images)
         inside, parts = rows[rows >= 0], change.parts[rows >= 0]
+        if is_later is not None:
+            inside, parts = _with_followers(changed, inside, parts, is_later)
         before = changed[inside]
         changed[inside] = -1
         for part in np.unique(parts):
@@ -155,6 +161,19 @@ def edit_groups(groups: Integers, images: Integers, changes: Sequence[GroupChang
             changed[inside[parts == part]] = free[0] if free else fresh
             fresh += not free
     return changed
+
+
+def _with_followers(groups: Integers, inside: Integers, parts: Integers, is_later: Booleans
+                    ) -> tuple[Integers, Integers]:
+    """Return the rows and parts of a change with the later images that follow it."""
+    is_outside = np.ones(len(groups), bool)
+    is_outside[inside] = False
+    for number in np.unique(groups[inside]).tolist():
+        outside = np.flatnonzero(is_outside & (groups == number))
+        if len(outside) and is_later[outside].all():
+            leading = np.bincount(parts[groups[inside] == number]).argmax()
+            inside, parts = np.append(inside, outside), np.append(parts, np.full(len(outside), leading))
+    return inside, parts
 
 
 def from_center(points: Floats) -> Integers:

@@ -20,7 +20,7 @@ from scipy.sparse.linalg import gmres, spsolve
 from udml_core.base.arrays import Array
 from udml_core.numerics.neighbors import nearest
 
-TOLERANCE = 1e-6
+TOLERANCE, MOST_STEPS = 1e-6, 1_000
 
 
 def neighbor_rows(embedding: Array, rows: Array, n_neighbors: int) -> Array:
@@ -264,3 +264,32 @@ def solve(matrix: sparse.sparray, right: Array) -> Array:
     rows = sparse.csr_array(matrix)
     solution, failed = gmres(rows, right.astype(np.float64), rtol=TOLERANCE, restart=40, maxiter=20)
     return spsolve(sparse.csc_array(matrix), right.astype(np.float64)) if failed else solution
+
+
+def solve_walk(steps: sparse.csr_array, degrees: Array, gamma: float, right: Array) -> Array:
+    """Return (I − γP)⁻¹b of a walk P along edges in both directions, by conjugate gradients.
+
+    P is self-adjoint in the inner product that weights each image by its number of edges, so conjugate gradients need a
+    product with P and three of vectors a step, where GMRES needs as many as it has steps.
+
+    Args:
+        steps: Transition matrix P (n, n).
+        degrees: Number of edges (n,) of each image.
+        gamma: Probability γ that a walk continues.
+        right: The right side b (n,).
+    """
+    residual = right.astype(np.float64)
+    solution, direction = np.zeros(len(residual)), residual.copy()
+    size = float(residual @ (degrees * residual))
+    goal = TOLERANCE ** 2 * size
+    for _ in range(MOST_STEPS):
+        if size <= goal:
+            return solution
+        image = direction - gamma * (steps @ direction)
+        length = size / float(image @ (degrees * direction))
+        solution += length * direction
+        residual -= length * image
+        before, size = size, float(residual @ (degrees * residual))
+        direction *= size / before
+        direction += residual
+    return solve(sparse.csr_array(sparse.eye_array(len(right)) - gamma * steps), right)

@@ -10,14 +10,15 @@ labels are kept in a few folds, so that a checked name counts without the labels
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from udml_core.base.arrays import Booleans, Floats, Integers
-from udml_core.exploration.label_spread import neighbor_edges, solve
+from udml_core.exploration.label_spread import neighbor_edges, solve_walk
 
 FOLDS = 5
 """Parts of a class's labels; a labeled image is named without its own part."""
@@ -28,19 +29,34 @@ with two to thirty labeled species and one to four labels each."""
 FLOOR = 1e-12
 
 
-def symmetric_walk(neighbors: Integers) -> sparse.csr_array:
-    """Return the transition matrix (n, n) of walks along neighbors (n, k) in both directions."""
+class Walk(NamedTuple):
+    """Walks along edges in both directions.
+
+    Attributes:
+        steps: Transition matrix (n, n).
+        degrees: Number of edges (n,) of each image.
+    """
+
+    steps: sparse.csr_array
+    degrees: Floats
+
+
+def symmetric_walk(neighbors: Integers) -> Walk:
+    """Return the walks along neighbors (n, k) in both directions."""
     edges = neighbor_edges(neighbors)
     both = sparse.csr_array(edges + edges.T)
-    return sparse.csr_array(sparse.diags_array(1 / np.asarray(both.sum(axis=1)).ravel()) @ both)
+    degrees = np.asarray(both.sum(axis=1)).ravel()
+    steps = sparse.csr_array(sparse.diags_array(1 / degrees) @ both)
+    if steps.nnz < np.iinfo(np.int32).max:  # half the bytes to read in each step of a solution
+        steps.indices, steps.indptr = steps.indices.astype(np.int32), steps.indptr.astype(np.int32)
+    return Walk(steps, degrees)
 
 
-def reach_of(walk: sparse.csr_array, labeled: Booleans, gamma: float) -> Floats:
+def reach_of(walk: Walk, labeled: Booleans, gamma: float) -> Floats:
     """Return the probability (n,) that a walk from each image ends at one of some images (n,)."""
     if not labeled.any():
         return np.zeros(len(labeled))
-    system = sparse.csr_array(sparse.eye_array(len(labeled)) - gamma * walk)
-    return (1 - gamma) * solve(system, labeled).clip(0)
+    return (1 - gamma) * solve_walk(walk.steps, walk.degrees, gamma, labeled).clip(0)
 
 
 def fold_of(rows: Integers) -> Integers:
@@ -49,17 +65,35 @@ def fold_of(rows: Integers) -> Integers:
             % np.uint64(FOLDS)).astype(int)
 
 
-def folded_reach(codes: Integers, classes: int, reach: Callable[[Booleans], Floats]) -> Floats:
-    """Compute the probability (c, FOLDS, n) that walks end at the labels of each class and fold.
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """How often walks end at the labels of each class, at all of them or at one of their folds; solved on demand.
 
-    Args:
-        codes: Class code of each image (n,); −1 marks an unlabeled image.
+    Most images are named without the folds, so a new label costs one solution.
+
+    Attributes:
+        codes: Class (n,) of each labeled image; −1 for the others.
         classes: Number of classes.
-        reach: Returns `reach_of` some images; a caller can cache it, because a new label changes one fold.
+        reach: Returns `reach_of` some images; a caller can cache it, because a new label changes one class.
+        solved: The solutions of classes and folds so far.
     """
-    folds = fold_of(np.arange(len(codes)))
-    return np.array([[reach((codes == code) & (folds == fold)) for fold in range(FOLDS)]
-                     for code in range(classes)]).reshape(classes, FOLDS, len(codes))
+
+    codes: Integers
+    classes: int
+    reach: Callable[[Booleans], Floats]
+    solved: dict[tuple[int, int], Floats] = field(default_factory=dict)
+
+    @cached_property
+    def whole(self) -> Floats:
+        """The probability (c, n) that a walk from each image ends at a label of each class."""
+        return np.array([self.reach(self.codes == code) for code in range(self.classes)]).reshape(
+            self.classes, len(self.codes))
+
+    def fold(self, code: int, fold: int) -> Floats:
+        """Return the probability (n,) that a walk from each image ends at a label of a class in a fold."""
+        if (code, fold) not in self.solved:
+            self.solved[code, fold] = self.reach((self.codes == code) & (fold_of(np.arange(len(self.codes))) == fold))
+        return self.solved[code, fold]
 
 
 @dataclass(frozen=True)
@@ -67,41 +101,51 @@ class Naming:
     """The most probable class of each image, and its certainty.
 
     Attributes:
-        folded: (c, FOLDS, n) probability that a walk from each image ends at the labels of a class and fold.
-        codes: (n,) class of each labeled image; −1 for the others.
+        reached: How often walks end at the labels of each class.
         rejected: (r, 2) rows and classes that a user rejected.
     """
 
-    folded: Floats
-    codes: Integers
+    reached: Reached
     rejected: Integers
+
+    @property
+    def codes(self) -> Integers:
+        """Class (n,) of each labeled image; −1 for the others."""
+        return self.reached.codes
 
     @cached_property
     def _counts(self) -> Integers:
         """(c, FOLDS) number of labels of each class and fold."""
-        counts = np.zeros(self.folded.shape[:2], int)
         rows = np.flatnonzero(self.codes >= 0)
-        np.add.at(counts, (self.codes[rows], fold_of(rows)), 1)
-        return counts
+        return np.bincount(self.codes[rows] * FOLDS + fold_of(rows), minlength=self.classes * FOLDS).reshape(
+            self.classes, FOLDS)
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return self.reached.classes
 
     @cached_property
     def _density(self) -> Floats:
         """(n, c) probability that a walk ends at a label of each class, for each label."""
-        return (self.folded.sum(axis=1) / np.maximum(self._counts.sum(axis=1), 1)[:, None]).T
+        return (self.reached.whole / np.maximum(self._counts.sum(axis=1), 1)[:, None]).T
 
     def _own_density(self, rows: Integers) -> Floats:
         """Return the density (k,) of the class of labeled images without the labels of their fold; NaN without others.
         """
         own, folds = self.codes[rows], fold_of(rows)
         left = self._counts[own].sum(axis=1) - self._counts[own, folds]
-        without = self.folded[own, :, rows].sum(axis=1) - self.folded[own, folds, rows]
-        return np.divide(without, left, out=np.full(len(rows), np.nan), where=left > 0)
+        without = self.reached.whole[own, rows]
+        for code, fold in sorted(set(zip(own.tolist(), folds.tolist(), strict=True))):
+            same = (own == code) & (folds == fold)
+            without[same] -= self.reached.fold(code, fold)[rows[same]]
+        return np.divide(without.clip(0), left, out=np.full(len(rows), np.nan), where=left > 0)
 
     @cached_property
     def _typical(self) -> Floats:
         """(c,) density of each class at its median labeled image, where many walks end at the image itself."""
         return np.array([np.median(own) if len(own := self._density[self.codes == code, code]) else 0.0
-                         for code in range(len(self.folded))])
+                         for code in range(self.classes)])
 
     @cached_property
     def named(self) -> tuple[Integers, Floats]:
@@ -109,7 +153,7 @@ class Naming:
 
         A labeled image has its own class with certainty 1. A class that a user rejected for an image is passed over.
         """
-        if not len(self.folded):
+        if not self.classes:
             return np.full(len(self.codes), -1), np.zeros(len(self.codes))
         allowed = np.ones(self._density.shape, bool)
         allowed[self.rejected[:, 0], self.rejected[:, 1]] = False
@@ -129,7 +173,7 @@ class Naming:
     def reaches(self, least: float | Floats) -> Booleans:
         """Return whether the name of each image (n,) is at least as certain; see `accepted`."""
         best, certainty = self.named
-        wanted = np.append(np.broadcast_to(np.asarray(least, float), len(self.folded)), np.inf)  # −1 is no class
+        wanted = np.append(np.broadcast_to(np.asarray(least, float), self.classes), np.inf)  # −1 is no class
         return np.asarray(certainty >= wanted[best], bool)
 
     def certainty_without_own(self, rows: Integers, codes: Integers) -> Floats:

@@ -123,14 +123,15 @@ def audit_line(dataset: Dataset) -> None:
 
 @st.fragment(run_every="2s")
 def _await_audit(dataset: Dataset, encoder: EncoderSpec) -> None:
-    """Say how far the audit is; run the page again when it ends."""
+    """Say how far the audit is, unless the step before it is in progress; run the page again when it ends."""
     task = find_auditing(dataset, encoder, runs_folder()).task
     if task is None:
         st.rerun(scope="app")
     status = task.status()
-    line = line_of(task, status) if status.state in LIVE_STATES else "begins"
-    st.caption(f":material/hourglass_top: Audit of these images: {escaped(line[:1].lower() + line[1:])}.",
-               width="content")
+    if status.state in LIVE_STATES:  # else the page shows another step of these images, which comes first
+        line = line_of(task, status)
+        st.caption(f":material/hourglass_top: Audit of these images: {escaped(line[:1].lower() + line[1:])}.",
+                   width="content")
 
 
 def _offer(dataset: Dataset, key: str, start: Callable[[], object]) -> None:

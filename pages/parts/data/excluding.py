@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Integers
 from udml_core.base.components import digest
-from udml_core.base.errors import UserError, counted
+from udml_core.base.errors import UserError, counted, listed
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.duplicate_decisions import can_undo_decision, undo_decision
 from udml_core.data.given.exclusions import (
@@ -25,6 +26,7 @@ from udml_core.data.given.exclusions import (
     undo,
     write_list,
 )
+from udml_core.data.given.labels import confirm_names
 from udml_core.data.given.labels import undo as undo_names
 from udml_core.data.given.uploads import parse_upload
 
@@ -36,7 +38,7 @@ from ..shell.user_errors import as_user_errors
 from .enlarged import enlarge
 from .moving import show_moving
 
-MOST_TILES, LONGEST_NAME = 400, 100
+MOST_TILES, LONGEST_NAME, MOST_NAMED = 400, 100, 3
 NAMES = "names "
 """Beginning of an action that confirmed names; its decision follows."""
 MESSAGE, PROBLEM, ACTIONS = "audit-message", "audit-problem", "audit-actions"
@@ -182,9 +184,22 @@ def choose(dataset: Dataset, decide: Callable[[], object]) -> None:
     keep_problem(act)
 
 
-def confirm(dataset: Dataset, store: Callable[[], str]) -> None:
-    """Confirm proposed names, which undo reverts as one decision."""
-    keep_problem(lambda: _actions(dataset).append(f"{NAMES}{store()}"))
+def confirm(dataset: Dataset, names: Mapping[int, tuple[str, float]]) -> None:
+    """Confirm proposed names, which undo reverts as one decision.
+
+    Args:
+        dataset: The data set.
+        names: The proposed class and its certainty of each image, by index.
+    """
+    def act() -> str:
+        _actions(dataset).append(f"{NAMES}{confirm_names(dataset, names)}")
+        select(dataset.fingerprint, NONE)
+        counts = Counter(name for name, _ in names.values())
+        given = [f"{escaped(name)} ({count:,})" for name, count in counts.most_common(MOST_NAMED)]
+        given += [counted(len(counts) - MOST_NAMED, "more class")] if len(counts) > MOST_NAMED else []
+        return f"Named {counted(len(names), 'image')}: {listed(given)}. Undo (U) reverts it."
+
+    _keep_message(act)
 
 
 def can_undo_any(dataset: Dataset) -> bool:

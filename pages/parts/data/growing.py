@@ -15,7 +15,6 @@ from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset, UserImage
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.given.growth import Changes, mark_seen, note_looked
-from udml_core.data.given.labels import confirm_names
 from udml_core.data.image_facts import ImageFacts
 from udml_core.data.text_tiles import file_of
 from udml_core.exploration.audit import Audit, Findings
@@ -119,9 +118,9 @@ def show_new(dataset: Dataset, audit: Audit, findings: Findings, kept: Booleans,
 
 def _confirm_button(dataset: Dataset, named: list[NewImage]) -> None:
     """Show the button that assigns the proposed names of new images."""
+    names = {image.index: (image.name, image.certainty) for image in named}
     st.button(f"Confirm {counted(len(named), 'name')}", icon=":material/check:", key="growth-confirm", shortcut="Y",
-              disabled=not named, on_click=confirm, args=(dataset, lambda: confirm_names(
-                  dataset, {image.index: (image.name, image.certainty) for image in named})),
+              disabled=not named, on_click=confirm, args=(dataset, names),
               help="Assigns the proposed names of the selected images, or of all new images that are no copies; Undo "
                    "reverts all of them.")
 

@@ -52,7 +52,7 @@ def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, fence: float) 
         dataset: The data set.
         audit: The comparison of all images.
         kept: Mask (n,) of the images that are not excluded.
-        fence: The strictness; see `AuditSettings.fence`.
+        fence: How far outliers must stand out; see `AuditSettings.fence`.
     """
     if not audit.has_features:
         st.info("Outliers need features, and this audit has none.", icon=":material/info:")
@@ -62,7 +62,8 @@ def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, fence: float) 
     caption = (f"Number: how much the image differs from its {audit.neighbors.shape[1]} most similar images, from 0 "
                "(equal) to 2. Damaged, mislabeled and rare images come first.")
     if len(ranked):
-        caption += f" Numbers above {outlier_limit(scores, kept, fence):.3f} count as findings at this strictness."
+        caption += (f" The slider is at {fence:g}: images with a number above {outlier_limit(scores, kept, fence):.3f} "
+                    "count as findings; a higher value marks fewer.")
     show_ranking(dataset, ranked, scores[ranked], len(outliers(scores, kept, fence)), caption, "audit-outliers")
     chosen = selection(dataset).ids
     if len(ranked):

@@ -28,6 +28,8 @@ SEEN = 60
 """Most images that the panel shows, so that a user can look at each."""
 OPENED = "labels-group"
 """Session key of the open group: the image that stands for it."""
+TYPED = "labels-typed"
+"""Session key of the typed name of a class."""
 MOVING = "labels-moving"
 """Session key: whether the next click on a group moves the selected images into it."""
 SPLITTING, PREVIEW = "labels-splitting", "labels-preview"
@@ -166,7 +168,7 @@ def act(dataset: Dataset, store: Callable[[], object], words: Callable[[object],
 
 def assign_typed_class(target: Target) -> None:
     """Assign the class that the user typed; say so if other images are selected since."""
-    name = st.session_state["labels-typed"]
+    name = st.session_state[TYPED]
     if not target.is_current and name.strip():
         st.session_state[PROBLEM] = (f"The selection changed while you typed, so no image was named {name.strip()}. "
                                      "Look at what is selected, and name it again.")

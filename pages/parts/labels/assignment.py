@@ -19,6 +19,7 @@ from ..shell.selection import Selection, selection
 from .actions import (
     PREVIEW,
     PROBLEM,
+    TYPED,
     Target,
     assign_class,
     assign_typed_class,
@@ -59,7 +60,7 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.form("labels-form", clear_on_submit=True, border=False), st.container(
                 horizontal=True, vertical_alignment="bottom", gap="small"):
-            st.text_input("Class name", key="labels-typed", max_chars=LONGEST_CLASS, placeholder="Class name",
+            st.text_input("Class name", key=TYPED, max_chars=LONGEST_CLASS, placeholder="Class name",
                           label_visibility="collapsed")
             st.form_submit_button(f"Name {images_in_words(len(images))}", icon=":material/new_label:", type="primary",
                                   disabled=not images, on_click=assign_typed_class, args=(target,))

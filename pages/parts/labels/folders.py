@@ -7,7 +7,10 @@ import streamlit as st
 
 from udml_core.base.errors import UserError, counted
 from udml_core.base.paths import is_exposed
+from udml_core.data.given.exclusions import KIND as EXCLUSIONS
 from udml_core.data.given.exclusions import excluded_images
+from udml_core.data.given.labels import KIND as LABELS
+from udml_core.data.given.log import log_version
 from udml_core.runs.search.naming import NamedImages, name_all
 from udml_core.work.exporting import moved_folders
 from udml_core.work.exporting.sorting import plan_sorting
@@ -42,15 +45,20 @@ def show_folders(board: Board) -> None:
                                                           "writes tables alone.")
         rest = not board.labels or st.checkbox("Images without a name, too", key="labels-rest",
                                                help="They get a folder of their own, “unnamed”.")
+        programs = st.checkbox("Lists for other programs", True, key="labels-programs",
+                               help="Files that FiftyOne and Label Studio import.")
         if st.form_submit_button("Show plan", icon=":material/checklist:"):
-            st.session_state[PLANNED] = _planned(board, target, how or "copies", rest)
+            st.session_state[PLANNED] = _planned(board, target, how or "copies", rest, programs), _state_of(board)
             st.session_state.pop(WRITTEN, None)
-    plan = st.session_state.get(PLANNED)
-    if isinstance(plan, UserError):
+    plan, planned_for = st.session_state.get(PLANNED, (None, None))
+    if plan is not None and planned_for != _state_of(board):
+        st.caption("Your names or exclusions have changed since the plan. Show it again.")
+    elif isinstance(plan, UserError):
         st.error(escaped_message(str(plan)), icon=":material/error:")
-    elif isinstance(plan, Plan) and plan.dataset.fingerprint == board.dataset.fingerprint:
-        _show_plan(plan)
-    if written := st.session_state.get(WRITTEN):
+    elif isinstance(plan, Plan):
+        _show_plan(board, plan)
+    written, written_for = st.session_state.get(WRITTEN, ("", None))
+    if written and written_for == _state_of(board):
         st.success(escaped_message(written), icon=":material/check_circle:")
     say_moved()
     now = load_dataset(board.run.spec().dataset)
@@ -68,17 +76,23 @@ def _names(board: Board) -> NamedImages:
         return name_all(opened, board.frame, board.gamma, chosen=board.least, report=report)
 
 
-def _planned(board: Board, target: str, how: How, rest: bool) -> Plan | UserError:
+def _planned(board: Board, target: str, how: How, rest: bool, programs: bool) -> Plan | UserError:
     """Return the plan, or why there is none."""
     try:
         if not target.strip():
             raise UserError("An export needs a folder to write to. Type its path.")
-        return plan_sorting(_names(board), target.strip(), how, rest)
+        return plan_sorting(_names(board), target.strip(), how, rest, programs)
     except UserError as error:
         return error
 
 
-def _show_plan(plan: Plan) -> None:
+def _state_of(board: Board) -> tuple[object, ...]:
+    """Return what a plan follows from: the images, their labels, exclusions and settings."""
+    return (board.dataset.fingerprint, log_version(board.dataset, LABELS), log_version(board.dataset, EXCLUSIONS),
+            board.run.id, board.frame, board.gamma, board.least)
+
+
+def _show_plan(board: Board, plan: Plan) -> None:
     """Show what would be written, and the button that writes it."""
     st.markdown(f"**Plan.** {escaped_message(plan.lines[0])}")
     for note in plan.notes:
@@ -87,14 +101,15 @@ def _show_plan(plan: Plan) -> None:
                           for (folder, name), count in plan.folders.items()],
                          columns=["Folder", "Class", "Images", "Not confirmed"])
     st.dataframe(table[:MOST_ROWS], hide_index=True, width="content", height=min(260, 38 + 36 * len(table)))
-    st.caption("Beside the folders: metadata.csv, images.parquet, fiftyone/, and label-studio.json with its XML.")
+    st.caption("Beside the folders: metadata.csv, images.parquet, fiftyone/, and label-studio.json with its XML."
+               if plan.for_programs else "Beside the folders: metadata.csv and images.parquet.")
     if st.button(f"Write {counted(len(plan.items), 'image')}" if plan.how != "list" else "Write the list",
                  icon=":material/drive_file_move:", key="labels-write", type="primary", shortcut="W",
                  help="Your files are neither moved nor deleted."):
-        _write(plan)
+        _write(board, plan)
 
 
-def _write(plan: Plan) -> None:
+def _write(board: Board, plan: Plan) -> None:
     """Write the plan with the time left; Stop interrupts it and leaves the list, with which it continues."""
     st.button("Stop", icon=":material/stop:", key="labels-stop",
               help="What is written stays, and the same export continues later.")
@@ -102,9 +117,9 @@ def _write(plan: Plan) -> None:
         with progress_bar("Writing …") as report:
             write_plan(plan, with_time(report))
     except UserError as error:
-        st.session_state[PLANNED] = error
+        st.session_state[PLANNED] = error, _state_of(board)
     else:
         st.session_state.pop(PLANNED, None)
         st.session_state[WRITTEN] = (f"{counted(len(plan.items), 'image')} in {counted(len(plan.classes), 'folder')} "
-                                     f"written to {plan.target}.")
+                                     f"written to {plan.target}.", _state_of(board))
     st.rerun(scope="fragment")

@@ -74,12 +74,9 @@ def current_groups(board: Board) -> Array:
     grouping = grouping_now(board)
     if grouping is None:
         return np.zeros(0, int)
-    return edit_groups(_formed_groups(board, grouping), board.images, stored_changes(board.dataset).changes)
-
-
-def _formed_groups(board: Board, grouping: Grouping) -> Array:
-    """Return the group (p,) of each training image at the slider's value."""
-    return _numbered_now(board, grouping).groups[grouped_rows(board)]
+    numbered, rows = _numbered_now(board, grouping), grouped_rows(board)
+    return edit_groups(numbered.groups[rows], board.images, stored_changes(board.dataset).changes,
+                       numbered.is_later[rows])
 
 
 def are_numbers_new(board: Board) -> bool:

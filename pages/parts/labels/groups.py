@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array, rows_of
+from udml_core.base.arrays import Array, rows_by_group, rows_of
 from udml_core.base.errors import counted
 from udml_core.data.given.group_changes import GroupChange
 from udml_core.exploration.grouping import (
@@ -26,6 +26,7 @@ from .actions import (
     OPENED,
     PREVIEW,
     SPLITTING,
+    TYPED,
     clear_selection,
     close_or_clear,
     drop_group_changes,
@@ -66,11 +67,10 @@ def show_groups(board: Board) -> None:
     if not _is_open(board):
         choose_groups(board)  # before the groups are formed at its value
     groups = current_groups(board)
-    parts = remaining_groups(groups, (board.named < 0) & ~board.left_out)
-    if not parts:
+    shown = _unnamed(board, groups)
+    if not shown:
         st.success("Every image has a name.", icon=":material/check_circle:")
         return
-    shown = [_ordered(board, part) for part in parts]
     words = names_by_words(board, np.where((board.named < 0) & ~board.left_out, groups, -1))
     current, selected = _current(board, shown), selection(board.dataset)
     moved = selected.ids if st.session_state.get(MOVING) else selected.ids[:0]
@@ -78,7 +78,7 @@ def show_groups(board: Board) -> None:
         _ask_for_group(len(moved))
         shown = _nearest_first(board, [rows for rows in shown if rows is not current], moved)
     elif current is None:
-        _say_groups(board, sum(map(len, parts)), len(parts))
+        _say_groups(board, sum(map(len, shown)), len(shown))
     if current is None and len(selected.ids) and not len(moved):
         _move_button(len(selected.ids), is_whole=False)
         show_selected(board, selected)
@@ -162,11 +162,22 @@ def _pick(board: Board, shown: list[Array], image: int, moved: Array, groups: Ar
                    f"group {number} has {images_in_words(len(images))} now.", opens=image)
     else:
         st.session_state[OPENED] = image
+        st.session_state[TYPED] = ""  # a name that was begun for another group
         select(board.dataset.fingerprint, images)
 
 
+def _unnamed(board: Board, groups: Array) -> list[Array]:
+    """Return the rows of each group's images without a name, from its center to its border; the largest group first.
+
+    The center is that of the whole group, so that a name changes the order of no other image.
+    """
+    is_open = board.named < 0
+    found = [_ordered(board, rows) for rows in rows_by_group(np.flatnonzero(~board.left_out), groups)]
+    return sorted(filter(len, (rows[is_open[rows]] for rows in found)), key=lambda rows: -len(rows))
+
+
 def _ordered(board: Board, rows: Array) -> Array:
-    """Return a group's rows from its center to its border."""
+    """Return rows from their center to their border."""
     return rows[_order(board.run, board.frame, rows.tobytes(), board)]
 
 

@@ -6,13 +6,12 @@ from functools import lru_cache
 
 import numpy as np
 import streamlit as st
-from scipy import sparse
 
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import label_spread as views
-from udml_core.exploration.naming import NEIGHBORS, reach_of, symmetric_walk
+from udml_core.exploration.naming import NEIGHBORS, Walk, reach_of, symmetric_walk
 from udml_core.methods.ssdml import SSDML
 from udml_core.runs import Run
 from udml_core.runs.analyses.kinds.groups import Grouping
@@ -97,7 +96,7 @@ def training_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]]
 
 
 @st.cache_resource(max_entries=4, show_spinner="Searching the nearest neighbors …", hash_funcs=RUN_HASH)
-def _walk(run: Run, frame: str) -> sparse.csr_array:
+def _walk(run: Run, frame: str) -> Walk:
     dataset_of(run)
     return symmetric_walk(_neighbors(run, frame, training_images(run), NEIGHBORS))
 

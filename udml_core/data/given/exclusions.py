@@ -25,7 +25,7 @@ from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import read_regular
 from udml_core.base.spreadsheets import unguarded, write_rows
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.log import append_to_log, read_actions
+from udml_core.data.given.log import append_to_log, kept, read_actions
 from udml_core.data.sources.table_files import find_column, separator
 
 KIND = "exclusions"
@@ -52,7 +52,7 @@ class ImageList:
 
 def excluded_images(dataset: Dataset) -> Integers:
     """Return the ascending indices (m,) int64 of the images on the exclusion list."""
-    return indices_of(dataset, _replay(dataset)[0])
+    return kept("excluded images", dataset, [KIND], lambda: indices_of(dataset, _replay(dataset)[0])).copy()
 
 
 def excluded_names(dataset: Dataset) -> tuple[str, ...]:

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.exclusions import KIND as EXCLUSIONS
 from udml_core.data.given.exclusions import excluded_names
-from udml_core.data.given.log import append_to_log, read_actions
+from udml_core.data.given.log import append_to_log, kept, read_actions
 
 KIND = "labels"
 LONGEST_CLASS = 100
@@ -174,26 +175,36 @@ def assigned_labels(dataset: Dataset) -> dict[str, str]:
 
     An excluded image counts nowhere: it has its class again as soon as it is included.
     """
-    left_out = set(excluded_names(dataset))
-    return {image: label for image, label in _stored_labels(dataset).items() if image not in left_out}
+    return dict(_assigned(dataset)[0])
 
 
 def assigned_now(dataset: Dataset) -> dict[int, str]:
     """Return the same by index, in order of assignment."""
-    return labels_by_index(dataset, assigned_labels(dataset))
+    return dict(_assigned(dataset)[1])
+
+
+def _assigned(dataset: Dataset) -> tuple[dict[str, str], dict[int, str]]:
+    """Return the assigned class by image name and by index."""
+    def compute() -> tuple[dict[str, str], dict[int, str]]:
+        left_out = set(excluded_names(dataset))
+        labels = {image: label for image, label in _stored_labels(dataset).items() if image not in left_out}
+        return labels, labels_by_index(dataset, labels)
+
+    return kept("assigned labels", dataset, [KIND, EXCLUSIONS], compute)
 
 
 def _stored_labels(dataset: Dataset) -> dict[str, str]:
     """Return the assigned class by image name, also of excluded images."""
     labels: dict[str, str] = {}
     for action in _effective_actions(dataset):
-        for image in action["images"]:
-            if "class" in action:
-                labels[image] = action["class"]
-            elif labels.get(image) == action["not"]:
-                del labels[image]
+        if "class" in action:
+            labels.update(dict.fromkeys(action["images"], action["class"]))
+        else:
+            for image in action["images"]:
+                if labels.get(image) == action["not"]:
+                    del labels[image]
     known = dataset.indices_by_name(labels)
-    return {image: label for image, label in labels.items() if image in known}
+    return labels if len(known) == len(labels) else {image: labels[image] for image in labels if image in known}
 
 
 def rejected_classes(dataset: Dataset) -> dict[str, set[str]]:

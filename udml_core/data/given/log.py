@@ -11,10 +11,12 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from threading import RLock
+from typing import Any, TypeVar, cast
 
 from filelock import FileLock
 
@@ -24,9 +26,11 @@ from udml_core.base.paths import given_folder
 from udml_core.data.dataset import Dataset, FileImages
 from udml_core.data.given.following import all_names, moved_names, renamed
 
-MOST_KEPT = 64
-_MOVED: dict[Any, dict[str, str]] = {}
-"""Names of renamed files by log and its version, so that earlier states of a folder are not read for every look."""
+MOST_KEPT = 16
+_KEPT: OrderedDict[Any, Any] = OrderedDict()
+"""What follows from logs, by its name and the versions of the logs: a page asks a dozen times."""
+_LOCK = RLock()
+Result = TypeVar("Result")
 
 
 def log_path_of(dataset: Dataset, kind: str) -> Path:
@@ -56,6 +60,27 @@ def log_version(dataset: Dataset, kind: str) -> tuple[int, ...]:
         return ()
 
 
+def kept(what: str, dataset: Dataset, kinds: Sequence[str], compute: Callable[[], Result]) -> Result:
+    """Return what follows from logs, computed once for each of their versions; a caller must not change it.
+
+    Args:
+        what: What follows from the logs.
+        dataset: The data set.
+        kinds: The names of the logs.
+        compute: Computes it. A line that another process adds meanwhile may count already.
+    """
+    key = (what, dataset.fingerprint, *((log_path_of(dataset, kind), log_version(dataset, kind)) for kind in kinds))
+    with _LOCK:
+        if key in _KEPT:
+            _KEPT.move_to_end(key)
+            return cast("Result", _KEPT[key])
+        result = compute()
+        _KEPT[key] = result
+        while len(_KEPT) > MOST_KEPT:
+            _KEPT.popitem(last=False)
+        return result
+
+
 def _pointer_path(dataset: Dataset) -> Path:
     """Return the file that names the folder of the newest logs about these images.
 
@@ -66,6 +91,9 @@ def _pointer_path(dataset: Dataset) -> Path:
 
 def _write_pointer(dataset: Dataset, path: Path) -> None:
     pointer = _pointer_path(dataset)
+    with suppress(OSError):
+        if pointer.read_text(encoding="utf-8") == path.parent.name:
+            return
     pointer.parent.mkdir(parents=True, exist_ok=True)
     replace_text(pointer, path.parent.name)
 
@@ -111,28 +139,22 @@ def read_actions(dataset: Dataset, kind: str, is_valid: Callable[[dict[str, Any]
     Args:
         dataset: The data set.
         kind: Name of the log.
-        is_valid: Returns whether a line is an action; other lines are skipped.
+        is_valid: Returns whether a line is an action, the same for each log; other lines are skipped.
     """
+    return list(kept(f"actions of {kind}", dataset, [kind], lambda: _replayed(dataset, kind, is_valid)))
+
+
+def _replayed(dataset: Dataset, kind: str, is_valid: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
     actions: list[dict[str, Any]] = []
     for row in read_log(dataset, kind):
         if row.get("undo") is True:
             del actions[-1:]
         elif is_valid(row):
             actions.append(row)
-    moved = _moved(dataset, kind, actions)
-    return [{key: renamed(value, moved) for key, value in row.items()} for row in actions] if moved else actions
-
-
-def _moved(dataset: Dataset, kind: str, actions: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the present names of images in the actions of a log whose files have other names now."""
     if not dataset.digests or not isinstance(dataset.images, FileImages):
-        return {}
-    key = (dataset.fingerprint, dataset.images.root, kind, log_version(dataset, kind))
-    if key not in _MOVED:
-        if len(_MOVED) >= MOST_KEPT:
-            _MOVED.clear()
-        _MOVED[key] = moved_names(dataset, all_names(actions))
-    return _MOVED[key]
+        return actions
+    moved = moved_names(dataset, all_names(actions))
+    return [{key: renamed(value, moved) for key, value in row.items()} for row in actions] if moved else actions
 
 
 def append_to_log(dataset: Dataset, kind: str, row: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ from udml_core.data.given.labels import (
 from udml_core.exploration.accepting import PRECISION, Acceptance, calibrate
 from udml_core.exploration.grouping import Proposal, by_size, proposals
 from udml_core.exploration.label_spread import label_codes
-from udml_core.exploration.naming import GAMMA, Naming, folded_reach, reach_of, symmetric_walk
+from udml_core.exploration.naming import GAMMA, Naming, Reached, reach_of, symmetric_walk
 from udml_core.numerics.neighbors import ignore_progress
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, Analysis, analysis_at, find_analysis, finished_analyses, plan_analysis
@@ -211,7 +211,7 @@ def name_images(dataset: Dataset, images: Integers, reach: Reach, target: float 
     """
     labels, classes = assigned_now(dataset), assigned_classes(dataset)
     codes = label_codes(labels, classes, images)
-    naming = Naming(folded_reach(codes, len(classes), reach), codes, rejected_rows(dataset, images, classes))
+    naming = Naming(Reached(codes, len(classes), reach), rejected_rows(dataset, images, classes))
     return NamedImages(dataset, images, labels, classes, codes, naming, target, chosen)
 
 
@@ -223,7 +223,7 @@ def name_codes(codes: Integers, classes: int, reach: Reach) -> Integers:
         classes: Number of classes.
         reach: Computes how often walks from each image end at some images.
     """
-    return Naming(folded_reach(codes, classes, reach), codes, np.zeros((0, 2), int)).accepted(DEFAULT_LEAST)
+    return Naming(Reached(codes, classes, reach), np.zeros((0, 2), int)).accepted(DEFAULT_LEAST)
 
 
 def names_along(dataset: Dataset, neighbors: Integers) -> dict[int, tuple[str, float]]:

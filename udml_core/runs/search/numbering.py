@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udml_core.base.arrays import Integers
+from udml_core.base.arrays import Booleans, Integers
 from udml_core.exploration.grouping import keep_numbers
 from udml_core.runs import Run, list_runs
 from udml_core.runs.analyses import REFINED, find_analysis
@@ -54,9 +54,11 @@ class NumberedGroups:
             that they continue.
         unknown: Earlier states whose groups are not known, so that nothing is numbered as in them.
         known: Earlier states whose numbers are kept.
+        is_later: Whether each image (n,) was added after the first known state.
     """
 
     groups: Integers
+    is_later: Booleans
     unknown: int = 0
     known: int = 0
 
@@ -106,16 +108,19 @@ def numbered_groups(run: Run, forming: Forming, opened: Opened, frame: str = "fi
         frame: The embedding of the run.
     """
     numbers: dict[str, int] = {}
-    groups, states = np.zeros(0, int), 0
+    groups, is_later, states = np.zeros(0, int), np.zeros(0, bool), 0
+    first: frozenset[str] | None = None
     runs = earlier_runs(run)
     for each in runs:
         if (found := _formed(run, each, forming, opened, frame)) is None:
             continue
         names, groups = found
+        first = frozenset(names) if first is None else first
+        is_later = np.array([name not in first for name in names], bool)
         if numbers:
             groups = keep_numbers(groups, np.array([numbers.get(name, -1) for name in names], int))
         numbers, states = dict(zip(names, groups.tolist(), strict=True)), states + 1
-    return NumberedGroups(groups, len(runs) - states, states - 1)
+    return NumberedGroups(groups, is_later, len(runs) - states, states - 1)
 
 
 def _formed(run: Run, each: Run, forming: Forming, opened: Opened, frame: str) -> tuple[Sequence[str], Integers] | None:

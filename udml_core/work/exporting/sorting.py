@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from udml_core.data.dataset import Dataset, FileImages
 from udml_core.data.given.exclusions import excluded_names
 from udml_core.runs.search.naming import NamedImages
 from udml_core.work.exporting.safe_names import Names
-from udml_core.work.exporting.sorting_plan import HOWS, How, Item, Plan
+from udml_core.work.exporting.sorting_plan import HOWS, OF_PROGRAMS, How, Item, Plan
 
 UNNAMED, ALL = "unnamed", "images"
 """Folder of images without a name, if they are exported too; and of all images, if none has a name."""
@@ -28,7 +29,8 @@ UNFINISHED = "unfinished.csv"
 COLUMNS = ("image", "file", "class", "certainty", "assigned", "how")
 
 
-def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", with_unnamed: bool = False) -> Plan:
+def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", with_unnamed: bool = False,
+                 for_programs: bool = True) -> Plan:
     """Plan an export of named images as folders; nothing is written.
 
     Args:
@@ -37,6 +39,7 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
             an earlier export of these images, to which images are added.
         how: Copies, symbolic links, or a list alone.
         with_unnamed: Whether images without a name get a folder, too.
+        for_programs: Whether files that FiftyOne and Label Studio import are written, too.
 
     Raises:
         UserError: The folder holds other files, or there is no image to write.
@@ -45,7 +48,7 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
     if how not in HOWS:
         raise UserError(f"An export writes {', '.join(HOWS)}; got {quoted(str(how))}.")
     if (folder / UNFINISHED).exists():
-        return _continued(named.dataset, folder)
+        return replace(_continued(named.dataset, folder), for_programs=for_programs)
     earlier = earlier_items(named.dataset, folder)
     is_missing = ~named.left_out & _are_missing(named.dataset, named.images.tolist())
     items = tuple(_items(named, np.flatnonzero(~named.left_out & ~is_missing), with_unnamed, folder, earlier))
@@ -56,7 +59,8 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
     there = frozenset(item.file for item in items) & {item.file for item in earlier}
     other_kind = sum((folder / file).is_symlink() == (how == "copies") for file in there) if how != "list" else 0
     return Plan(named.dataset, folder, how, items, len(named.dataset) - len(items) - excluded - missing, excluded,
-                missing, there=there, former=len(earlier) - len(there), other_kind=other_kind)
+                missing, there=there, former=len(earlier) - len(there), other_kind=other_kind,
+                for_programs=for_programs)
 
 
 def _are_missing(dataset: Dataset, indices: Sequence[int]) -> Booleans:
@@ -137,7 +141,7 @@ def _items(named: NamedImages, rows: Integers, with_unnamed: bool, target: Path,
 
 
 METADATA = "metadata.csv"
-LISTS = (METADATA, "images.parquet", "fiftyone", "label-studio.json", "label-studio.xml")
+LISTS = (METADATA, "images.parquet", *OF_PROGRAMS)
 """Files and folders of lists beside the folders of the classes."""
 
 

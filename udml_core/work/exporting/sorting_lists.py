@@ -15,24 +15,30 @@ from pyarrow import parquet
 from udml_core.base.files import replace_bytes
 from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset, FileImages
-from udml_core.work.exporting.sorting_plan import Item, Plan
+from udml_core.work.exporting.sorting_plan import OF_PROGRAMS, Item, Plan
 
 ANNOTATOR = "udml-explorer"
 
 
 def write_lists(plan: Plan) -> list[Path]:
-    """Write all lists of an export, and return their paths."""
-    target, items, paths = plan.target, plan.items, image_paths(plan)
-    (target / "fiftyone").mkdir(exist_ok=True)
-    named = [(item, path) for item, path in zip(items, paths, strict=True) if path and item.label]
-    contents = {
-        "metadata.csv": metadata_table(plan, paths).encode(), "images.parquet": parquet_table(plan, paths),
-        "fiftyone/data.json": _json(fiftyone_data(named)), "fiftyone/labels.json": _json(fiftyone_labels(named)),
-        "label-studio.json": _json([task_of(item, path) for item, path in zip(items, paths, strict=True) if path]),
-        "label-studio.xml": label_studio_config(plan).encode()}
+    """Write the lists of an export, and return their paths."""
+    paths = image_paths(plan)
+    contents = {"metadata.csv": metadata_table(plan, paths).encode(), "images.parquet": parquet_table(plan, paths)}
+    if plan.for_programs or any((plan.target / name).exists() for name in OF_PROGRAMS):  # else these would grow old
+        (plan.target / "fiftyone").mkdir(exist_ok=True)
+        contents |= program_lists(plan, paths)
     for name, content in contents.items():
-        replace_bytes(target / name, content)
-    return [target / name for name in contents]
+        replace_bytes(plan.target / name, content)
+    return [plan.target / name for name in contents]
+
+
+def program_lists(plan: Plan, paths: Sequence[str]) -> dict[str, bytes]:
+    """Return the files that FiftyOne and Label Studio import, by their paths below the target."""
+    images = [(item, path) for item, path in zip(plan.items, paths, strict=True) if path]
+    named = [(item, path) for item, path in images if item.label]
+    return {"fiftyone/data.json": _json(fiftyone_data(named)), "fiftyone/labels.json": _json(fiftyone_labels(named)),
+            "label-studio.json": _json([task_of(item, path) for item, path in images]),
+            "label-studio.xml": label_studio_config(plan).encode()}
 
 
 def image_paths(plan: Plan) -> list[str]:

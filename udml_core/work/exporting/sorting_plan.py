@@ -12,6 +12,8 @@ from udml_core.data.dataset import Dataset
 
 How = Literal["copies", "links", "list"]
 HOWS: tuple[How, ...] = get_args(How)
+OF_PROGRAMS = ("fiftyone", "label-studio.json", "label-studio.xml")
+"""Files and folders that other programs import, below the target."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Plan:
         former: Number of further images that an earlier export has written, whose class has changed or gone since.
         other_kind: Number of files there that are links although copies are written, or the other way around.
         dropped: Number of images that an interrupted export has written, and that were excluded or removed since.
+        for_programs: Whether files that FiftyOne and Label Studio import are written, too.
     """
 
     dataset: Dataset
@@ -65,6 +68,7 @@ class Plan:
     former: int = 0
     dropped: int = 0
     other_kind: int = 0
+    for_programs: bool = True
 
     @property
     def classes(self) -> dict[str, int]:
