@@ -41,7 +41,8 @@ class Names {
   draw(pen, width, height, taken, images = [], side = 0, reach = Infinity) {
     const { header, names, lit } = this.chart;
     const drawn = (this.boxes = []);
-    if (!names || header.plain || header.grid || header.color.kind !== "category" || header.color.names.length < 2) return drawn;
+    const { color } = header;
+    if (!names || header.plain || header.grid || color.kind !== "category" || color.written === false || color.names.length < 2) return drawn;
     pen.font = wordFont(this.chart.root);
     pen.textBaseline = "middle";
     pen.lineJoin = "round";

@@ -12,7 +12,7 @@ from pages.parts.data.classes import show_caution, show_classes_and_splits, show
 from pages.parts.data.computed import browse_bar
 from pages.parts.data.ended_race import ICON
 from pages.parts.data.growing import follow_files, show_changes
-from pages.parts.data.importing import audit_browsed, import_folder
+from pages.parts.data.importing import audit_browsed, import_folder, offer_folder
 from pages.parts.shell.address import address_decides, choice_from_address, note_address, note_click, write_address
 from pages.parts.shell.cached import load_dataset, signature_of
 from pages.parts.shell.run_picker import app_dataset, app_run
@@ -44,8 +44,10 @@ def choose_name() -> str | None:
               for source in sources}
     wanted = st.query_params.get("dataset") or _last_shown(names)
     if wanted not in names:
+        advice = ("To open it, press **Use this folder** beside this message." if offer_folder(wanted) else
+                  "Choose a data set, or import its folder.")
         st.warning(f"The data set '{escaped(wanted[:200])}' in the link is not listed here, so another data set is "
-                   "shown. Choose a data set, or import its folder.", icon=":material/link_off:")
+                   f"shown. {advice}", icon=":material/link_off:")
     if address_decides("dataset", CHOICE) or st.session_state[CHOICE] not in names:
         st.session_state[CHOICE] = wanted if wanted in names else names[0]
     name = st.selectbox("Data set", names, key=CHOICE, on_change=note_click, args=(CHOICE,),

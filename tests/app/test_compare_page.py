@@ -91,6 +91,7 @@ def test_without_classes_all_maps_have_the_colors_of_the_first(monkeypatch: pyte
              for name, of in maps.items()}
     assert shown == {"first": ["middle", "right", "left", "top", "right"],
                      "second": ["not on the first map", "right", "left", "top"]}
+    assert [of.color.is_written for of in maps.values()] == [True, False]
 
 
 @pytest.mark.parametrize("page", ["home", "retrieval", "explore"])

@@ -217,8 +217,9 @@ def test_the_class_level_of_an_import_is_previewed_and_chosen(tmp_path: Path) ->
     for number, file in enumerate(("day/cats/1.png", "day/dogs/2.png", "night/cats/3.png")):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         Image.new("L", (16, 16), 50 * number).save(tmp_path / file)
-    test = opened("data", **{"import": "1"})
-    test.text_input(key="import-path").set_value(str(tmp_path)).run()
+    test = opened("data", dataset=str(tmp_path))  # a folder that no one imported opens the form with its path
+    assert "To open it, press **Use this folder**" in test.warning[0].value
+    assert test.text_input(key="import-path").value == str(tmp_path)
     (levels,) = test.radio
     assert levels.options == ["No classes", "Level 1: 2 classes: day (2), night (1)",
                               "Level 2: 2 classes: cats (2), dogs (1)"]

@@ -153,6 +153,7 @@ def test_only_the_task_says_whether_its_worker_is_limited(tmp_path: Path, monkey
 def test_the_page_data_says_what_an_exposed_server_reads_and_refuses_other_folders(exposed: Path) -> None:
     test = opened("data", **{"import": "1", "dataset": str(exposed)})
     assert "Other people can reach this server. It reads images only from UDML_DATA, the runs" in texts(test)
+    assert "Choose a data set, or import its folder." in test.warning[0].value
     test.text_input(key="import-path").set_value(str(exposed)).run()
     next(button for button in test.button if button.label == "Use this folder").click().run()
     assert not test.exception

@@ -252,7 +252,8 @@ def test_a_computation_is_given_up_at_the_end_of_the_budget() -> None:
     telling.report(0.5, "step · 3 images per second")
     counting = kind_module._telling(of, "words", RaceClock(lambda: now[0]), count=200)  # type: ignore[arg-type]
     counting.report(0.5, "step · 3 images per second")
-    assert of.phases == ["words · 3 images per second", "words · 100 of 200"]
+    telling.report(0.25, "training")
+    assert of.phases == ["words · 3 images per second", "words · 100 of 200", "words · training 25 %"]
     now[0] = 6.0
     with pytest.raises(UserError, match="time of the race is up"):
         telling.report(0.6, "step")

@@ -209,6 +209,11 @@ def remember(folder: Path | str) -> Located:
     return source
 
 
+def is_path(name: str) -> bool:
+    """Return whether a name is the whole path of a file or folder that exists and may be read."""
+    return os.path.isabs(name) and existing_path(name) is not None
+
+
 def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
     """Store uploaded images as a folder and remember it as a data set.
 

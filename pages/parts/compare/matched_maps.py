@@ -122,13 +122,16 @@ def matched_maps(runs: Sequence[Run], analyses: Mapping[str, Analysis]) -> dict[
 
 
 def _color(frame: MapFrame, first: MapFrame) -> Color:
-    """Return the classes; without classes, where each image lies on the first map, so that a reader sees what moved."""
+    """Return the classes; without classes, where each image lies on the first map, so that a reader sees what moved.
+
+    Only the first map shows the names of its places: on the others "top" may lie at the bottom.
+    """
     if frame.dataset.labels is not None:
         return default_color(frame)
     places = places_on(first.projection.positions[first.frame])
     rows = rows_of(first.projection.indices, frame.projection.indices)
     return Color("place on the first map", np.where(rows >= 0, places[rows], -1), PLACES, none="not on the first map",
-                 fixed=True)
+                 fixed=True, is_written=frame is first)
 
 
 def show_matched_map(matched: MatchedMap, name: str, query: int | None = None, neighbors: Sequence[int] = (),

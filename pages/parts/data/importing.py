@@ -41,8 +41,8 @@ CHOICES = {"label": ("Classes", "Column of the table, or version of the labels, 
            "part": ("Part", "The images of the data set: with labels, without labels, or all."),
            "crop": ("Crop", "What each image is cropped to.")}
 """Title and help of the choice of an option, by its key in the name of the data set."""
-OPEN, IMPORTED = "import-form", "import-done"
-"""Session keys: whether the form is open, and whether a data set was imported just now."""
+OPEN, PATH, IMPORTED = "import-form", "import-path", "import-done"
+"""Session keys: whether the form is open, its path, and whether a data set was imported just now."""
 
 
 def import_folder() -> None:
@@ -57,7 +57,7 @@ def import_folder() -> None:
                    "table of embeddings, such as vectors.parquet, needs no images. Most methods train on images "
                    "without labels.")
         path = st.text_input("Folder on this computer, a ZIP or TAR archive, or a table of embeddings",
-                             placeholder="/home/me/photos", key="import-path").strip()
+                             placeholder="/home/me/photos", key=PATH).strip()
         level = choose_level(path) if path else None
         path = choose_columns(choose_label(path))
         clicked = st.button("Use this table" if is_table_path(path) else "Use this folder", disabled=not path,
@@ -83,6 +83,18 @@ def import_folder() -> None:
             elif clicked:
                 open_import(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
         upload_table(open_import)
+
+
+def offer_folder(name: str) -> bool:
+    """Open the form with the folder that a link names, before the form is drawn.
+
+    Returns:
+        Whether the name is an existing path that this server may read.
+    """
+    if not catalog.is_path(name):
+        return False
+    st.session_state[OPEN], st.session_state[PATH] = True, name
+    return True
 
 
 def choose_level(path: str) -> int | None:

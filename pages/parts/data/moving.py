@@ -65,10 +65,10 @@ def say_moved() -> None:
 
 
 def _plan_typed(dataset: Dataset) -> None:
-    _plan(dataset, plan_moving, Path(st.session_state["move-target"].strip() or "."))
+    _plan(dataset, plan_moving, st.session_state["move-target"].strip() or ".")
 
 
-def _plan(dataset: Dataset, plan: Callable[[Dataset, Path], MovePlan], folder: Path) -> None:
+def _plan(dataset: Dataset, plan: Callable[[Dataset, Path | str], MovePlan], folder: Path | str) -> None:
     """Keep the plan, or why there is none, for the next drawing of the page."""
     try:
         st.session_state[PLANNED] = plan(dataset, folder)

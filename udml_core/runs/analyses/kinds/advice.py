@@ -276,7 +276,7 @@ class _Embeddings:
             now = self._clock()
             deadline = now + MOST_OF_TIME * (self.deadline - now)
             telling = _telling(material, f"views for {self._race.titles[setup.backbone]}", self._clock,
-                               deadline)
+                               deadline, len(self._indices))
             return telling.view_vectors("final", views)[self._indices]
         return material.vectors("final", self._indices)
 
@@ -345,8 +345,9 @@ def _telling(material: Material, words: str, clock: RaceClock, deadline: float =
         if clock() > deadline:
             raise OutOfTimeError("The time of the race is up. Allow more minutes; finished parts are kept.",
                                  share if step_name(step) == TRAINING or step.startswith("features") else 0.0)
+        part = step_name(step).partition(":")[0]  # a share falls where the next part begins
         detail = f"{round(share * count):,} of {count:,}" if count else step.partition(DETAIL)[2] or (
-            f"{share:.0%}" if share else "")
+            f"{part} {100 * share:.0f} %" if share else "")
         report(share, WAITING_WORDS if step_name(step) == WAITING else f"{words}{DETAIL if detail else ''}{detail}")
 
     telling.report = tell
