@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from tests.running import worked
+from tests.running import spec, worked, write_digits
 from udml_core.base.errors import UserError
+from udml_core.data import catalog
+from udml_core.data.given.exclusions import exclude
 from udml_core.numerics.refinement import Recipe, Refiner
-from udml_core.runs import Run
+from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.search import Query, Retrieval, shared_neighbors
+from udml_core.work.workers import train
 from udml_core.work.workers.analyse import keep
 
 
@@ -51,6 +56,17 @@ def test_only_the_test_half_is_searched_and_the_note_says_what_was_applied(run: 
     assert "refined" in frame.words
     with pytest.raises(UserError, match="has no model"):
         _ = frame.model
+
+
+def test_without_halves_no_test_half_is_named(tmp_path: Path) -> None:
+    dataset = catalog.load(str(write_digits(tmp_path / "digits", by_class=False)))
+    exclude(dataset, [0, 1])
+    run = create_run(spec("frozen", dataset.name, "all"), tmp_path / "runs")
+    assert train.work(run, analyse=False).state == "done"
+    stored = keep(run, plan_analysis(kind="refine", recipe="whiten"), lambda _share, _step: None)
+    retrieval = Retrieval(run)
+    for name in ("recipe:whiten", stored.id):
+        assert retrieval.describe_searched(name) == "58 of 60 images searched"
 
 
 def test_a_large_test_half_is_sampled_evenly(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from udml_core.base.errors import UserError
 from udml_core.exploration.gallery_content import Mark, Tile
 from udml_core.results.embedding_words import in_numbers
 from udml_core.runs.analyses import REFINED
-from udml_core.runs.search import DISTANCE, RECIPE, Hit, Query, Retrieval, epoch_words
+from udml_core.runs.search import DISTANCE, FROZEN, RECIPE, Hit, Query, Retrieval, epoch_words
 from udml_core.runs.search.resemblance import find_unlike
 from udml_core.runs.search.same import Threshold
 from udml_core.work.exporting import embeddings_file, images_file, model_archive
@@ -24,7 +24,7 @@ from ..draw.gallery import gallery, mark_of, tile_of
 from ..draw.palette import HITS, color_legend
 from ..shell.address import write_address
 from ..shell.cached import known_threshold
-from ..shell.pools import among
+from ..shell.pools import among, images_of
 from ..shell.run_status import escaped
 from .embeddings import Column
 from .filters import Filter
@@ -211,7 +211,7 @@ def _are_judged(rankings: Sequence[SearchResult]) -> bool:
 
 def show_epochs(retrieval: Retrieval, index: int, on_pick: Callable[[int], None]) -> None:
     """Show the nearest image of a query in the fixed sample by epoch, if the run has several epochs."""
-    if len(retrieval.run.epoch_numbers()) < 2:
+    if retrieval.spec.method == FROZEN or len(retrieval.run.epoch_numbers()) < 2:
         return
     shown = st.toggle("Nearest image by epoch", st.query_params.get("epochs") == "1", key="query-epochs")
     write_address("epochs", "1" if shown else "")
@@ -221,14 +221,14 @@ def show_epochs(retrieval: Retrieval, index: int, on_pick: Callable[[int], None]
         history = retrieval.history()
     row = history.row(index)
     if row is None:
-        st.caption(f"This image is not in the fixed sample of {len(history.indices):,} test images whose embeddings "
-                   "are kept for every epoch.")
+        st.caption(f"This image is not in the fixed sample of {len(history.indices):,} {images_of(retrieval.run, 'test')} "
+                   "whose embeddings are kept for every epoch.")
         return
     nearest = history.indices[history.nearest[:, row]].tolist()
     tiles = [tile_of(retrieval.dataset, other, mark_of(retrieval.dataset, other, index),
                      epoch_words(retrieval.run, epoch).removesuffix(" training"))
              for epoch, other in zip(history.epochs, nearest, strict=True)]
-    st.caption(f"The search covers the fixed sample of {len(history.indices):,} test images.")
+    st.caption(f"The search covers the fixed sample of {len(history.indices):,} {images_of(retrieval.run, 'test')}.")
     gallery(retrieval.dataset, tiles, "Nearest image by epoch", "retrieval-epochs", side=SIDE, cell=CELL,
             on_pick=on_pick)
 

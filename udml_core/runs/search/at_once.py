@@ -56,11 +56,11 @@ def refined_frame(name: str, run: Run, dataset: Callable[[], Dataset], start: Ca
     training = split.train[rounded_sample(len(split.train), MOST_TRAINING)]
     index = RefinedIndex(run, plan_analysis(Refinement, recipe=str(recipe), scope=scope), _without_rankings(images),
                          dataset, start, training)
-    words = "images" if scope == "all" else "test half"
+    words = "images" if scope == "all" or split.name == "all" else "test half"
     if len(images) < len(searched):
         part = f"sample of the {words}"
     else:
-        part = "" if scope == "all" or len(images) == len(run.embeddings("final")) else words
+        part = "" if words == "images" or len(images) == len(run.embeddings("final")) else words
     return Frame(run, name, np.zeros((len(images), 0), np.float32), images, part, lambda: index,
                  partial(_has_no_model, name),
                  describe_recipe(recipe, len(images), scope == "all" or run.spec().split == "all"))

@@ -192,7 +192,8 @@ def _refined(frames: Frames, analysis: Analysis, _ticket: float) -> Frame:
     """Return the embedding of a finished refinement, opened once; again if it was computed again."""
     run, spec, result = frames.run, analysis.spec(), analysis.result_of(Refinement)
     index = RefinedIndex(run, spec, result, frames._dataset, partial(frames.frame, spec.frames[0]))
-    is_whole = spec.scope == "all" or len(result.indices) == len(run.embeddings("final"))
+    wholes = ("all", "test") if run.spec().split == "all" else ("all",)
+    is_whole = spec.scope in wholes or len(result.indices) == len(run.embeddings("final"))
     return Frame(run, analysis.id, result.embedding, result.indices,
                  "" if is_whole else f"{SCOPE_WORDS[spec.scope]}, which the refinement covers", lambda: index,
                  partial(frames.model, analysis.id),
