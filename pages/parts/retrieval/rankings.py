@@ -219,16 +219,15 @@ def show_epochs(retrieval: Retrieval, index: int, on_pick: Callable[[int], None]
         return
     with st.spinner("Searching in every epoch …"):
         history = retrieval.history()
-    row = history.row(index)
+    row, sampled = history.row(index), f"{len(history.indices):,} {images_of(retrieval.run, 'test')}"
     if row is None:
-        st.caption(f"This image is not in the fixed sample of {len(history.indices):,} {images_of(retrieval.run, 'test')} "
-                   "whose embeddings are kept for every epoch.")
+        st.caption(f"This image is not in the fixed sample of {sampled} whose embeddings are kept for every epoch.")
         return
     nearest = history.indices[history.nearest[:, row]].tolist()
     tiles = [tile_of(retrieval.dataset, other, mark_of(retrieval.dataset, other, index),
                      epoch_words(retrieval.run, epoch).removesuffix(" training"))
              for epoch, other in zip(history.epochs, nearest, strict=True)]
-    st.caption(f"The search covers the fixed sample of {len(history.indices):,} {images_of(retrieval.run, 'test')}.")
+    st.caption(f"The search covers the fixed sample of {sampled}.")
     gallery(retrieval.dataset, tiles, "Nearest image by epoch", "retrieval-epochs", side=SIDE, cell=CELL,
             on_pick=on_pick)
 
