@@ -43,12 +43,14 @@ SHORT = {"epochs": 3}
 CASES: dict[str, tuple[list[Request], list[Request], str]] = {
     # lesson: (runs that do not solve it, further runs that do, words of the answer that is no solution)
     "metric": ([started("metric", dimension=16)], [started("metric", dimension=2)], "above the pixels"),
-    "triplets": ([started("triplets")], [started("triplets", alpha=8.0)], "try a smaller α"),
+    "triplets": ([started("triplets", alpha=12.0, mining="violating"), started("triplets")],
+                 [started("triplets", alpha=8.0)], "try a smaller α"),
     "hardness": ([started("hardness"), started("hardness", mining="random")],
                  [started("hardness", alpha=15.0), started("hardness", alpha=15.0, mining="random")], "by another α"),
     "epsilon": ([started("epsilon"), started("epsilon", epsilon=0.9)], [started("epsilon", epsilon=0.7)],
                 "try a smaller ε"),
-    "flat": ([started("flat")], [started("flat", threshold=0.65)], "try a smaller T"),
+    "flat": ([started("flat", candidates=10, threshold=0.8), started("flat")], [started("flat", threshold=0.65)],
+             "try a smaller T"),
     "spread": ([started("spread", **SHORT)], [started("spread", gamma=0.5, **SHORT)], "differs only in γ"),
     "instances": ([started("instances")], [started("instances", temperature=0.15)], "try another τ"),
     "collapse": ([started("collapse")], [started("collapse", learning_rate=1.0)], "too few directions are lost"),
@@ -94,7 +96,8 @@ ANALYSES: dict[str, tuple[Request, tuple[Callable[[Run], None], ...], str, Calla
     # lesson: run, analyses that do not solve the task, words of the answer then, and the analysis that does
     "maps": (started("maps", **SHORT), (lambda run: analysed(run, "tsne", perplexity=30.0, scope="test"),),
              "try another perplexity", lambda run: analysed(run, "tsne", perplexity=2.0, scope="test")),
-    "reranking": (started("reranking"), (lambda run: analysed(run, "refine", recipe="average:k=10"),),
+    "reranking": (started("reranking"), (lambda run: analysed(run, "refine", recipe="average:k=10"),
+                                         lambda run: analysed(run, "refine", recipe="average:k=80+whiten")),
                   "a recipe that loses is missing", lambda run: analysed(run, "refine", recipe="average:k=80")),
 }
 

@@ -24,6 +24,9 @@ from udml_core.runs.folder import Run
 
 MOST = 300
 """Newest runs that count."""
+OPTIONS = ("dataset", "fingerprint", "method", "backbone", "whitening", "size", "split", "seed", "labels",
+           "labels_per_class", "select")
+"""Options by which tasks tell runs apart."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,8 @@ class StoredRun:
     @cached_property
     def settings(self) -> Mapping[str, Any]:
         """The options and hyper-parameters of the run by name."""
-        spec = self.run.spec()
-        options = spec.model_dump(include={"dataset", "fingerprint", "method", "backbone", "whitening", "size",
-                                           "split", "seed", "labels_per_class", "select", "labels"})
-        return {**options, **spec.fields}
+        settings: Mapping[str, Any] = _at_version(_read_settings, self.run.folder, "spec.json") or {}
+        return settings
 
     def epochs(self) -> Sequence[Mapping[str, Any]]:
         """Return the curves by epoch, epoch 0 first."""
@@ -73,8 +74,9 @@ def own_evidence(root: Path) -> list[StoredRun]:
 
     Examples and copies of them are left out: a task is solved by a run of the user's own.
     """
-    own = (run for run in list_runs(root) if not run.is_example and run.id not in POINTS)
-    return [StoredRun(run) for run in own if run.stored_status().state == "done"][:MOST]
+    own = [run for run in list_runs(root) if not run.is_example and run.id not in POINTS
+           and run.stored_status().state == "done"]
+    return [StoredRun(run) for run in sorted(own, key=lambda run: run.spec().created, reverse=True)[:MOST]]
 
 
 def _at_version(read: Any, folder: Path, file: str) -> Any:
@@ -83,6 +85,12 @@ def _at_version(read: Any, folder: Path, file: str) -> Any:
         return read(folder, version_of(folder / file))
     except (OSError, UserError):
         return None
+
+
+@lru_cache(maxsize=1024)
+def _read_settings(folder: Path, _version: tuple[int, ...]) -> dict[str, Any]:
+    spec = Run(folder).spec()
+    return {**{name: getattr(spec, name) for name in OPTIONS}, **spec.fields}
 
 
 @lru_cache(maxsize=1024)
