@@ -45,13 +45,17 @@ def main() -> None:
         environment = os.environ | {"UDML_CACHE": str(home / "cache"), "UDML_RUNS": str(home / "runs")}
         with serving("serve.py", environment) as (url, _):
             browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
-            rows = {f"{lesson.number}. {lesson.title}": measure(browser, lesson, url, files / f"{lesson.id}.html")
-                    for lesson in course()}
+            rows = {row_name(lesson): measure(browser, lesson, url, files / f"{lesson.id}.html") for lesson in course()}
             browser.close()
     write_record(options.out, provenance("lesson_latency") | {
         "protocol": f"window of 1400 x 900, headless Chromium with software GL on 2 CPU cores, which also run the "
                     f"server; medians of {VISITS} visits and {KEYS} keys; milliseconds; size of the file in kB",
         "datasets": {"Lessons": {"rows": rows}}})
+
+
+def row_name(lesson: Lesson) -> str:
+    """Return the name of a lesson's row in the record."""
+    return f"{lesson.number}. {lesson.title}"
 
 
 def measure(browser: Browser, lesson: Lesson, url: str, file: Path) -> dict[str, float]:

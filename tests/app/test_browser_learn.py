@@ -9,6 +9,8 @@ from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
 from tests.app.test_browser import settle
+from tests.running import worked
+from udml_core.results.lesson_tasks import TASKS
 from udml_core.results.lessons import read_answers
 
 pytestmark = pytest.mark.browser
@@ -37,6 +39,17 @@ def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(p
     assert read_answers(app.runs)["epsilon", "before"] == {0: 1}
     page.reload()
     expect(page.get_by_role("slider")).to_have_attribute("aria-valuetext", "0.35")
+    task = TASKS["epsilon"]
+    worked(app.runs, **{**task.options, "fields": {**task.fields, "epsilon": 0.7}})
+    page.goto("/learn")
+    expect(page.get_by_role("link", name=re.compile("ε merges and shatters")).last).to_contain_text("✓ task")
+    expect(page.get_by_text("✓ task")).to_have_count(1)
+    page.goto("/learn?lesson=epsilon&epsilon=0.35")
+    expect(page.get_by_text("At ε = 0.7 ")).to_contain_text("solved")
+    page.get_by_role("link", name="Open the task in Lab").click()
+    page.wait_for_url(re.compile("/lab.*method=rpml.*epsilon%3A0.5"))
+    settle(page)
+    page.goto("/learn?lesson=epsilon&epsilon=0.35")
     page.get_by_role("button", name="Try it on your data").click()
     page.wait_for_url(re.compile(r"tool=clusters.*epsilon=0\.35"))
     settle(page)

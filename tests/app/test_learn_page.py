@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.app.opening import opened, texts
+from tests.running import worked
+from udml_core.results.lesson_tasks import TASKS
 from udml_core.results.lessons import course, read_answers, record_answer
 from udml_core.runs import runs_folder
 
@@ -40,6 +42,20 @@ def test_a_link_opens_a_lesson(lesson: str) -> None:
     page = opened("learn", lesson=lesson, epsilon="0.5", present="1")
     assert not page.exception
     assert page.title[0].value == next(known.title for known in course() if known.id == lesson)
+    assert TASKS[lesson].text in texts(page)
+    assert "None of your finished runs is about this task yet" in texts(page)
+
+
+def test_a_task_says_what_the_newest_run_shows_until_a_run_solves_it() -> None:
+    task = TASKS["epsilon"]
+    request = {**task.options, "fields": dict(task.fields)}
+    worked(runs_folder(), **request)
+    page = opened("learn", lesson="epsilon")
+    assert "ε merges too much, try a larger ε" in page.info[0].value
+    worked(runs_folder(), **request | {"fields": {**task.fields, "epsilon": 0.7}})
+    page.run()
+    assert page.success[0].value.startswith("At ε = 0.7 ")
+    assert page.success[0].value.endswith(": solved.")
 
 
 def test_a_link_to_a_missing_lesson_opens_the_path() -> None:

@@ -23,6 +23,7 @@ from udml_core.base.files import read_regular, replace_bytes
 from udml_core.base.offline import offline_page
 from udml_core.base.paths import ASSETS
 from udml_core.base.spreadsheets import write_rows
+from udml_core.results.lesson_tasks import TASKS
 
 FOLDER = ASSETS / "lessons"
 KIT = FOLDER / "kit"
@@ -134,8 +135,9 @@ def _pictures(name: str) -> list[str]:
 
 def lesson_file(lesson: Lesson) -> bytes:
     """Return a lesson as one HTML file that works offline."""
+    task = TASKS.get(lesson.id)
     header = {"course": course_header("{}.html"), "index": INDEX, "heading": True, "content": lesson.content(),
-              "guide": course_guide()}
+              "guide": course_guide(), "task": task and {"text": task.text, "command": task.command}}
     script = (f"{lesson_kit()}{lesson.script}\n"
               f"window.lesson = new Lesson(document.querySelector('.lesson'), LESSON, {_embedded(header)}, {{}});")
     return _page(lesson.title, "lesson", script)

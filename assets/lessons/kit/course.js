@@ -1,7 +1,7 @@
 // The path through the lessons, with the progress that this browser keeps.
-// header: {course: [{id, title, claim, minutes, href, pictures: [light, dark]}], heading, guide}; answers: trigger "go" id
+// header: {course: [{id, title, claim, minutes, href, pictures: [light, dark]}], heading, guide, solved: [id]}; answers: trigger "go" id
 function drawCourse(root, header, go) {
-  const { course, heading, guide } = header;
+  const { course, heading, guide, solved = [] } = header;
   const kept = readCourse().lessons;
   const isDone = ({ id }) => typeof kept[id]?.after === "number";
   const isBegun = ({ id }) => kept[id]?.before !== undefined;
@@ -28,7 +28,8 @@ function drawCourse(root, header, go) {
     element("ol", { class: "path" }, course.map((lesson, index) => element("li", {}, link(lesson,
       ...(lesson.pictures?.length ? [element("img", { src: lesson.pictures[isDark ? 1 : 0], alt: "" })] : []),
       element("span", { class: "number" }, String(index + 1)), element("b", {}, lesson.title),
-      element("small", {}, isDone(lesson) ? element("span", { class: "mark" }, "✓ finished") : isBegun(lesson) ? "begun" : `${lesson.minutes} min`),
+      element("small", {}, isDone(lesson) ? element("span", { class: "mark" }, "✓ finished") : isBegun(lesson) ? "begun" : `${lesson.minutes} min`,
+        ...(solved.includes(lesson.id) ? [element("span", { class: "mark" }, " ✓ task")] : [])),
       element("p", {}, lesson.claim))))),
     ...guideParts(guide, (id, words) => link(course.find((lesson) => lesson.id === id), words), Object.fromEntries(course.map(({ id, title }) => [id, title]))));
 }

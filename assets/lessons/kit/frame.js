@@ -22,7 +22,8 @@ const ADDRESS_MS = 250;
 const on = (slide, part) => fill(part, { "data-on": slide }, []);
 
 class Lesson {
-  // header: {course: [{id, title, minutes, href}], content: data by name, heading: whether to show the title}
+  // header: {course: [{id, title, minutes, href}], content: data by name, heading: whether to show the title,
+  //   task: {text, command} in exported files}
   // outside: {go(id), open(page, query), answered(question, choice, reader)}
   constructor(root, lesson, header, outside) {
     Object.assign(this, { root, lesson, header, outside });
@@ -140,6 +141,7 @@ class Lesson {
         on("takeaway", element("div", {}, element("h2", {}, "Takeaway"), markup("p", lesson.takeaway, { class: "takeaway" }), this.tryLink())),
         on("check", element("div", {}, element("h2", {}, "Check yourself"), this.after))),
       this.more(),
+      this.task(),
       this.terms(),
       this.notes(),
       element("nav", { "aria-label": "Lessons" },
@@ -193,6 +195,14 @@ class Lesson {
       element("div", { class: "controls" }, more.controls.map((control) => this.control(control))), box);
     this.second = more.build({ box });
     return section;
+  }
+
+  // The task with a real run, as text and command; the app checks it below the lesson.
+  task() {
+    const { task } = this.header;
+    if (!task) return null;
+    return element("section", { class: "more" }, element("h2", {}, "Try it with a real run"), element("p", {}, task.text),
+      element("pre", {}, task.command), element("small", {}, "These commands need UDML Explorer on this computer. Its page Learn checks the task from your runs."));
   }
 
   // The terms of the glossary that the lesson uses.

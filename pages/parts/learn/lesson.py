@@ -17,6 +17,7 @@ from udml_core.results.lessons import (
 from udml_core.runs import runs_folder
 
 from ..shell.views import open_view
+from .task import show_task
 
 OPENED = {"clusters", "compare", "data", "explore", "instances", "labels", "neighborhoods", "affinity", "pairs",
           "refine", "results", "retrieval", "runs", "train", "triplets"}
@@ -37,6 +38,7 @@ def show_lesson(lesson: Lesson) -> None:
         go(str(result.go))
     if result.open:
         _open(result.open)
+    show_task(lesson)
 
 
 @st.cache_resource(show_spinner=False)

@@ -24,6 +24,7 @@ from udml_core.results.lessons import (
 from udml_core.runs import runs_folder
 
 from .lesson import go
+from .task import solved_lessons
 
 HTML = '<div class="course"></div>\n'
 
@@ -34,7 +35,7 @@ def show_path() -> None:
     st.caption("Metric learning from the first distance to a checked result. Every lesson runs in the browser, on data "
                "that come with the app.")
     result = _component()(data={"course": course_header("learn?lesson={}", pictures=True), "heading": False,
-                                "guide": course_guide()},
+                                "guide": course_guide(), "solved": solved_lessons()},
                           key="course", on_go_change=lambda: None)
     if result.go is not None:
         go(str(result.go))

@@ -1,0 +1,121 @@
+"""What a user's own runs have stored, as the tasks of the course read it.
+
+Only small files are read, each once until it changes, because a page asks for all runs at every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from udml_core.base.errors import UserError
+from udml_core.base.files import version_of
+from udml_core.numerics.explanations import Clusters
+from udml_core.runs.analyses import KINDS, Analysis, Projection, Refined, finished_analyses
+from udml_core.runs.analyses.kinds.opinion import Opinions
+from udml_core.runs.examples import POINTS
+from udml_core.runs.finding import list_runs
+from udml_core.runs.folder import Run
+
+MOST = 300
+"""Newest runs that count."""
+OPTIONS = ("dataset", "fingerprint", "method", "backbone", "whitening", "size", "split", "seed", "labels",
+           "labels_per_class", "select")
+"""Options by which tasks tell runs apart."""
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A finished run of a user.
+
+    Attributes:
+        run: The run.
+    """
+
+    run: Run
+
+    @property
+    def id(self) -> str:
+        """The id of the run."""
+        return self.run.id
+
+    @cached_property
+    def settings(self) -> Mapping[str, Any]:
+        """The options and hyper-parameters of the run by name."""
+        settings: Mapping[str, Any] = _at_version(_read_settings, self.run.folder, "spec.json") or {}
+        return settings
+
+    def epochs(self) -> Sequence[Mapping[str, Any]]:
+        """Return the curves by epoch, epoch 0 first."""
+        return _at_version(_read_epochs, self.run.folder, "metrics.jsonl") or []
+
+    def measures(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the evaluation in percent, by embedding and measure."""
+        return self.run.evaluation() or {}
+
+    def cluster_sizes(self) -> Sequence[int]:
+        """Return the sizes of the pseudo-labels' clusters in the last epoch; none without clusters."""
+        return _at_version(_read_cluster_sizes, self.run.folder, "metrics.jsonl") or ()
+
+    def analyses(self, kind: str) -> Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+        """Return settings and findings of the finished analyses of a kind, newest first; damaged ones are left out."""
+        found = ((analysis, _at_version(_read_findings, analysis.folder, "result.npz"))
+                 for analysis in finished_analyses(self.run, KINDS[kind]))
+        return [(analysis.spec().build_kind().model_dump(), findings) for analysis, findings in found if findings]
+
+
+def own_evidence(root: Path) -> list[StoredRun]:
+    """List a user's newest finished runs, newest first.
+
+    Examples and copies of them are left out: a task is solved by a run of the user's own.
+    """
+    own = [run for run in list_runs(root) if not run.is_example and run.id not in POINTS
+           and run.stored_status().state == "done"]
+    return [StoredRun(run) for run in sorted(own, key=lambda run: run.spec().created, reverse=True)[:MOST]]
+
+
+def _at_version(read: Any, folder: Path, file: str) -> Any:
+    """Return what was read of a folder, once for each version of one of its files; None if that is missing."""
+    try:
+        return read(folder, version_of(folder / file))
+    except (OSError, UserError):
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _read_settings(folder: Path, _version: tuple[int, ...]) -> dict[str, Any]:
+    spec = Run(folder).spec()
+    return {**{name: getattr(spec, name) for name in OPTIONS}, **spec.fields}
+
+
+@lru_cache(maxsize=1024)
+def _read_epochs(folder: Path, _version: tuple[int, ...]) -> list[dict[str, Any]]:
+    return Run(folder).metrics()[0]
+
+
+@lru_cache(maxsize=1024)
+def _read_cluster_sizes(folder: Path, _version: tuple[int, ...]) -> tuple[int, ...]:
+    run = Run(folder)
+    records = run.explanations(max(run.epoch_numbers(), default=0))
+    labels = next((record.labels for record in records if isinstance(record, Clusters)), None)
+    return () if labels is None else tuple(np.bincount(labels).tolist())
+
+
+@lru_cache(maxsize=1024)
+def _read_findings(folder: Path, _version: tuple[int, ...]) -> dict[str, Any]:
+    """Return the figures of a finished analysis that tasks read."""
+    analysis = Analysis(folder)
+    match analysis.result():
+        case Projection(continuity=continuity):
+            return {"continuity": float(np.nanmean(continuity[-1]))}
+        case Refined(measures=measures):
+            return dict(measures)
+        case Opinions() as opinions:
+            return analysis.spec().build_kind().findings(lambda: opinions)
+        case _:
+            return {}
