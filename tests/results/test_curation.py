@@ -30,8 +30,14 @@ def test_the_text_of_sorting_states_the_shares_of_its_rows() -> None:
     assert f"raw features {raw[0]} % are named when no answer is wrong and {raw[1]} %" in text
     assert f"the adviser's embedding {advised[0]} and {advised[1]} %" in text
     share = [row["share named"] for row in late]
-    assert f"{min(share):.0f} to {max(share):.0f} % are named and all names are right" in text
-    assert {row["purity"] for row in late} == {100.0}
+    right = [row["purity"] for row in late]
+    assert f"{min(share):.0f} to {max(share):.0f} % are named and {min(right)} to {max(right):.0f} % of these" in text
+    first, second = ([row["after groups"]["minutes"] for row in results[name].values()]
+                     for name in ("raw features", "adviser's embedding"))
+    assert {round(one - other) for one, other in zip(first, second, strict=True)} == {2}
+    assert "the reader is 2 minutes earlier with the groups" in text
+    assert all(other["at the end"]["named"] <= one["at the end"]["named"] for one, other in zip(
+        *(results[name].values() for name in ("raw features", "adviser's embedding")), strict=True))
     assert max(row["minutes"] for row in late) <= 20.2, "the last step begins within the 20 minutes"
     assert {row["folders"] for row in early + late} == {30}
 

