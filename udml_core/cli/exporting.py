@@ -20,7 +20,8 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
                no_onnx: Annotated[bool, typer.Option("--no-onnx", help=(
                    "Leave out ONNX and the example, for a network that cannot be converted."))] = False,
                refined: Annotated[str | None, typer.Option("--refined", metavar="ID", help=(
-                   "Export this refinement: its images, vectors and neighbors in all files, without a model."))] = None,
+                   "Export this refinement: its images, vectors and neighbors in all files, without a model. A "
+                   "re-ranking changes the neighbors alone."))] = None,
                shards: Annotated[int | None, typer.Option("--shards", metavar="ROWS", min=1, show_default=False, help=(
                    "Write only the embedding after training, in Parquet files of at most this many rows."))] = None,
                force: Annotated[bool, typer.Option("--force", help="Replace an earlier export in the folder.")] = False,
@@ -30,7 +31,7 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
     The embeddings are also written as Parquet; images.parquet opens in embedding-atlas, FiftyOne and LanceDB. With
     --model the folder holds what other programs need to use the model.
     """
-    from udml_core.work.exporting import export, export_model, export_shards
+    from udml_core.work.exporting import export, export_model, export_shards, vectors_note
 
     if shards is not None and (model or refined is not None):
         raise UserError("Shards have the embedding after training alone. Remove --model and --refined, or --shards.")
@@ -47,7 +48,11 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
             typer.echo("search.py was left out, because this backbone prepares images in its own way. config.json "
                        "describes it.", err=True)
     else:
-        files = export(run, folder, refinement=find_analysis(run, refined) if refined else None, force=force)
+        refinement = find_analysis(run, refined) if refined else None
+        files = export(run, folder, refinement=refinement, force=force)
+        note = vectors_note(refinement) if refinement else ""
+        if note:
+            typer.echo(note, err=True)
     print_answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,
                  lambda: [str(path) for path in files])
 
