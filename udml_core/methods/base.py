@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -266,6 +266,13 @@ class Method(Options, ABC):
             raise UserError(f"{type(self).__name__}.batch_norm must be 'batch' because {encoder.backbone} trains from "
                             f"scratch and has no learned statistics to keep, got '{batch_norm}'. Set the field "
                             "'batch_norm' to 'batch'.")
+
+    def suited(self, features: Tensor) -> Self:
+        """Return the method with other defaults where its own cannot work with some features (n, d).
+
+        Values that the user gave stay.
+        """
+        return self
 
     def check_features(self, features: Tensor) -> None:
         """Reject features that the method cannot learn from, if they are known before a run starts.
