@@ -81,6 +81,7 @@ class Table:
         printed: A paper's figures, by row.
         comparable: Whether the printed figures are of the same images and training budget.
         curves: By row, the mean of the seeds' curves, one dictionary per epoch.
+        by_seed: By row and measure, the value of each seed, where the record has the runs.
     """
 
     title: str
@@ -89,6 +90,7 @@ class Table:
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     comparable: bool = False
     curves: Mapping[str, list[dict[str, float]]] = field(default_factory=dict)
+    by_seed: Mapping[str, Mapping[str, Mapping[int, float]]] = field(default_factory=dict)
 
     def measures(self) -> list[str]:
         """List the measures of all rows in order of first appearance."""
@@ -202,20 +204,27 @@ def _table_of_runs(record: Mapping[str, Any]) -> Table:
     """Return the table of a record whose rows are runs, with reference embeddings."""
     rows: dict[str, Row] = {}
     references: dict[str, Row] = {}
+    by_seed: dict[str, dict[str, dict[int, float]]] = {}
     for name, result in record["rows"].items():
         seconds = _spread([run["seconds"] for run in result["runs"]])
         row = _evaluated(result, "final") | {"seconds": seconds} | _row(result.get("triplets", {}))
         (references if _method_of(result) in UNTRAINED else rows)[name] = row
+        by_seed[name] = _by_seed(result, "final")
         if "latent" in result["summary"]:
             rows[f"{name}, z"] = _evaluated(result, "latent")
+            by_seed[f"{name}, z"] = _by_seed(result, "latent")
     for candidate, title in REFERENCES.items():
         for full_title, results in _by_distance(record["rows"], candidate, title).items():
-            references |= _reference_rows(results, candidate, full_title, references)
+            found = _reference_rows(results, candidate, full_title, references)
+            by_seed |= {title: _by_seed(next(result for result in results.values()
+                                             if _evaluated(result, candidate) == row), candidate)
+                        for title, row in found.items()}
+            references |= found
     printed = record.get("printed", {}) | {name: result["printed"] for name, result in record["rows"].items()
                                            if result.get("printed")}
     curves = {name: _mean_curves([run["curves"] for run in result["runs"]]) for name, result in record["rows"].items()}
     return Table(record["dataset"], rows, references, {name: _printed(row) for name, row in printed.items()},
-                 record.get("comparable", False), curves)
+                 record.get("comparable", False), curves, by_seed)
 
 
 def _method_of(result: Mapping[str, Any]) -> str:
@@ -260,6 +269,13 @@ def _evaluated(result: Mapping[str, Any], candidate: str) -> dict[str, Spread]:
     """Return the measures of one candidate embedding, and its width."""
     width = result["runs"][0]["evaluation"][candidate]["dimension"]
     return _row(result["summary"][candidate]) | {"width": (width, 0.0)}
+
+
+def _by_seed(result: Mapping[str, Any], candidate: str) -> dict[str, dict[int, float]]:
+    """Return the value of each seed by measure, of the measures that all runs have."""
+    runs = {run["seed"]: run["evaluation"][candidate] for run in result["runs"]}
+    return {name: {seed: float(values[name]) for seed, values in runs.items()} for name in result["summary"][candidate]
+            if all(isinstance(values.get(name), int | float) for values in runs.values())}
 
 
 def _row(values: Mapping[str, Any]) -> dict[str, Spread]:
