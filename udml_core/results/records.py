@@ -188,7 +188,10 @@ def _tables(record: Mapping[str, Any]) -> Iterable[Table]:
     for title, dataset in record.get("datasets", {}).items():
         rows = dataset.get("rows") or {f"{name}: {kind}": row for name, kinds in dataset.items()
                                        for kind, row in kinds.items()}
-        yield Table(dataset.get("title", title), {name: _row(row.get("summary", row)) for name, row in rows.items()})
+        by_seed = {name: _by_seed(row["runs"], row["summary"], "final") for name, row in rows.items()
+                   if "summary" in row and isinstance(row.get("runs"), list)}
+        yield Table(dataset.get("title", title), {name: _row(row.get("summary", row)) for name, row in rows.items()},
+                    by_seed=by_seed)
     if "costs" in record:
         yield Table(record["costs"]["protocol"], {f"n = {count}": _row(row)
                                                   for count, row in record["costs"]["rows"].items()})
@@ -209,16 +212,17 @@ def _table_of_runs(record: Mapping[str, Any]) -> Table:
         seconds = _spread([run["seconds"] for run in result["runs"]])
         row = _evaluated(result, "final") | {"seconds": seconds} | _row(result.get("triplets", {}))
         (references if _method_of(result) in UNTRAINED else rows)[name] = row
-        by_seed[name] = _by_seed(result, "final")
+        by_seed[name] = _by_seed(result["runs"], result["summary"]["final"], "final")
         if "latent" in result["summary"]:
             rows[f"{name}, z"] = _evaluated(result, "latent")
-            by_seed[f"{name}, z"] = _by_seed(result, "latent")
+            by_seed[f"{name}, z"] = _by_seed(result["runs"], result["summary"]["latent"], "latent")
     for candidate, title in REFERENCES.items():
         for full_title, results in _by_distance(record["rows"], candidate, title).items():
             found = _reference_rows(results, candidate, full_title, references)
-            by_seed |= {title: _by_seed(next(result for result in results.values()
-                                             if _evaluated(result, candidate) == row), candidate)
-                        for title, row in found.items()}
+            of_row = {title: next(result for result in results.values() if _evaluated(result, candidate) == row)
+                      for title, row in found.items()}
+            by_seed |= {title: _by_seed(result["runs"], result["summary"][candidate], candidate)
+                        for title, result in of_row.items()}
             references |= found
     printed = record.get("printed", {}) | {name: result["printed"] for name, result in record["rows"].items()
                                            if result.get("printed")}
@@ -271,11 +275,12 @@ def _evaluated(result: Mapping[str, Any], candidate: str) -> dict[str, Spread]:
     return _row(result["summary"][candidate]) | {"width": (width, 0.0)}
 
 
-def _by_seed(result: Mapping[str, Any], candidate: str) -> dict[str, dict[int, float]]:
+def _by_seed(runs: Iterable[Mapping[str, Any]], measures: Iterable[str], candidate: str
+             ) -> dict[str, dict[int, float]]:
     """Return the value of each seed by measure, of the measures that all runs have."""
-    runs = {run["seed"]: run["evaluation"][candidate] for run in result["runs"]}
-    return {name: {seed: float(values[name]) for seed, values in runs.items()} for name in result["summary"][candidate]
-            if all(isinstance(values.get(name), int | float) for values in runs.values())}
+    of_seed = {run["seed"]: run["evaluation"][candidate] for run in runs}
+    return {name: {seed: float(values[name]) for seed, values in of_seed.items()} for name in measures
+            if all(isinstance(values.get(name), int | float) for values in of_seed.values())}
 
 
 def _row(values: Mapping[str, Any]) -> dict[str, Spread]:
