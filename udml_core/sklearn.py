@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from udml_core.base.arrays import Array
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, quoted
 from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.given.pair_sets import MOST_PAIRS, PairSet
 from udml_core.data.label_budget import check_labels
@@ -140,8 +140,12 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _training_data(self, X: Any, y: Any, pairs: GivenPairs | None, reset: bool) -> TrainingData:
         """Return the training data with exactly the supervision that the method declares."""
         method = self.method
+        if not isinstance(method, Method):
+            raise TypeError("method must be a method with its fields, such as udml_core.methods.closed_form.PCA(), got "
+                            f"{quoted(method)}.")
         if not method.learns_from_vectors:
-            raise ValueError(f"{method.card.title} learns from images, but vectors were given. Choose another method.")
+            raise ValueError(f"{method.card.title} {method.needs_images}, but vectors were given. Choose "
+                             f"{names_of(lambda method: method.learns_from_vectors)}.")
         if pairs is not None and method.card.supervision != "pairs":
             raise ValueError(f"{method.card.title} does not learn from pairs, but pairs were given. Remove them, or "
                              f"choose {names_of(lambda method: method.card.supervision == 'pairs')}.")

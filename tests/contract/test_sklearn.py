@@ -269,3 +269,12 @@ def test_only_a_default_epsilon_gives_way_to_small_data() -> None:
         MetricLearner(RPML(n_neighbors=39, dimension=2, epsilon=0.65)).fit(X)
     digits = torch.from_numpy(load_digits().data[:500].astype(np.float32))
     assert RPML().suited(digits).epsilon == RPML().epsilon, "a default that works stays"
+
+
+def test_what_is_no_method_on_vectors_says_why() -> None:
+    X = np.random.default_rng(0).normal(size=(40, 6))
+    with pytest.raises(TypeError, match=r"method must be a method with its fields, .* got 'pca'"):
+        MetricLearner("pca").fit(X)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"PLM learns from random views of images, but vectors were given\. Choose"):
+        MetricLearner(PLM()).fit(X)
+    assert "learns from random views of images" in PLM.card.idea

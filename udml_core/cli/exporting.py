@@ -19,6 +19,8 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
                    "ONNX with an example that searches without torch."))] = False,
                no_onnx: Annotated[bool, typer.Option("--no-onnx", help=(
                    "Leave out ONNX and the example, for a network that cannot be converted."))] = False,
+               license_name: Annotated[str, typer.Option("--license", metavar="NAME", show_default=False, help=(
+                   "License that the model card names, as model hubs write it, such as apache-2.0."))] = "",
                refined: Annotated[str | None, typer.Option("--refined", metavar="ID", help=(
                    "Export this refinement: its images, vectors and neighbors in all files, without a model. A "
                    "re-ranking changes the neighbors alone."))] = None,
@@ -39,11 +41,13 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
         raise UserError("A refinement has no model of its own. Remove --model or --refined.")
     if no_onnx and not model:
         raise UserError("ONNX is a part of the model folder. Add --model, or remove --no-onnx.")
+    if license_name and not model:
+        raise UserError("The license stands in the model card. Add --model, or remove --license.")
     run = named_run(name, root)
     if shards is not None:
         files = export_shards(run, folder, shards, force=force)
     elif model:
-        files = export_model(run, folder, onnx=not no_onnx, force=force)
+        files = export_model(run, folder, onnx=not no_onnx, force=force, license_name=license_name)
         if {"model.onnx", "search.py"} & {path.name for path in files} == {"model.onnx"}:
             typer.echo("search.py was left out, because this backbone prepares images in its own way. config.json "
                        "describes it.", err=True)

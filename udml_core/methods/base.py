@@ -159,6 +159,13 @@ class Method(Options, ABC):
         return not self.trains_encoder and not self.views_needed
 
     @property
+    def needs_images(self) -> str:
+        """Why `fit` needs images rather than vectors, as a part of a sentence; see `learns_from_vectors`."""
+        if self.trained_part != "head" and not self.cached_views:
+            return f"trains an encoder of images at trains='{self.trained_part}'"
+        return "learns from random views of images"
+
+    @property
     def cached_views(self) -> int:
         """The number of views of each image that are cached for the head or the last blocks; 0 without random views.
 
