@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from udml_core.base.arrays import Array
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, quoted
 from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.given.pair_sets import MOST_PAIRS, PairSet
 from udml_core.data.label_budget import check_labels
@@ -47,7 +47,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     Args:
         method: A method that needs neither images nor augmented views. Its fields are parameters: `method__dimension`.
-            A dimension or a number of neighbors that is not given is lowered where the data allow less.
+            A dimension or a number of neighbors that is not given is lowered where the data allow less, and an ε that
+            is not given is changed where all vectors, or none, would share a cluster.
         random_state: The seed, or a source of seeds that scikit-learn accepts.
 
     Attributes:
@@ -72,7 +73,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         self._seed = self._draw_seed()
         data = self._training_data(X, y, pairs, reset=True)
-        method = _within(self.method, data)
+        method = _within(self.method, data).suited(data.features)
         return self._train(lambda setting: method.fit(data, setting))
 
     @available_if(_continues)  # type: ignore[untyped-decorator]
@@ -130,7 +131,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _train(self, fit: Callable[[Setting], Iterator[Epoch]]) -> Self:
         """Run a fit to its end and keep the embedder and the state."""
         encoder = Encoder(EncoderSpec(backbone="pixels", size=4))  # a placeholder: methods see features only
-        with _user_errors_as_value_errors():
+        with _user_errors_as_value_errors(" X has 1 feature(s)." * (self.n_features_in_ == 1)):
             *_, last = fit(Setting(self._seed, torch.device("cpu"), encoder))
         self.embedder_: Embedder = last.embedder
         self._state = last.state
@@ -139,8 +140,12 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _training_data(self, X: Any, y: Any, pairs: GivenPairs | None, reset: bool) -> TrainingData:
         """Return the training data with exactly the supervision that the method declares."""
         method = self.method
+        if not isinstance(method, Method):
+            raise TypeError("method must be a method with its fields, such as udml_core.methods.closed_form.PCA(), got "
+                            f"{quoted(method)}.")
         if not method.learns_from_vectors:
-            raise ValueError(f"{method.card.title} learns from images, but vectors were given. Choose another method.")
+            raise ValueError(f"{method.card.title} {method.needs_images}, but vectors were given. Choose "
+                             f"{names_of(lambda method: method.learns_from_vectors)}.")
         if pairs is not None and method.card.supervision != "pairs":
             raise ValueError(f"{method.card.title} does not learn from pairs, but pairs were given. Remove them, or "
                              f"choose {names_of(lambda method: method.card.supervision == 'pairs')}.")
@@ -195,12 +200,12 @@ def _number_classes(y: Any, few: bool) -> torch.Tensor:
 
 
 @contextmanager
-def _user_errors_as_value_errors() -> Iterator[None]:
-    """Raise ValueError, which users of scikit-learn expect, in place of UserError."""
+def _user_errors_as_value_errors(hint: str = "") -> Iterator[None]:
+    """Raise ValueError, which users of scikit-learn expect, in place of UserError, with a hint after its message."""
     try:
         yield
     except UserError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(f"{error}{hint}") from error
 
 
 def _read_pairs(pairs: GivenPairs, count: int) -> PairSet:

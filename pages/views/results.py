@@ -12,7 +12,7 @@ from pages.parts.draw.figures import curve, curve_names
 from pages.parts.results.charts import MOST_ROWS, chart_by_row, chart_by_width, has_widths, top_rows
 from pages.parts.results.headline import headline
 from pages.parts.results.many_curves import MOST_COLORED, many_curves
-from pages.parts.results.table import paper_table, show_provenance, table_frame
+from pages.parts.results.table import number_frame, paper_table, show_provenance, table_frame
 from pages.parts.shell.address import choose_in_box
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.numerics.measures import curve_of, measure_of
@@ -132,7 +132,7 @@ def downloads(experiment: Experiment) -> Iterator[Download]:
     name = experiment.finding.name
     for number, table in enumerate(experiment.tables):
         yield Download(f"{table.title} (CSV)", f"{name}-{number}.csv", "text/csv",
-                       lambda table=table: table_frame(table).to_csv().encode())  # type: ignore[misc]
+                       lambda table=table: number_frame(table).to_csv().encode())  # type: ignore[misc]
         yield from table_downloads(f"{name}-{number}", partial(paper_table, table), ("latex", "markdown"), table.title)
     yield Download("Complete record (JSON)", f"{name}.json", "application/json",
                    (records.FOLDER / f"{name}.json").read_bytes)

@@ -1,4 +1,4 @@
-"""The widgets in a real JupyterLab in Chromium: lasso, legend, search, and what the kernel then knows."""
+"""The widgets in a real JupyterLab and marimo in Chromium: lasso, legend, search, and what the kernel then knows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
+from textwrap import indent
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -28,6 +30,24 @@ shown = explore(digits.data[:400], (digits.images[:400] * 15).astype(np.uint8), 
 shown
 """
 THREES = """print("the threes:", shown.selection.equals(labels.index[labels == 3]))"""
+MARIMO = f"""
+import marimo
+app = marimo.App()
+@app.cell
+def _():
+{indent(SHOW, "    ")}
+    return labels, shown
+@app.cell
+def _():
+    import marimo
+    button = marimo.ui.run_button(label="Read")
+    button
+    return button, marimo
+@app.cell
+def _(button, labels, marimo, shown):
+    threes = labels.index[labels == 3]
+    marimo.md(f"Threes: {{shown.selection.equals(threes)}}, query: {{shown.query}}, {{button.value}}")
+"""
 ANY = """print("lasso:", 0 < len(shown.selection) < 400, "query:", shown.query, "nearest:", len(shown.neighbors))"""
 STARTING = 120.0
 
@@ -51,9 +71,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     own = {name: str(home / name.lower()) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR",
                                                        "IPYTHONDIR", "JUPYTERLAB_SETTINGS_DIR",
                                                        "JUPYTERLAB_WORKSPACES_DIR")}
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     server = subprocess.Popen(
         [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1",
          f"--ServerApp.port={port}", "--IdentityProvider.token=", f"--ServerApp.root_dir={home / 'work'}"],
@@ -64,6 +82,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait(60)
+
+
+def free_port() -> int:
+    """Return a port that no server uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
@@ -150,3 +175,32 @@ def test_a_lasso_and_a_click_reach_the_kernel_and_no_key_of_the_lab(page: Page) 
     printed = output(page, 2)
     assert printed.startswith("lasso: True query: digit-"), printed
     assert printed.endswith("nearest: 12"), printed
+
+
+def test_marimo_shows_the_widgets_and_a_cell_reads_the_selection(browser: Browser, tmp_path: Path) -> None:
+    for package in ("marimo", "anywidget"):
+        pytest.importorskip(package, reason="this test needs marimo: pip install marimo '.[notebook]'")
+    (tmp_path / "digits.py").write_text(MARIMO, encoding="utf-8")
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "marimo", "run", "--headless", "--no-token", f"--port={port}", "digits.py"],
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}, stdout=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT)
+    try:
+        wait_for(f"http://127.0.0.1:{port}/health", server)
+        page = browser.new_page(viewport={"width": 1400, "height": 1100})
+        page.set_default_timeout(60_000)
+        page.goto(f"http://127.0.0.1:{port}")
+        page.locator(".scatter[data-drawn]").wait_for()
+        page.locator(".legend button").filter(has_text="3").first.click()
+        expect(page.get_by_text("Selected: ")).to_be_visible()
+        expect(page.locator(".grid .tile").first).to_have_text("3")
+        page.locator(".grid .tile").first.click()
+        expect(page.get_by_text("Nearest images to image digit-3,")).to_be_visible()
+        expect(page.locator(".strip .tile")).to_have_count(13)
+        page.get_by_role("button", name="Read").click()
+        expect(page.get_by_text("Threes: True, query: digit-3")).to_be_visible()
+        page.close()
+    finally:
+        server.terminate()
+        server.wait(60)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,6 +59,13 @@ def test_a_lasso_selects_names_and_sends_no_large_part_again(explorer: Explorer)
     assert list(explorer.selection) == ["photo-3", "photo-17"]
     explorer.map.selection = answer([], 3)
     assert list(explorer.selection) == []
+
+
+def test_marimo_shows_the_three_widgets_below_each_other(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    marimo = SimpleNamespace(vstack=list, ui=SimpleNamespace(anywidget=lambda widget: ("shown", widget)))
+    monkeypatch.setitem(sys.modules, "marimo", marimo)
+    shown = [explorer.map, explorer.query_row, explorer.gallery]
+    assert explorer._display_() == [("shown", widget) for widget in shown]
 
 
 def test_a_program_selects_after_the_user(explorer: Explorer) -> None:

@@ -152,6 +152,14 @@ def test_other_methods_are_refused(method: str, path: str, served: Served) -> No
     assert headers["Content-Security-Policy"]
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("path", ["/api/nothing", "/api/", "/api/runs/1"])
+def test_an_unknown_address_is_refused_as_json(method: str, path: str, served: Served) -> None:
+    status, answer, headers = asked(served.url, method, path)
+    assert (status, answer["error"].startswith("This address does not exist")) == (404, True)
+    assert headers["Content-Security-Policy"]
+
+
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "http://evil.example"},
                                      {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors"}])
 @pytest.mark.parametrize(("method", "path"), [("GET", "/api/runs"), ("POST", "/api/search")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import statistics
 from dataclasses import replace
 
 import plotly.graph_objects as go
@@ -11,6 +12,7 @@ import pytest
 
 from pages.parts.results import charts
 from pages.parts.results.headline import headline
+from pages.parts.results.table import number_frame, paper_table
 from tests.app.opening import opened, texts
 from tests.tiers import fast_first
 from udml_core.base.errors import UserError
@@ -44,6 +46,33 @@ def test_measured_values_have_a_deviation_and_reported_values_do_not() -> None:
     assert frame.loc["SSDML", "R@1, %"] == f"{mean:.1f} ± {deviation:.1f}"
     assert frame.loc["SSDML, reported*", "R@1, %"] == "77.6"
     assert frame.loc["SSDML, reported*", "MAP@R, %"] == ""
+
+
+def test_tables_for_papers_test_over_the_seeds_and_numbers_stay_numbers() -> None:
+    (table,) = records.read(FINDINGS["fashion-mnist-ssdml"]).tables
+    written = paper_table(table)
+    cell = written.rows["SSDML"]["recall@1"]
+    assert sorted(cell.by_seed) == [0, 1, 2]
+    assert statistics.mean(cell.by_seed.values()) == pytest.approx(cell.mean, abs=0.01)
+    assert statistics.stdev(cell.by_seed.values()) == pytest.approx(cell.deviation, abs=0.01)
+    assert any(written.different("recall@1").values())
+    text = written.written("latex")
+    assert r"$^\dagger$" in text
+    assert re.search(r"& \d+ &", text), "a dimension has no decimals"
+    frame = number_frame(table)
+    assert frame.loc["SSDML", "R@1, %"] == cell.mean
+    assert frame.loc["SSDML", "R@1, %, deviation"] == cell.deviation
+    assert frame.loc["SSDML, reported", "R@1, %"] == 77.6
+    assert set(frame.dtypes.astype(str)) == {"float64"}
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_the_seeds_of_every_record_have_its_mean(name: str) -> None:
+    for table in records.read(FINDINGS[name]).tables:
+        for row, cells in paper_table(table).rows.items():
+            for measure, cell in cells.items():
+                assert not cell.by_seed or statistics.mean(cell.by_seed.values()) == pytest.approx(
+                    cell.mean, abs=0.02, rel=0.02), (row, measure)
 
 
 def test_only_reported_values_of_another_budget_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ from udml_core.sklearn import MetricLearner
 FULL: list[Method] = [RPML(dimension=1, epochs=1, steps=1, epsilon=0.5, n_neighbors=5), LRML(n_neighbors=1),
                       NML(dimension=2, epochs=1), LMNN(dimension=1, iterations=3)]
 """One method of each kind of supervision, for all of scikit-learn's checks; most of them test the transformer only,
-so the checks of all but the first are slow."""
+so these checks are slow."""
 OTHERS: list[Method] = [
     NML(dimension=2, epochs=1, negative="split", kernel="hellinger"), ML(dimension=1, epochs=1),
     KML(dimension=1, epochs=1), NCA(dimension=1, iterations=3), LMNN(dimension=1, iterations=3, variant="square"),
@@ -51,13 +51,13 @@ OTHERS += [method.make(smallest_fields(method)) for method in METHODS if method(
            and method not in {type(listed) for listed in FULL + OTHERS}]
 
 
-@parametrize_with_checks([MetricLearner(FULL[0]), Refiner()])
+@parametrize_with_checks([MetricLearner(RPML()), MetricLearner(SRPML()), Refiner()])
 def test_the_estimator_checks_of_scikit_learn_pass(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks([MetricLearner(method) for method in (*FULL[1:], SSDML(), LMNN(), NML(), PCA(), Whiten())])
+@parametrize_with_checks([MetricLearner(method) for method in (*FULL, SSDML(), LMNN(), NML(), PCA(), Whiten())])
 def test_the_estimator_checks_of_scikit_learn_pass_with_labels_and_pairs(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -257,3 +257,24 @@ def test_only_methods_that_continue_on_new_vectors_have_partial_fits() -> None:
     assert not hasattr(MetricLearner(KML()), "partial_fit")
     assert not hasattr(MetricLearner(PCA()), "partial_fit")
     assert hasattr(MetricLearner(ML()), "partial_fit")
+
+
+def test_only_a_default_epsilon_gives_way_to_small_data() -> None:
+    X = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
+    chosen = RPML(n_neighbors=39, dimension=2).suited(torch.from_numpy(X))
+    assert chosen.epsilon > RPML().epsilon
+    labels = chosen._clusters(torch.from_numpy(X)).labels
+    assert 1 < len(labels.unique()) < 40
+    with pytest.raises(ValueError, match="put all 40 images into one cluster"):
+        MetricLearner(RPML(n_neighbors=39, dimension=2, epsilon=0.65)).fit(X)
+    digits = torch.from_numpy(load_digits().data[:500].astype(np.float32))
+    assert RPML().suited(digits).epsilon == RPML().epsilon, "a default that works stays"
+
+
+def test_what_is_no_method_on_vectors_says_why() -> None:
+    X = np.random.default_rng(0).normal(size=(40, 6))
+    with pytest.raises(TypeError, match=r"method must be a method with its fields, .* got 'pca'"):
+        MetricLearner("pca").fit(X)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"PLM learns from random views of images, but vectors were given\. Choose"):
+        MetricLearner(PLM()).fit(X)
+    assert "learns from random views of images" in PLM.card.idea

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import io
 import json
@@ -10,6 +11,7 @@ import tarfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,7 @@ import pytest
 from PIL import Image
 from pyarrow import parquet
 
-from tests.data.formats.write import CLASSES, COLORS, FORMATS, png
+from tests.data.formats.write import CLASSES, COLORS, FORMATS, image, png
 from tests.data.test_idx import DIGITS, idx_content
 from tests.data.test_official_lists import classes_of, halves_of
 from udml_core.base import bounded
@@ -32,10 +34,12 @@ FOLDER = Path(__file__).parent / "formats"
 ROOT = Path(__file__).parents[2]
 NUMBERS = {"parquet": [4, 5, 0, 1, 2, 3], "arrow": range(6), "webdataset": [4, 5, 0, 1, 2, 3], "lance": range(6),
            "imagefolder": range(4), "fiftyone": range(4), "croissant": range(4), "heic": [0, 2, 1, 3],
-           "avif": [0, 2, 1, 3]}
+           "avif": [0, 2, 1, 3], "webdataset-gz": range(4), "croissant-paths": range(4),
+           "croissant-parquet": [4, 5, 0, 1, 2, 3]}
 """Numbers of the images in `write.py`, in the order of the data set."""
 COLUMNS = {"parquet": ["size"], "arrow": ["size"], "webdataset": ["size"], "lance": [], "imagefolder": ["size"],
-           "fiftyone": ["confidence"], "croissant": ["size"], "heic": [], "avif": []}
+           "fiftyone": ["confidence"], "croissant": ["size"], "heic": [], "avif": [], "webdataset-gz": [],
+           "croissant-paths": [], "croissant-parquet": ["size"]}
 NEEDED = {"lance": "lancedb", "heic": "pillow_heif"}
 """Packages without which a format cannot be read."""
 
@@ -62,7 +66,7 @@ def test_a_data_set_that_the_library_wrote_has_its_images_labels_halves_and_colu
     dataset, source = catalog.load(str(FOLDER / name)), catalog.find(str(FOLDER / name))
     numbers = list(NUMBERS[name])
     wanted = [CLASSES[number % 2] for number in numbers]
-    names = dict(zip("01", CLASSES, strict=True)) if name == "webdataset" else {word: word for word in CLASSES}
+    names = dict(zip("01", CLASSES, strict=True)) if name.startswith("webdataset") else {word: word for word in CLASSES}
     assert [names[word] for word in classes_of(dataset)] == wanted
     expected = [np.subtract(COLORS[word], 5 * number) for word, number in zip(wanted, numbers, strict=True)]
     np.testing.assert_allclose(colors_of(dataset), expected, atol=3)  # AVIF and HEIC are lossy
@@ -72,7 +76,7 @@ def test_a_data_set_that_the_library_wrote_has_its_images_labels_halves_and_colu
     assert (source.images, source.classes) == (len(numbers), 2)
     assert not dataset.skipped
     assert len(set(dataset.names)) == len(numbers)
-    if name in ("parquet", "arrow", "webdataset"):
+    if name in ("parquet", "arrow", "webdataset", "croissant-parquet"):
         assert [len(half) for half in halves_of(dataset, "seen")] == [4, 2]
         assert dataset.official_test is not None
         assert dataset.official_test.tolist() == [number > 3 for number in numbers]
@@ -109,7 +113,8 @@ def test_compressed_images_are_copied_once(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("path", ["parquet/data/train-00000-of-00001.parquet", "webdataset/photos-train-000000.tar",
-                                  "arrow/train/data-00000-of-00001.arrow", "arrow/train"])
+                                  "arrow/train/data-00000-of-00001.arrow", "arrow/train",
+                                  "webdataset-gz/photos-train-000000.tar.gz"])
 def test_a_single_file_is_found_remembered_and_forgotten_by_its_path(path: str) -> None:
     name = str(FOLDER / path)
     dataset = catalog.load(name)
@@ -133,11 +138,12 @@ def test_a_server_reads_rows_in_a_process_of_its_own_and_a_changed_file_again(tm
         bounded.stop()
 
 
-def test_a_shard_that_is_uploaded_is_not_extracted() -> None:
-    path = FOLDER / "webdataset" / "photos-train-000000.tar"
+@pytest.mark.parametrize("name", ["webdataset/photos-train-000000.tar", "webdataset-gz/photos-train-000000.tar.gz"])
+def test_a_shard_that_is_uploaded_is_not_extracted(name: str) -> None:
+    path = FOLDER / name
     with path.open("rb") as file:
         folder = catalog.import_archive("shard", file, path.name)
-    assert [stored.name for stored in folder.iterdir()] == ["images.tar"]
+    assert [stored.name for stored in folder.iterdir()] == [f"images{''.join(path.suffixes)}"]
     assert catalog.load(str(folder)).class_names == ("0", "1")
 
 
@@ -164,6 +170,25 @@ def test_only_an_archive_with_classes_or_records_beside_images_is_a_shard(
         members: dict[str, bytes], is_shard: bool, tmp_path: Path) -> None:
     path = write_tar(tmp_path / "some.tar", members)
     assert (catalog.archive_levels(str(path)) is None) == is_shard
+
+
+@pytest.mark.parametrize(("name", "columns"), [("captions", {"txt": ["a cat", "a dog"] * 2}), ("images", {})])
+def test_shards_of_a_folder_need_no_classes(name: str, columns: dict[str, list[str]], tmp_path: Path) -> None:
+    dataset = catalog.load(str(FOLDER / "webdataset-gz" / name))
+    assert colors_of(dataset) == [image(number).getpixel((5, 5)) for number in range(4)]
+    assert dataset.labels is None
+    assert {key: list(values) for key, values in dataset.columns.items()} == columns
+    write_tar(tmp_path / "some.tar", {"a/0.png": png(0), "b/1.png": png(1)})
+    with pytest.raises(UserError, match="no images"):  # its folders can be the classes, which rows would not have
+        catalog.load(str(tmp_path))
+
+
+def test_a_compressed_shard_cannot_fill_the_disk(tmp_path: Path) -> None:
+    plain = write_tar(tmp_path / "some.tar", {"0.png": png(0), "0.cls": b"1", "1.png": bytes(2**28), "1.cls": b"1"})
+    (tmp_path / "rows.tar.gz").write_bytes(gzip.compress(plain.read_bytes(), 1))
+    plain.unlink()
+    with pytest.raises(UserError, match=r"extracts to more than|no images"):
+        catalog.load(str(tmp_path))
 
 
 def test_damaged_rows_are_skipped_and_rows_without_a_class_left_out(tmp_path: Path) -> None:
@@ -257,7 +282,7 @@ def test_a_damaged_list_of_lines_names_the_line(line: str, message: str, tmp_pat
 
 @pytest.mark.parametrize("content", ['{"classes": 3}', "[]", "{", "[" * 100_000,
                                      '{"labels": {"0": 1}, "classes": "ab"}'])
-@pytest.mark.parametrize("name", ["labels.json", "croissant.json", "metadata.json"])
+@pytest.mark.parametrize("name", ["labels.json", "samples.json", "croissant.json", "metadata.json"])
 def test_other_files_of_these_names_are_ignored(name: str, content: str, tmp_path: Path) -> None:
     for number, word in enumerate(CLASSES * 2):
         (tmp_path / word).mkdir(exist_ok=True)
@@ -286,6 +311,38 @@ def test_names_of_classes_without_numbers_and_missing_labels_of_fiftyone(tmp_pat
     assert isinstance(catalog.find(str(folder)), MetadataFolder)
     (folder / "labels.json").write_text(json.dumps({**labels, "labels": {"0": ["cat", "dog"]}}), encoding="utf-8")
     with pytest.raises(UserError, match="An image can have one class only"):
+        catalog.load(str(folder))
+
+
+def test_samples_of_fiftyone_have_their_classification_and_the_halves_of_their_tags(tmp_path: Path) -> None:
+    """The layout of `FiftyOneDataset`, whose exporter needs MongoDB and so wrote no file here."""
+    (tmp_path / "data").mkdir()
+    samples: list[dict[str, Any]] = []
+    for number in range(4):
+        (tmp_path / "data" / f"{number}.png").write_bytes(png(number))
+        samples.append({"_id": {"$oid": f"{number:024x}"}, "filepath": f"data/{number}.png",
+                        "tags": ["seen", "train" if number < 2 else "test"], "_media_type": "image",
+                        "ground_truth": {"_cls": "Classification", "tags": [], "label": CLASSES[number % 2]},
+                        "guess": {"_cls": "Classification", "label": "cat", "confidence": 0.5}})
+    (tmp_path / "metadata.json").write_text('{"name": "photos", "media_type": "image"}', encoding="utf-8")
+    (tmp_path / "samples.json").write_text(json.dumps({"samples": samples}), encoding="utf-8")
+    dataset = catalog.load(str(tmp_path))
+    assert classes_of(dataset) == list(CLASSES * 2)
+    assert [len(half) for half in halves_of(dataset, "seen")] == [2, 2]
+    assert list(dataset.columns) == ["guess"]
+    samples[0]["tags"] = []
+    (tmp_path / "samples.json").write_text(json.dumps({"samples": samples}), encoding="utf-8")
+    assert catalog.load(str(tmp_path)).official_test is None
+
+
+@pytest.mark.parametrize("pattern", ["../*.parquet", "/etc/*.parquet", "https://example.org/a.parquet"])
+def test_a_description_names_only_parquet_files_below_its_folder(pattern: str, tmp_path: Path) -> None:
+    folder = copied("croissant-parquet", tmp_path)
+    (folder / "default" / "train" / "0000.parquet").rename(tmp_path / "0000.parquet")
+    shutil.rmtree(folder / "default")
+    path = folder / "croissant.json"
+    path.write_text(path.read_text(encoding="utf-8").replace("default/*/*.parquet", pattern), encoding="utf-8")
+    with pytest.raises(UserError, match="no images"):
         catalog.load(str(folder))
 
 

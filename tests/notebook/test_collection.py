@@ -109,5 +109,7 @@ def test_an_image_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "broken.jpg").write_text("none")
     with pytest.raises(UserError, match=r"broken\.jpg must be an image"):
         collect(VECTORS[:2], [tmp_path / "broken.jpg"] * 2).thumbnail(0, 64)
+    with pytest.raises(UserError, match=r"PIL image; got a Tensor of the shape \(3, 8, 8\) in row 0"):
+        collect(VECTORS, list(torch.zeros(COUNT, 3, 8, 8))).thumbnail(0, 64)
     with pytest.raises(UserError, match=r"must be a path or a PIL image; got 3 in row 1"):
         collect(VECTORS[:2], [tmp_path / "broken.jpg", 3]).thumbnail(1, 64)

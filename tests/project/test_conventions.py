@@ -65,7 +65,12 @@ def test_the_workflow_runs_what_every_machine_runs_and_writes_nothing() -> None:
     assert workflow["permissions"] == {"contents": "read"}
     (job,) = workflow["jobs"].values()
     assert any(".ci/run" in step.get("run", "") for step in job["steps"])
+    versions = [int(version) for step in job["steps"] if (version := step.get("uses", "").partition("checkout@v")[2])]
+    assert versions
+    assert min(versions) >= 5, "earlier versions run on node20, which GitHub removes"
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+    commands = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert {"make check", "make test", "make docs", "make wheel"} <= set(commands)
 
 
 def test_issue_forms_have_the_fields_that_they_need() -> None:

@@ -185,14 +185,18 @@ def test_the_tables_of_methods_are_the_cards() -> None:
         assert all(f"`{card.name}` " in text for card in cards)
 
 
-def test_the_example_in_python_runs() -> None:
-    code = next(block.code for block in blocks(read(ROOT / "docs" / "command-line.md")) if block.language == "python")
+def test_the_examples_in_python_run() -> None:
+    code, searching = (block.code for block in blocks(read(ROOT / "docs" / "command-line.md"))
+                       if block.language == "python")
     X, y = load_digits(return_X_y=True)
     X, y = X[:200].astype(np.float32), y[:200]
     rows = X / np.linalg.norm(X, axis=1, keepdims=True)
     names: dict[str, Any] = {"unit_features": rows, "gallery": rows, "X": X, "y": y}
     exec(code.replace("dimension=32", "dimension=8, epochs=1"), names)
     assert len(names["finer"].labels) == len(rows)
+    exec(searching.replace("dimension=32", "dimension=8, epochs=1").replace("[8, 32]", "[4, 8]"), names)
+    assert len(names["search"].cv_results_["params"]) == 8
+    assert names["search"].best_score_ > 0.5
 
 
 def dataset_rows(record: str, title: str) -> dict[str, Any]:

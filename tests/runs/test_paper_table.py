@@ -44,6 +44,15 @@ def test_equal_settings_are_a_row_and_equal_methods_are_told_apart(runs: list[Ru
     assert list(table_of_runs(runs, ["map@r"], ["a", "b", "c"]).rows) == ["a", "b", "c"]
 
 
+def test_every_row_names_its_encoder_where_the_encoders_differ(runs: list[Run], tmp_path: Path) -> None:
+    further = [finished(tmp_path, 0, 70.0, method="pca", fields={"dimension": 4}, backbone="squeezenet", size=size)
+               for size in (64, 96)]
+    assert list(table_of_runs([*runs, *further]).rows) == [
+        "PCA, pixels, dimension 4", "PCA, pixels, dimension 16", "Frozen features, pixels",
+        "PCA, squeezenet, size 64", "PCA, squeezenet, size 96"]
+    assert list(table_of_runs([*runs[:3], further[0]]).rows) == ["PCA, pixels", "PCA, squeezenet"]
+
+
 def test_runs_that_search_other_images_or_have_no_measure_make_no_table(runs: list[Run], tmp_path: Path) -> None:
     other = finished(tmp_path, 0, 50.0, method="frozen", split="zero-shot")
     with pytest.raises(UserError, match="search different test images"):

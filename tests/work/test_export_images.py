@@ -19,7 +19,7 @@ from pyarrow import parquet
 from pages.parts.draw.downloads import Download
 from pages.parts.retrieval import rankings
 from pages.parts.retrieval.embeddings import Column
-from tests.cli.test_cli import answer
+from tests.cli.test_cli import call
 from tests.running import worked
 from udml_core.base.errors import UserError
 from udml_core.numerics.explanations import Clusters
@@ -119,8 +119,20 @@ def test_the_last_clusters_of_training_belong_to_the_training_half(run: Run, fil
 
 def test_a_refined_table_has_the_neighbors_of_the_refinement(
         run: Run, refinement: Analysis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    answer(capsys, monkeypatch, "export", str(run.folder), str(tmp_path / "out"), "--refined", refinement.id[:9])
+    printed = call(capsys, monkeypatch, "export", str(run.folder), str(tmp_path / "out"), "--refined",
+                   refinement.id[:9])[2]
     table, result = parquet.read_table(tmp_path / "out" / "images.parquet"), refinement.result_of(Refinement)
+    told = json.loads((tmp_path / "out" / "refinement.json").read_text(encoding="utf-8"))["vectors"]
+    embeddings = parquet.read_schema(tmp_path / "out" / "embeddings.parquet").metadata.get(b"vectors", b"").decode()
+    by_distance = nearest(vectors_of(table), 5)[1]
+    if refinement.spec().recipe == "rerank":
+        assert (by_distance != result.neighbors[:, :5]).any(), "the vectors do not give the refined ranking"
+        assert told == embeddings == table.schema.metadata[b"vectors"].decode()
+        assert told in printed
+        assert told.startswith("The vectors are the embedding before rerank, which changes the ranking alone.")
+    else:
+        np.testing.assert_array_equal(by_distance, result.neighbors[:, :5])
+        assert (told, embeddings, printed) == ("The vectors are the refined embedding.", "", "")
     assert table["index"].to_pylist() == result.indices.tolist()
     np.testing.assert_array_equal(vectors_of(table), result.embedding)
     neighbors = table["neighbors"].to_pylist()
@@ -152,8 +164,8 @@ def test_every_file_of_a_refined_export_has_the_refined_vectors_of_its_images(
     told = json.loads(files["refinement.json"].read_text(encoding="utf-8"))
     assert (told["id"], told["recipe"], told["protocol"]) == (refinement.id, refinement.spec().recipe, result.protocol)
     assert told["measures"]["map@r"] == dict(zip(("before", "after"), result.measures["map@r"], strict=True))
-    without = {"spec.json", "metrics.jsonl", "images.csv", "refinement.json"}
-    assert set(files) == without | set(vectors), "no file of the model, or of the vectors before the refinement"
+    without = {"spec.json", "images.csv", "refinement.json"}
+    assert set(files) == without | set(vectors), "no file of the model, its curves or its vectors"
     export(run, tmp_path / "out", force=True)
     assert not files["refinement.json"].exists(), "an export of the trained embedding replaces that of a refinement"
 
@@ -170,7 +182,9 @@ def test_the_page_offers_the_refined_vectors_of_a_refined_search(
     for name in ("embeddings.parquet", "images.parquet"):
         table = parquet.read_table(BytesIO(contents[name].make()))
         assert table.schema.metadata[b"embedding"].decode() == refinement.id
-        assert ", refined" in contents[name].label
+    is_reranked = refinement.spec().recipe == "rerank"
+    assert (", before rerank" if is_reranked else ", refined") in contents["embeddings.parquet"].label
+    assert ", refined" in contents["images.parquet"].label
     assert "before the refinement" in contents["index.faiss"].label
 
 

@@ -156,9 +156,17 @@ def test_the_front_matter_is_read_by_the_parser_of_hugging_face(run: Run, tmp_pa
     assert not {"images", "dimension"} & measured.keys()
 
 
-def card_of(run: Run, root: Path) -> str:
+def test_the_card_names_the_license_of_the_user(run: Run, tmp_path: Path) -> None:
+    card = card_of(run, tmp_path, "apache-2.0")
+    assert "\nlicense: apache-2.0\n" in card
+    assert "`apache-2.0`, was given" in card
+    assert "`unknown`" not in card
+    assert "is `unknown`. Check them" in card_of(run, tmp_path)
+
+
+def card_of(run: Run, root: Path, license_name: str = "") -> str:
     shutil.rmtree(root / "card", ignore_errors=True)
-    export_model(run, root / "card", onnx=False)
+    export_model(run, root / "card", onnx=False, license_name=license_name)
     return (root / "card" / "README.md").read_text(encoding="utf-8")
 
 

@@ -19,8 +19,11 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
                    "ONNX with an example that searches without torch."))] = False,
                no_onnx: Annotated[bool, typer.Option("--no-onnx", help=(
                    "Leave out ONNX and the example, for a network that cannot be converted."))] = False,
+               license_name: Annotated[str, typer.Option("--license", metavar="NAME", show_default=False, help=(
+                   "License that the model card names, as model hubs write it, such as apache-2.0."))] = "",
                refined: Annotated[str | None, typer.Option("--refined", metavar="ID", help=(
-                   "Export this refinement: its images, vectors and neighbors in all files, without a model."))] = None,
+                   "Export this refinement: its images, vectors and neighbors in all files, without a model. A "
+                   "re-ranking changes the neighbors alone."))] = None,
                shards: Annotated[int | None, typer.Option("--shards", metavar="ROWS", min=1, show_default=False, help=(
                    "Write only the embedding after training, in Parquet files of at most this many rows."))] = None,
                force: Annotated[bool, typer.Option("--force", help="Replace an earlier export in the folder.")] = False,
@@ -30,7 +33,7 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
     The embeddings are also written as Parquet; images.parquet opens in embedding-atlas, FiftyOne and LanceDB. With
     --model the folder holds what other programs need to use the model.
     """
-    from udml_core.work.exporting import export, export_model, export_shards
+    from udml_core.work.exporting import export, export_model, export_shards, vectors_note
 
     if shards is not None and (model or refined is not None):
         raise UserError("Shards have the embedding after training alone. Remove --model and --refined, or --shards.")
@@ -38,16 +41,22 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
         raise UserError("A refinement has no model of its own. Remove --model or --refined.")
     if no_onnx and not model:
         raise UserError("ONNX is a part of the model folder. Add --model, or remove --no-onnx.")
+    if license_name and not model:
+        raise UserError("The license stands in the model card. Add --model, or remove --license.")
     run = named_run(name, root)
     if shards is not None:
         files = export_shards(run, folder, shards, force=force)
     elif model:
-        files = export_model(run, folder, onnx=not no_onnx, force=force)
+        files = export_model(run, folder, onnx=not no_onnx, force=force, license_name=license_name)
         if {"model.onnx", "search.py"} & {path.name for path in files} == {"model.onnx"}:
             typer.echo("search.py was left out, because this backbone prepares images in its own way. config.json "
                        "describes it.", err=True)
     else:
-        files = export(run, folder, refinement=find_analysis(run, refined) if refined else None, force=force)
+        refinement = find_analysis(run, refined) if refined else None
+        files = export(run, folder, refinement=refinement, force=force)
+        note = vectors_note(refinement) if refinement else ""
+        if note:
+            typer.echo(note, err=True)
     print_answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,
                  lambda: [str(path) for path in files])
 

@@ -41,7 +41,7 @@ from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.official.layout import OfficialLayout
 from udml_core.data.sources.opening import open_folder, plain_name
-from udml_core.data.sources.row_formats import holds_images
+from udml_core.data.sources.row_formats import SHARDS, holds_images
 from udml_core.data.sources.source import Source
 from udml_core.data.sources.table_columns import Choices
 from udml_core.data.sources.vector_files import ChoiceError
@@ -285,9 +285,10 @@ def import_archive(name: str, archive: BinaryIO, file: str, report: Report = lam
 
 def _is_shard(archive: BinaryIO, file: str, root: Path) -> bool:
     """Copy an uploaded TAR archive into a folder if it is a WebDataset shard, which is read as it is."""
-    if not file.lower().endswith(".tar"):
+    ending = next((ending for ending in SHARDS if file.lower().endswith(ending)), "")
+    if not ending:
         return False
-    shard = root / "images.tar"
+    shard = root / f"images{ending}"
     archive.seek(0)
     with shard.open("xb") as target:
         shutil.copyfileobj(archive, target)

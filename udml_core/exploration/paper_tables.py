@@ -197,7 +197,9 @@ def _measure(key: str) -> Measure:
 
 
 def _text(cell: Cell, measure: str) -> str:
-    digits = max(1, _measure(measure).digits)
+    digits = _measure(measure).digits
+    if not (digits == 0 and cell.deviation == 0 and cell.mean.is_integer()):
+        digits = max(1, digits)  # a mean of counts
     return f"{cell.mean:.{digits}f}" + (f" ± {cell.deviation:.{digits}f}" if cell.deviation else "")
 
 

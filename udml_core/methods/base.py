@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -159,6 +159,13 @@ class Method(Options, ABC):
         return not self.trains_encoder and not self.views_needed
 
     @property
+    def needs_images(self) -> str:
+        """Why `fit` needs images rather than vectors, as a part of a sentence; see `learns_from_vectors`."""
+        if self.trained_part != "head" and not self.cached_views:
+            return f"trains an encoder of images at trains='{self.trained_part}'"
+        return "learns from random views of images"
+
+    @property
     def cached_views(self) -> int:
         """The number of views of each image that are cached for the head or the last blocks; 0 without random views.
 
@@ -266,6 +273,13 @@ class Method(Options, ABC):
             raise UserError(f"{type(self).__name__}.batch_norm must be 'batch' because {encoder.backbone} trains from "
                             f"scratch and has no learned statistics to keep, got '{batch_norm}'. Set the field "
                             "'batch_norm' to 'batch'.")
+
+    def suited(self, features: Tensor) -> Self:
+        """Return the method with other defaults where its own cannot work with some features (n, d).
+
+        Values that the user gave stay.
+        """
+        return self
 
     def check_features(self, features: Tensor) -> None:
         """Reject features that the method cannot learn from, if they are known before a run starts.

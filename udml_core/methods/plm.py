@@ -57,7 +57,8 @@ class PLM(Method):
         idea=("Fit a low-dimensional linear neighborhood to the nearest neighbors of each image, and admit only "
               "neighbors that lie in it. Two images are similar if a path along these neighborhoods joins them, and "
               "dissimilar if the path leads across; the distances are trained to agree. Proxies with linear "
-              "neighborhoods represent the data outside a batch."),
+              "neighborhoods represent the data outside a batch. PLM learns from random views of images, "
+              "so that it needs images and no table of vectors."),
         supervision="none",
         promise="may fall",
         source=("Paper, table 1: gains with the encoder trained. A linear head on frozen features starts at PCA and "

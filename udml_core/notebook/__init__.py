@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -133,6 +134,12 @@ class Explorer(ipywidgets.VBox):
             component.on_msg(self._clicked)
         self.map.observe(self._lassoed, "selection")
 
+    def _display_(self) -> Any:
+        """Return the three widgets as marimo shows them, which has no boxes of ipywidgets."""
+        import marimo
+
+        return marimo.vstack([marimo.ui.anywidget(component) for component in self.children])
+
     def select(self, names: Any) -> None:
         """Select images.
 
@@ -227,7 +234,7 @@ def explore(embeddings: Any, images: Any, labels: Any = None, positions: Any = N
     def report(share: float) -> None:
         nonlocal is_shown
         bar.value = share
-        if not is_shown and time.monotonic() - begin > PATIENCE:
+        if not is_shown and not _is_marimo() and time.monotonic() - begin > PATIENCE:
             is_shown = True
             _display(bar)
 
@@ -235,6 +242,11 @@ def explore(embeddings: Any, images: Any, labels: Any = None, positions: Any = N
         return Explorer(collection, draw_sheets(collection, report))
     finally:
         bar.close()
+
+
+def _is_marimo() -> bool:
+    """Return whether a notebook of marimo runs, which shows no bar of ipywidgets."""
+    return "marimo" in sys.modules and bool(sys.modules["marimo"].running_in_notebook())
 
 
 def _display(widget: Any) -> None:

@@ -72,7 +72,7 @@ class Collection:
         if isinstance(image, str | os.PathLike):
             image = read_user_image(Path(image), str(image), cell)
         if not isinstance(image, Image.Image):
-            raise UserError(f"Each of `images` must be a path or a PIL image; got {quoted(image)} in row {row}.")
+            raise UserError(f"Each of `images` must be a path or a PIL image; got {_described(image)} in row {row}.")
         return make_thumbnail(image.convert("RGB"), cell)
 
     def nearest(self, row: int, k: int) -> tuple[Array, Array]:
@@ -111,12 +111,17 @@ def collect(embeddings: Any, images: Any, labels: Any = None, positions: Any = N
                       _color(labels, count))
 
 
+def _described(value: Any) -> str:
+    """Return a value as messages quote it; an array's or tensor's type and shape in place of its numbers."""
+    return f"a {type(value).__name__} of the shape {tuple(value.shape)}" if hasattr(value, "shape") else quoted(value)
+
+
 def _numbers(values: Any, name: str) -> Array:
     """Return a matrix of numbers as float32."""
     try:
         matrix = np.asarray(values, dtype=np.float32)
     except (TypeError, ValueError) as error:
-        raise UserError(f"`{name}` must be an array of numbers; got {quoted(values)}.") from error
+        raise UserError(f"`{name}` must be an array of numbers; got {_described(values)}.") from error
     if matrix.ndim != 2 or not matrix.shape[1]:
         raise UserError(f"`{name}` must be an array of rows and columns; got the shape {matrix.shape}.")
     broken = np.flatnonzero(~np.isfinite(matrix).all(axis=1))

@@ -81,6 +81,7 @@ class Table:
         printed: A paper's figures, by row.
         comparable: Whether the printed figures are of the same images and training budget.
         curves: By row, the mean of the seeds' curves, one dictionary per epoch.
+        by_seed: By row and measure, the value of each seed, where the record has the runs.
     """
 
     title: str
@@ -89,6 +90,7 @@ class Table:
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     comparable: bool = False
     curves: Mapping[str, list[dict[str, float]]] = field(default_factory=dict)
+    by_seed: Mapping[str, Mapping[str, Mapping[int, float]]] = field(default_factory=dict)
 
     def measures(self) -> list[str]:
         """List the measures of all rows in order of first appearance."""
@@ -186,7 +188,10 @@ def _tables(record: Mapping[str, Any]) -> Iterable[Table]:
     for title, dataset in record.get("datasets", {}).items():
         rows = dataset.get("rows") or {f"{name}: {kind}": row for name, kinds in dataset.items()
                                        for kind, row in kinds.items()}
-        yield Table(dataset.get("title", title), {name: _row(row.get("summary", row)) for name, row in rows.items()})
+        by_seed = {name: _by_seed(row["runs"], row["summary"], "final") for name, row in rows.items()
+                   if "summary" in row and isinstance(row.get("runs"), list)}
+        yield Table(dataset.get("title", title), {name: _row(row.get("summary", row)) for name, row in rows.items()},
+                    by_seed=by_seed)
     if "costs" in record:
         yield Table(record["costs"]["protocol"], {f"n = {count}": _row(row)
                                                   for count, row in record["costs"]["rows"].items()})
@@ -202,20 +207,28 @@ def _table_of_runs(record: Mapping[str, Any]) -> Table:
     """Return the table of a record whose rows are runs, with reference embeddings."""
     rows: dict[str, Row] = {}
     references: dict[str, Row] = {}
+    by_seed: dict[str, dict[str, dict[int, float]]] = {}
     for name, result in record["rows"].items():
         seconds = _spread([run["seconds"] for run in result["runs"]])
         row = _evaluated(result, "final") | {"seconds": seconds} | _row(result.get("triplets", {}))
         (references if _method_of(result) in UNTRAINED else rows)[name] = row
+        by_seed[name] = _by_seed(result["runs"], result["summary"]["final"], "final")
         if "latent" in result["summary"]:
             rows[f"{name}, z"] = _evaluated(result, "latent")
+            by_seed[f"{name}, z"] = _by_seed(result["runs"], result["summary"]["latent"], "latent")
     for candidate, title in REFERENCES.items():
         for full_title, results in _by_distance(record["rows"], candidate, title).items():
-            references |= _reference_rows(results, candidate, full_title, references)
+            found = _reference_rows(results, candidate, full_title, references)
+            of_row = {title: next(result for result in results.values() if _evaluated(result, candidate) == row)
+                      for title, row in found.items()}
+            by_seed |= {title: _by_seed(result["runs"], result["summary"][candidate], candidate)
+                        for title, result in of_row.items()}
+            references |= found
     printed = record.get("printed", {}) | {name: result["printed"] for name, result in record["rows"].items()
                                            if result.get("printed")}
     curves = {name: _mean_curves([run["curves"] for run in result["runs"]]) for name, result in record["rows"].items()}
     return Table(record["dataset"], rows, references, {name: _printed(row) for name, row in printed.items()},
-                 record.get("comparable", False), curves)
+                 record.get("comparable", False), curves, by_seed)
 
 
 def _method_of(result: Mapping[str, Any]) -> str:
@@ -260,6 +273,14 @@ def _evaluated(result: Mapping[str, Any], candidate: str) -> dict[str, Spread]:
     """Return the measures of one candidate embedding, and its width."""
     width = result["runs"][0]["evaluation"][candidate]["dimension"]
     return _row(result["summary"][candidate]) | {"width": (width, 0.0)}
+
+
+def _by_seed(runs: Iterable[Mapping[str, Any]], measures: Iterable[str], candidate: str
+             ) -> dict[str, dict[int, float]]:
+    """Return the value of each seed by measure, of the measures that all runs have."""
+    of_seed = {run["seed"]: run["evaluation"][candidate] for run in runs}
+    return {name: {seed: float(values[name]) for seed, values in of_seed.items()} for name in measures
+            if all(isinstance(values.get(name), int | float) for values in of_seed.values())}
 
 
 def _row(values: Mapping[str, Any]) -> dict[str, Spread]:

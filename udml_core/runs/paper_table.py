@@ -16,6 +16,9 @@ from udml_core.runs.folder import Run
 from udml_core.runs.run_comparison import differing_settings, grouped_by_seed, settings_of
 from udml_core.runs.verdict import standing
 
+UNNAMED = ("seed", "encoder")
+"""Settings that do not name a row: its seeds, and the many values of an encoder, whose name is enough."""
+
 
 def table_of_runs(runs: Sequence[Run], measures: Sequence[str] = (), titles: Sequence[str] | None = None,
                   over: Over = "seeds") -> PaperTable:
@@ -65,14 +68,21 @@ def _values_by_query(members: Sequence[Run]) -> dict[str, Mapping[int, float]]:
 
 
 def _titles(groups: Sequence[Sequence[Run]]) -> list[str]:
-    """Name each group by its method, and by the settings in which groups of equal methods differ."""
+    """Name each group by its method, its encoder, and the settings in which groups of both differ.
+
+    The encoder is left out where it is the same in all groups.
+    """
     methods = [find_method(members[0].spec().method).card.title for members in groups]
-    count, titles = Counter(methods), list(methods)
-    for method in (name for name, number in count.items() if number > 1):
-        at = [position for position, name in enumerate(methods) if name == method]
-        differing = differing_settings([settings_of(groups[position][0]) for position in at])
-        differing.pop("seed", None)
-        for row, position in enumerate(at):
-            titles[position] += "".join(f", {name} {values[row]}" for name, values in differing.items())
-    return [title if titles.count(title) == 1 else f"{title}, {groups[position][0].id}"
-            for position, title in enumerate(titles)]
+    backbones = [members[0].spec().encoder.backbone for members in groups]
+    titles = methods if len(set(backbones)) == 1 else [
+        f"{method}, {backbone}" for method, backbone in zip(methods, backbones, strict=True)]
+    count, named = Counter(titles), list(titles)
+    for title in (name for name, number in count.items() if number > 1):
+        at = [position for position, name in enumerate(titles) if name == title]
+        settings = [{name: value for name, value in settings_of(groups[position][0]).items() if name not in UNNAMED}
+                    for position in at]
+        for name, values in differing_settings(settings).items():
+            for position, value in zip(at, values, strict=True):
+                named[position] += "" if value is None else f", {name} {value}"
+    return [title if named.count(title) == 1 else f"{title}, {groups[position][0].id}"
+            for position, title in enumerate(named)]

@@ -35,8 +35,20 @@ def table_frame(table: Table) -> pd.DataFrame:
 
 def paper_table(table: Table) -> PaperTable:
     """Return a record's table for a paper, untrained rows first."""
-    return PaperTable(table.title, {name: {measure: Cell(*value) for measure, value in row.items()}
-                                    for name, row in {**table.references, **table.rows}.items()})
+    return PaperTable(table.title, {
+        name: {measure: Cell(*value, table.by_seed.get(name, {}).get(measure, {})) for measure, value in row.items()}
+        for name, row in {**table.references, **table.rows}.items()})
+
+
+def number_frame(table: Table) -> pd.DataFrame:
+    """Return all values as numbers: a column of means and a column of deviations for each measure."""
+    reported = {f"{name}, reported": {measure: (value, None) for measure, value in row.items()}
+                for name, row in table.printed.items()}
+    rows = {name: [number for measure in table.measures() for number in row.get(measure, (None, None))]
+            for name, row in {**table.references, **table.rows, **reported}.items()}
+    titles = [measure_of(measure).title for measure in table.measures()]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=[
+        column for title in titles for column in (title, f"{title}, deviation")])
 
 
 def spread_text(value: Spread | None, measure: str) -> str:

@@ -13,11 +13,11 @@ from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.exploration.gallery_content import Mark, Tile
 from udml_core.results.embedding_words import in_numbers
-from udml_core.runs.analyses import REFINED
+from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.search import DISTANCE, FROZEN, RECIPE, Hit, Query, Retrieval, epoch_words
 from udml_core.runs.search.resemblance import find_unlike
 from udml_core.runs.search.same import Threshold
-from udml_core.work.exporting import embeddings_file, images_file, model_archive
+from udml_core.work.exporting import embeddings_file, images_file, model_archive, steps_without_vectors
 
 from ..draw.downloads import Download, share, table_file
 from ..draw.gallery import gallery, mark_of, tile_of
@@ -244,10 +244,12 @@ def share_results(retrieval: Retrieval, rankings: Sequence[SearchResult]) -> Non
     name = next((ranking.column.frame.name for ranking in rankings if ranking.column.retrieval.run == run
                  and ranking.column.frame.name.startswith(REFINED)), "final")
     which, of_model = ("", "") if name == "final" else (", refined", " before the refinement")
+    lacking = "" if name == "final" else steps_without_vectors(find_analysis(run, name))
+    vectors = f", before {lacking}" if lacking else which
     models = [Download(f"Model folder{of_model} (ZIP)", "model.zip", "application/zip", lambda: model_archive(run))
               ] if retrieval.spec.encoder.reads_images else []
     share([*results,
-           Download(f"Embeddings{which} (Parquet)", "embeddings.parquet", "application/vnd.apache.parquet",
+           Download(f"Embeddings{vectors} (Parquet)", "embeddings.parquet", "application/vnd.apache.parquet",
                     lambda: embeddings_file(retrieval, name)),
            Download(f"Images, map and neighbors{which} (Parquet)", "images.parquet", "application/vnd.apache.parquet",
                     lambda: images_file(retrieval, name)),

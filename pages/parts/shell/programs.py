@@ -48,7 +48,8 @@ class Programs:
     def routes(self, base: str) -> list[Route]:
         """Return the routes below the path at which the app is reached."""
         start = f"/{base.strip('/')}".rstrip("/") + "/api/"
-        return [_route(f"{start}runs", "GET", self._runs), _route(f"{start}search", "POST", self._search)]
+        return [_route(f"{start}runs", "GET", self._runs), _route(f"{start}search", "POST", self._search),
+                Route(f"{start}{{rest:path}}", _unknown, methods=METHODS)]
 
     async def _runs(self, _request: Request) -> JSONResponse:
         return await _answered(self._listed)
@@ -105,6 +106,11 @@ def _route(path: str, method: str, answer: Callable[[Request], Awaitable[Respons
         return await answer(request)
 
     return Route(path, respond, methods=METHODS)
+
+
+async def _unknown(_request: Request) -> JSONResponse:
+    """Refuse an address that has no route, which Streamlit would answer with its page otherwise."""
+    return _refusal(404, "This address does not exist. GET /api/runs and POST /api/search do.")
 
 
 async def _body(request: Request) -> bytes | None:

@@ -76,6 +76,19 @@ def write_webdataset(folder: Path) -> None:
                              "json": {"size": number / 2, "color": list(COLORS[CLASSES[number % 2]])}})
 
 
+def write_webdataset_gz(folder: Path) -> None:
+    """Write shards that gzip compresses: one with classes, one with captions, one with images alone."""
+    import webdataset
+
+    for name, beside in (("photos-train-000000.tar.gz", "cls"), ("captions/000000.tar", "txt"),
+                         ("images/000000.tgz", "")):
+        (folder / name).parent.mkdir(exist_ok=True)
+        with webdataset.TarWriter(str(folder / name), compress=name.endswith("gz")) as shard:
+            for number in range(4):
+                about = {"cls": {"cls": number % 2}, "txt": {"txt": f"a {CLASSES[number % 2]}"}, "": {}}[beside]
+                shard.write({"__key__": f"{number:06}", "png": png(number), **about})
+
+
 def write_lance(folder: Path) -> None:
     import lancedb
     import pyarrow as pa
@@ -147,6 +160,51 @@ def write_croissant(folder: Path) -> None:
     assert {row["photos/label"] for row in rows} == {name.encode() for name in CLASSES}
 
 
+def write_croissant_paths(folder: Path) -> None:
+    """Write a description of a table alone, one column of which has the paths of the images."""
+    import hashlib
+
+    import mlcroissant as mlc
+
+    names = write_files(folder / "images")
+    with (folder / "photos.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("path", "label"), *((f"images/{name}", CLASSES[number % 2])
+                                                         for number, name in enumerate(names))])
+    digest = hashlib.sha256((folder / "photos.csv").read_bytes()).hexdigest()
+    fields = [mlc.Field(id=f"photos/{name}", name=name, data_types=mlc.DataType.TEXT, source=mlc.Source(
+        file_object="table", extract=mlc.Extract(column=name))) for name in ("path", "label")]
+    describe(folder, fields, mlc.FileObject(id="table", name="table", content_url="photos.csv",
+                                            encoding_formats=["text/csv"], sha256=digest))
+
+
+def write_croissant_parquet(folder: Path) -> None:
+    """Write Parquet files as Hugging Face describes them: a set of files, whose columns are the fields."""
+    import mlcroissant as mlc
+
+    for half, start, count in (("train", 0, 4), ("test", 4, 2)):
+        hugging_face(start, count).to_parquet(folder / "default" / half / "0000.parquet")
+    content = mlc.Extract(column="image")
+    fields = [mlc.Field(id="photos/image", name="image", data_types=mlc.DataType.IMAGE_OBJECT, source=mlc.Source(
+                  file_set="files", extract=content, transforms=[mlc.Transform(json_path="bytes")])),
+              mlc.Field(id="photos/label", name="label", data_types=mlc.DataType.INTEGER, source=mlc.Source(
+                  file_set="files", extract=mlc.Extract(column="label")))]
+    describe(folder, fields, mlc.FileSet(id="files", name="files", encoding_formats=["application/x-parquet"],
+                                         includes=["default/*/*.parquet"]))
+
+
+def describe(folder: Path, fields: list, part) -> None:
+    """Write a Croissant description of one file or set of files, and read it with its library."""
+    import mlcroissant as mlc
+
+    description = mlc.Metadata(
+        name="photos", description="Images.", url="https://example.org/photos", distribution=[part],
+        license="https://creativecommons.org/publicdomain/zero/1.0/",
+        record_sets=[mlc.RecordSet(id="photos", name="photos", fields=fields)])
+    (folder / "croissant.json").write_text(json.dumps(description.to_json(), indent=1, default=str) + "\n",
+                                           encoding="utf-8")
+    assert len(list(mlc.Dataset(str(folder / "croissant.json")).records("photos"))) >= 4
+
+
 def write_heic(folder: Path) -> None:
     import pillow_heif
 
@@ -166,7 +224,10 @@ FORMATS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "parquet": ("datasets", write_parquet), "arrow": ("datasets", write_arrow),
     "webdataset": ("webdataset", write_webdataset), "lance": ("lancedb", write_lance),
     "imagefolder": ("datasets", write_imagefolder), "fiftyone": ("fiftyone", write_fiftyone),
-    "croissant": ("mlcroissant", write_croissant), "heic": ("pillow-heif", write_heic), "avif": ("pillow", write_avif)}
+    "croissant": ("mlcroissant", write_croissant), "croissant-paths": ("mlcroissant", write_croissant_paths),
+    "croissant-parquet": ("mlcroissant", write_croissant_parquet),
+    "webdataset-gz": ("webdataset", write_webdataset_gz), "heic": ("pillow-heif", write_heic),
+    "avif": ("pillow", write_avif)}
 """Library and function of each folder."""
 
 

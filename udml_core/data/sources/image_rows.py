@@ -28,9 +28,10 @@ from udml_core.base.files import READ_ERRORS, read_json, replace_text
 from udml_core.base.paths import cache_folder, may_read
 from udml_core.data.dataset import DETAIL, Dataset, EncodedImages, Report, Skipped
 from udml_core.data.sources.archive import Budget
+from udml_core.data.sources.json_tables import parquet_patterns
 from udml_core.data.sources.listed import Listing, assemble
 from udml_core.data.sources.row_file import ROWS, RowFile
-from udml_core.data.sources.row_formats import READERS, holds_images, open_rows, unreadable
+from udml_core.data.sources.row_formats import ending_of, holds_images, open_rows, unreadable
 from udml_core.data.sources.row_writer import RowWriter
 from udml_core.data.sources.rows import Row, listing_of, rows_of
 from udml_core.data.sources.scanning import Scan
@@ -76,8 +77,14 @@ def files_of_rows(path: Path) -> list[Path]:
     if not os.path.isdir(path):
         return []
     folders = [path, *(path / name for name in SUBFOLDERS)]
-    found = [file for folder in folders if may_read(folder) for file in _files_in(folder)]
-    return [file for file in found if file.suffix == found[0].suffix and may_read(file)] if found else []
+    found = [file for folder in folders if may_read(folder) for file in _files_in(folder)] or _described_files(path)
+    return [file for file in found if ending_of(file.name) == ending_of(found[0].name) and may_read(file)]
+
+
+def _described_files(path: Path) -> list[Path]:
+    """Return the Parquet files that a folder's Croissant description names if the first of them holds images."""
+    files = sorted({file for pattern in parquet_patterns(path) for file in path.glob(pattern)})
+    return files if files and may_read(files[0]) and holds_images(files[0]) else []
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -85,11 +92,11 @@ def _files_in(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
             ending = next((suffix for entry in islice(entries, MOST_BESIDE)
-                           if (suffix := Path(entry.name).suffix) in READERS and entry.name[0] != "."), None)
+                           if (suffix := ending_of(entry.name)) and entry.name[0] != "."), None)
         files = [] if ending is None else sorted(folder.glob(f"*{ending}"))
     except OSError:
         return []
-    return files if files and holds_images(files[0]) else []
+    return files if files and holds_images(files[0], is_beside=True) else []
 
 
 def half_of(file: str) -> str:

@@ -1,4 +1,4 @@
-"""Lists of images in JSON as columns: metadata.jsonl, FiftyOne's labels.json, and a Croissant description."""
+"""Lists of images in JSON as columns: metadata.jsonl, FiftyOne's lists, and a Croissant description."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import parse_json, read_regular, version_of
 from udml_core.base.paths import may_read
 from udml_core.data.sources.listing import listed
-from udml_core.data.sources.table_files import LONGEST, ColumnFile, numbered
+from udml_core.data.sources.table_columns import are_image_files
+from udml_core.data.sources.table_files import HALVES, LONGEST, ColumnFile, numbered
 
 FILE = "file_name"
 """The column of the images' paths, by the convention of Hugging Face."""
-FIFTYONE, CROISSANT = "labels.json", ("croissant.json", "metadata.json")
-JSON_TABLES = (FIFTYONE, *CROISSANT)
+FIFTYONE, SAMPLES, CROISSANT = "labels.json", "samples.json", ("croissant.json", "metadata.json")
+JSON_TABLES = (FIFTYONE, SAMPLES, *CROISSANT)
 """Lists besides metadata.jsonl. Other files can have these names, so a file of another kind has no columns."""
 IMAGE_TYPES = ("sc:ImageObject", "https://schema.org/ImageObject")
 
@@ -71,7 +72,7 @@ def _parsed(path: Path, _version: tuple[int, int, int]) -> JsonColumns:
         content = parse_json(read_regular(path, LONGEST))
     except (OSError, ValueError):  # another program's file
         content = None
-    read = _fiftyone if path.name == FIFTYONE else _croissant
+    read = {FIFTYONE: _fiftyone, SAMPLES: _samples}.get(path.name, _croissant)
     columns = read(path, content) if isinstance(content, dict) else None
     return columns or JsonColumns(path, (), (), 0)
 
@@ -103,6 +104,27 @@ def _fiftyone(path: Path, content: dict[str, Any]) -> JsonColumns | None:
     return JsonColumns(path, records, [FILE, "label", *(["confidence"] if has_confidence else [])], 0)
 
 
+def _samples(path: Path, content: dict[str, Any]) -> JsonColumns | None:
+    """Read the samples of a `FiftyOneDataset`: their paths, their classifications, and their tags as halves."""
+    samples = content.get("samples")
+    if not samples or not isinstance(samples, list) or not all(
+            isinstance(_at(sample, "filepath"), str) for sample in samples):
+        return None
+    fields = list(dict.fromkeys(name for sample in samples for name, value in sample.items()
+                                if _at(value, "_cls") == "Classification"))
+    find = _finder(path.parent, ["*"])
+    records = [{FILE: find(sample["filepath"])} | {name: _at(sample.get(name), "label") for name in fields}
+               for sample in samples]
+    if fields and "label" not in fields:  # the usual name of labels is that of the first field, ground_truth
+        records = [{"label" if name == fields[0] else name: value for name, value in record.items()}
+                   for record in records]
+    for record, sample in zip(records, samples, strict=True):
+        tags = sample.get("tags")
+        record["split"] = next((tag for tag in tags if tag in HALVES), None) if isinstance(tags, list) else None
+    named = [name for name in records[0] if name != "split" or all(record["split"] for record in records)]
+    return JsonColumns(path, records, named, 0)
+
+
 def _target(target: Any, classes: list[Any] | None) -> dict[str, Any]:
     if isinstance(target, dict):  # with confidences or attributes
         return {**_target(target.get("label"), classes), "confidence": target.get("confidence")}
@@ -131,10 +153,12 @@ def _croissant(path: Path, content: dict[str, Any]) -> JsonColumns | None:
     for records in _nodes(content, "recordSet"):
         fields = _nodes(records, "field")
         table = next((table for field in fields if (table := parts.get(_id(field, "source", "fileObject")))), None)
-        named = _image_column(fields, parts)
-        if table is None or named is None:
+        if table is None:
             continue
         source = ColumnFile(_local(path, str(table.get("contentUrl"))))
+        named = _image_column(fields, parts) or _path_column(fields, source)
+        if named is None:
+            continue
         column, find = named[0], _finder(path.parent, named[1])
         columns = {str(field.get("name")): str(extract) for field in fields
                    if _id(field, "source", "fileObject") == table.get("@id")
@@ -159,6 +183,28 @@ def _image_column(fields: Sequence[dict[str, Any]], parts: Mapping[Any, dict[str
         if column is not None and field.get("dataType") in IMAGE_TYPES:
             return str(column), ["*"]
     return None
+
+
+def _path_column(fields: Sequence[dict[str, Any]], source: ColumnFile) -> tuple[str, list[str]] | None:
+    """Return the first column of a table whose texts are paths of images, and a pattern of all; None if none is."""
+    columns = (str(_at(field, "source", "extract", "column")) for field in fields)
+    return next(((column, ["*"]) for column in columns
+                 if column in source.names and are_image_files(source.read(column))), None)
+
+
+def parquet_patterns(folder: Path) -> list[str]:
+    """Return the paths of Parquet files, with wildcards, that the Croissant description of a folder names."""
+    path = folder / CROISSANT[0]
+    try:
+        content = parse_json(read_regular(path, LONGEST)) if may_read(path) else None
+    except (OSError, ValueError):
+        return []
+    parts = _nodes(content, "distribution") if isinstance(content, dict) else []
+    named = [part.get("includes") or part.get("contentUrl") for part in parts]
+    patterns = [pattern for names in named for pattern in (names if isinstance(names, list) else [names])]
+    return [pattern for pattern in patterns if isinstance(pattern, str) and pattern.endswith(".parquet")
+            and "://" not in pattern and ".." not in PurePosixPath(pattern).parts
+            and not PurePosixPath(pattern).is_absolute()]
 
 
 def _local(path: Path, address: str) -> Path:

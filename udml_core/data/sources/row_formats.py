@@ -11,31 +11,43 @@ from udml_core.base.files import READ_ERRORS, version_of
 from udml_core.base.paths import may_read
 from udml_core.data.sources.arrow_rows import IMAGE_COLUMNS, ArrowFile, LanceRows, ParquetRows
 from udml_core.data.sources.row_file import RowFile
-from udml_core.data.sources.webdataset import TarRows, is_shard
+from udml_core.data.sources.webdataset import COMPRESSED, TarRows, is_shard
 
-READERS: dict[str, type[RowFile]] = {".parquet": ParquetRows, ".arrow": ArrowFile, ".tar": TarRows, ".lance": LanceRows}
-"""Readers by the extension of a file, or of the folder of a Lance table."""
+SHARDS = (".tar", *COMPRESSED)
+READERS: dict[str, type[RowFile]] = {".parquet": ParquetRows, ".arrow": ArrowFile, ".lance": LanceRows,
+                                     **dict.fromkeys(SHARDS, TarRows)}
+"""Readers by the ending of a file, or of the folder of a Lance table."""
 
 
-def holds_images(place: Path | str) -> bool:
-    """Return whether the rows of a file hold images; False if it cannot or may not be read."""
+def ending_of(name: str) -> str:
+    """Return the ending by which a file has a reader; empty if it has none."""
+    return next((ending for ending in READERS if name.endswith(ending)), "")
+
+
+def holds_images(place: Path | str, is_beside: bool = False) -> bool:
+    """Return whether the rows of a file hold images; False if it cannot or may not be read.
+
+    Args:
+        place: The path of the file.
+        is_beside: Whether it is one of a folder's files; see `is_shard`.
+    """
     try:
         path = Path(place).expanduser()
-        return path.suffix in READERS and may_read(path) and _holds_images(path, version_of(path))
+        return bool(ending_of(path.name)) and may_read(path) and _holds_images(path, version_of(path), is_beside)
     except (OSError, ValueError, RuntimeError):  # a name too long, with a null byte, or below an unknown home
         return False
 
 
 @lru_cache(maxsize=256)
-def _holds_images(path: Path, _version: tuple[int, int, int]) -> bool:
-    if path.suffix == ".tar":
-        return is_shard(path)
+def _holds_images(path: Path, _version: tuple[int, int, int], is_beside: bool) -> bool:
+    if ending_of(path.name) in SHARDS:
+        return is_shard(path, is_beside)
     if path.suffix == ".lance":
         return (path / "_versions").is_dir()
     import pyarrow as pa
 
     try:
-        rows = READERS[path.suffix](path)
+        rows = READERS[ending_of(path.name)](path)
         return rows.holds_images() and not (path.suffix == ".parquet" and _has_vectors(rows))
     except (*READ_ERRORS, pa.ArrowException):
         return False
@@ -58,7 +70,7 @@ def open_rows(path: Path) -> RowFile:
     import pyarrow as pa
 
     try:
-        rows = READERS[path.suffix](path)
+        rows = READERS[ending_of(path.name)](path)
         if not rows.holds_images():
             raise UserError(f"{path} holds no images. Expected: a column of bytes and paths, as the Image feature of "
                             f"`datasets` writes, or a column of bytes called {IMAGE_COLUMNS[0]}.")

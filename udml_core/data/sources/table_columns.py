@@ -115,7 +115,7 @@ class OpenTable:
         by_name = {name.lower(): name for name in self.columns}
         matches = [by_name[usual] for usual in USUAL_NAMES.get(role, ()) if usual in by_name]
         if role == "image":
-            matches = [name for name in matches if _are_image_files(self.columns[name]())]
+            matches = [name for name in matches if are_image_files(self.columns[name]())]
         return matches[0] if matches else None
 
     def values(self, column: str) -> list[Any]:
@@ -175,7 +175,7 @@ def _parsed(path: Path, _version: tuple[int, int, int]) -> ColumnFile:
     return ColumnFile(path)
 
 
-def _are_image_files(values: Sequence[Any]) -> bool:
+def are_image_files(values: Sequence[Any]) -> bool:
     """Return whether at least half of the values are names of image files."""
     texts = [value for value in values if isinstance(value, str)]
     return 2 * sum(Path(text).suffix.lower() in ENDINGS for text in texts) >= max(1, len(values))

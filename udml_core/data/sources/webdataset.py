@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
 import tarfile
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, BinaryIO, ClassVar, cast
 
 from udml_core.base import bounded
 from udml_core.base.errors import UserError
 from udml_core.base.files import READ_ERRORS, parse_json
+from udml_core.data.sources.archive import Budget
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.row_file import RowFile, StoredImage
 from udml_core.data.sources.table_files import LONGEST_TEXT, check_column
 
 LONGEST_SIDECAR = 2**20
 """Largest length of a file beside an image, in bytes."""
+COMPRESSED = (".tar.gz", ".tgz")
+"""Endings of shards that gzip compresses, whose images are copied."""
 FIRST_MEMBERS = 32
 """Members of a TAR archive that tell whether it is a shard."""
 
@@ -31,13 +35,24 @@ class TarRows(RowFile):
     def _groups(self) -> list[dict[str, tuple[str, int, int]]]:
         """The name, offset and length of each member, by extension, of the rows with an image."""
         groups: dict[str, dict[str, tuple[str, int, int]]] = {}
-        with tarfile.open(self.path, "r:") as archive:
+        budget = Budget(self.path.name, self.path.stat().st_size)
+        with _open_tar(self.path) as archive:
             while (member := archive.next()) is not None:
+                if self._is_compressed:
+                    budget.count_bytes(member.size)
                 key, extension = _split_key(member.name)
                 if member.isreg() and not member.issparse() and extension:
                     groups.setdefault(key, {})[extension] = member.name, member.offset_data, member.size
                 archive.members.clear()  # type: ignore[attr-defined]  # it keeps every header otherwise
         return [group for group in groups.values() if _image_of(group)]
+
+    @property
+    def _is_compressed(self) -> bool:
+        return self.path.name.endswith(COMPRESSED)
+
+    def _open(self) -> BinaryIO:
+        """Open the archive without its compression."""
+        return cast(BinaryIO, gzip.open(self.path)) if self._is_compressed else self.path.open("rb")
 
     @property
     def count(self) -> int:
@@ -63,7 +78,7 @@ class TarRows(RowFile):
         return records
 
     def _contents(self, extension: str) -> Iterator[bytes | None]:
-        with self.path.open("rb") as file:
+        with self._open() as file:
             for group in self._groups:
                 _, offset, length = group.get(extension, ("", 0, 0))
                 file.seek(offset)
@@ -78,11 +93,15 @@ class TarRows(RowFile):
         return values
 
     def images(self) -> Iterator[StoredImage]:
-        with self.path.open("rb") as file:
+        with self._open() as file:
             for group in self._groups:
                 name, offset, length = group[_image_of(group)]
                 file.seek(offset)
-                yield StoredImage(name, file.read(length), offset)
+                yield StoredImage(name, file.read(length), None if self._is_compressed else offset)
+
+
+def _open_tar(path: Path) -> tarfile.TarFile:
+    return tarfile.open(path, "r:gz" if path.name.endswith(COMPRESSED) else "r:")
 
 
 def _split_key(name: str) -> tuple[str, str]:
@@ -97,23 +116,31 @@ def _image_of(group: Mapping[str, Any]) -> str:
     return next((extension for extension in group if f".{extension.rpartition('.')[2]}" in ENDINGS), "")
 
 
-def is_shard(path: Path) -> bool:
-    """Return whether a TAR archive is a WebDataset shard, whose images have a class or a record beside them."""
+def is_shard(path: Path, is_beside: bool = False) -> bool:
+    """Return whether a TAR archive is a WebDataset shard, whose images have a class or a record beside them.
+
+    Args:
+        path: The archive.
+        is_beside: Whether it is one of a folder's archives, which are not extracted: images without a class suffice,
+            unless folders can be their classes.
+    """
     try:
-        return bounded.call(path.name, _is_shard, path)
+        return bounded.call(path.name, _is_shard, path, is_beside)
     except (UserError, OSError, tarfile.TarError, *READ_ERRORS):
         return False
 
 
-def _is_shard(path: Path) -> bool:
+def _is_shard(path: Path, is_beside: bool) -> bool:
     names = []
-    with tarfile.open(path, "r:") as archive:  # a compressed archive is extracted instead
+    budget = Budget(path.name, path.stat().st_size)
+    with _open_tar(path) as archive:
         for member, _ in zip(archive, range(FIRST_MEMBERS), strict=False):
+            budget.count_bytes(member.size)
             names.append(member.name)
     keys: dict[str, set[str]] = {}
     for name in names:
         key, extension = _split_key(name)
         keys.setdefault(key, set()).add(extension)
     # Folders of an archive can be its classes, with records beside the photographs.
-    return any(_image_of(dict.fromkeys(found)) and ("cls" in found or ("json" in found and "/" not in key.strip("/.")))
-               for key, found in keys.items())
+    return any(_image_of(dict.fromkeys(found)) and ("cls" in found or (
+        (is_beside or "json" in found) and "/" not in key.strip("/."))) for key, found in keys.items())

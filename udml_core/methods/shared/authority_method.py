@@ -8,7 +8,7 @@ equation numbers are that paper's.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, ClassVar, Self, TypeVar
 
 import torch
 from pydantic import Field
@@ -31,6 +31,8 @@ from udml_core.numerics.losses.angular import Weight
 
 FEWEST_IMAGES = 3
 """Images of the smallest training half with a triplet."""
+EPSILONS = tuple(step / 100 for step in range(1, 100))
+"""Values of ε that are tried where the default gives no positives or no negatives."""
 
 
 class AuthorityMethod(Method):
@@ -73,6 +75,20 @@ class AuthorityMethod(Method):
                             f"and a different one; got {images}. Add images, or choose another split or method.")
         check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
 
+    def suited(self, features: Tensor) -> Self:
+        """Return the method with the ε nearest to the default that gives positives and negatives.
+
+        The images of a small data set can all reach one mode at the default ε. Without such an ε, or with a given one,
+        the method stays as it is.
+        """
+        if "epsilon" in self.model_fields_set or len(features) < FEWEST_IMAGES:
+            return self
+        graph = self._graph(features)
+        for epsilon in sorted([self.epsilon, *EPSILONS], key=lambda value: abs(value - self.epsilon)):
+            if 1 < len(graph.clusters(epsilon, self.gamma).modes) < len(features):
+                return self.model_copy(update={"epsilon": epsilon}) if epsilon != self.epsilon else self
+        return self
+
     def check_features(self, features: Tensor) -> None:
         self._clusters(features)
 
@@ -103,15 +119,16 @@ class AuthorityMethod(Method):
         shape = (width, self.dimension) if self.weight == "bilinear" else (2 * width,)
         return Product(Euclidean(*shape), Grassmann(width, self.dimension))
 
+    def _graph(self, features: Tensor) -> AuthorityGraph:
+        return AuthorityGraph.build(unit(features).numpy(), min(self.n_neighbors, len(features) - 1))
+
     def _clusters(self, features: Tensor) -> Clusters:
         """Compute the pseudo-labels of frozen features (n, d).
 
         Raises:
             UserError: No cluster has two images, or all images are in one cluster.
         """
-        neighbors = min(self.n_neighbors, len(features) - 1)
-        graph = AuthorityGraph.build(unit(features).numpy(), neighbors)
-        clusters = graph.clusters(self.epsilon, self.gamma)
+        clusters = self._graph(features).clusters(self.epsilon, self.gamma)
         if len(clusters.modes) == 1:
             raise UserError(f"Authority ascent put all {len(features)} images into one cluster at "
                             f"ε={self.epsilon:g}, so there are no negatives. Raise the field 'epsilon'.")

@@ -237,6 +237,11 @@ class Recipe:
         """Return the recipe without the steps of a role."""
         return Recipe(tuple(step for step in self.steps if step.role != role))
 
+    def ranking_steps(self) -> tuple[Step, ...]:
+        """Return the steps that change the ranking of the gallery's images, but not their embeddings."""
+        return tuple(step for step in self.steps if step.role in ("queries", "ranking")
+                     and not (isinstance(step, Expand) and step.k == 0))
+
     def caution(self) -> str:
         """Return what to know before queries from outside search the gallery; empty if there is nothing."""
         average = next((step for step in self.steps if isinstance(step, Average) and step.k), None)

@@ -8,8 +8,8 @@ from udml_core.work.exporting.run_files import export
 from udml_core.work.exporting.shards import export_shards
 from udml_core.work.exporting.sorting import plan_sorting
 from udml_core.work.exporting.sorting_files import write_plan
-from udml_core.work.exporting.tables import embeddings_file, images_file
+from udml_core.work.exporting.tables import embeddings_file, images_file, steps_without_vectors, vectors_note
 
 __all__ = ["embeddings_file", "export", "export_model", "export_shards", "images_file", "mirror",
            "model_archive", "move_files", "moved_folders", "plan_moving", "plan_moving_back", "plan_sorting",
-           "write_plan"]
+           "steps_without_vectors", "vectors_note", "write_plan"]

@@ -52,25 +52,26 @@ LEFT_OUT = {"images", "dimension", "map@r left out", "precision", "recall"}
 """Measures of the evaluation that the card leaves out."""
 
 
-def write_card(opened: Retrieval, config: Mapping[str, Any], path: Path) -> None:
+def write_card(opened: Retrieval, config: Mapping[str, Any], path: Path, license_name: str = "") -> None:
     """Write the model card of a run.
 
     Args:
         opened: The run.
         config: The description of the model, as it is written beside the card.
         path: The file.
+        license_name: The license that the user gives the model, as model hubs name it; empty if unknown.
     """
     has_example = (path.parent / target.SEARCH).exists()
-    parts = [_header(opened), _data(opened), _figures(opened.run), _use(config, has_example), _same(config),
-             _limits(opened, config, has_example)]
+    parts = [_header(opened, license_name), _data(opened), _figures(opened.run), _use(config, has_example),
+             _same(config), _limits(opened, config, has_example, license_name)]
     path.write_text("\n".join(part for part in parts if part), encoding="utf-8")
 
 
-def _header(opened: Retrieval) -> str:
+def _header(opened: Retrieval, license_name: str) -> str:
     spec = opened.spec
     backbone, several = _plain(spec.encoder.backbone), JOINED.get(spec.encoder.whitening) if spec.encoder.parts else ""
     return f"""---
-{_front_matter(opened)}---
+{_front_matter(opened, license_name)}---
 # {_title(opened)} on {_plain(spec.dataset_title)}
 
 This model maps an image to a vector, its embedding. Similar images have near embeddings.
@@ -82,12 +83,12 @@ This model maps an image to a vector, its embedding. Similar images have near em
 """
 
 
-def _front_matter(opened: Retrieval) -> str:
+def _front_matter(opened: Retrieval, license_name: str) -> str:
     """Return what model hubs read: the license, which only the user knows, and the figures of the test half."""
     measured = headline_measures((opened.run.evaluation() or {}).get("final", {}))
     metrics = [{"type": name, "name": measure_of(name).name, "value": round(float(value), 2)}
                for name, value in measured.items() if name not in LEFT_OUT and value is not None]
-    content: dict[str, Any] = {"library_name": "udml-explorer", "license": UNKNOWN_LICENSE,
+    content: dict[str, Any] = {"library_name": "udml-explorer", "license": license_name or UNKNOWN_LICENSE,
                                "pipeline_tag": TASK, "tags": ["metric-learning", "image-retrieval"]}
     if metrics:
         result = {"task": {"type": TASK}, "metrics": metrics,
@@ -210,12 +211,16 @@ the numbers.
 """
 
 
-def _limits(opened: Retrieval, config: Mapping[str, Any], has_example: bool) -> str:
+def _limits(opened: Retrieval, config: Mapping[str, Any], has_example: bool, license_name: str) -> str:
     unit = "" if config["embedding"]["unit_length"] else (
         "\n- The embeddings do not have unit length. Use the Euclidean distance, not the cosine similarity.")
     onnx = f"""
 - `{target.SEARCH}` reads images of 8 bits a channel. The app also scales gray images of 16 and 32 bits.
 """.rstrip() if has_example else ""
+    stated = (f"`license` at the top of this file, `{license_name}`, was given at the export. Check that it "
+              "agrees with them before you publish the model.") if license_name else (
+        f"`license` at the top of this file is `{UNKNOWN_LICENSE}`. Check them, and name the license there, before you "
+        "publish the model.")
     return f"""## Limits
 
 - The figures hold for one data set. On other images the neighbors can be worse: measure them on your own images.
@@ -225,8 +230,8 @@ def _limits(opened: Retrieval, config: Mapping[str, Any], has_example: bool) -> 
 - `{target.GALLERY}` contains the names{"" if opened.dataset.labels is None else " and classes"} of all images, and an \
 embedding tells something about its image.
   Share the folder only if you may share the images.
-- The licenses of the data and of the backbone's weights are not recorded here, so `license` at the top of
-  this file is `{UNKNOWN_LICENSE}`. Check them, and name the license there, before you publish the model.{unit}{onnx}
+- The licenses of the data and of the backbone's weights are not recorded here.
+  {stated[0].upper() + stated[1:]}{unit}{onnx}
 """
 
 

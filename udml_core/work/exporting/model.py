@@ -41,7 +41,7 @@ ARCHIVE = "model"
 
 
 def export_model(run: Run, folder: Path, dataset: Dataset | None = None, onnx: bool = True,
-                 force: bool = False) -> list[Path]:
+                 force: bool = False, license_name: str = "") -> list[Path]:
     """Write a run's final model to a new folder.
 
     The folder contains the weights of encoder and head, their description, a model card, the search index and the list
@@ -54,6 +54,7 @@ def export_model(run: Run, folder: Path, dataset: Dataset | None = None, onnx: b
         dataset: The run's data set, if it is loaded already.
         onnx: Whether to write the ONNX graph and the example.
         force: Whether the folder may also be an earlier export, which is replaced.
+        license_name: The license that the model card names, such as `apache-2.0`; empty if unknown.
 
     Returns:
         The written files.
@@ -78,7 +79,7 @@ def export_model(run: Run, folder: Path, dataset: Dataset | None = None, onnx: b
                 shutil.copyfile(EXAMPLE, aside / target.SEARCH)
         config = _describe(opened, embedder, len(gallery), agreement)
         (aside / target.CONFIG).write_text(json.dumps(jsonable(config), indent=1), encoding="utf-8")
-        write_card(opened, config, aside / target.CARD)
+        write_card(opened, config, aside / target.CARD, license_name)
         names = sorted(path.name for path in aside.iterdir())
     return [folder / name for name in names]
 

@@ -19,6 +19,7 @@ from udml_core.work.exporting.tables import (
     Embedded,
     embedded_images,
     refined_images,
+    vectors_note,
     write_embeddings,
     write_image_list,
     write_images,
@@ -37,7 +38,7 @@ def export(run: Run, folder: Path, dataset: Dataset | None = None, refinement: A
         folder: A new or empty folder.
         dataset: The run's data set, if it is loaded already.
         refinement: A finished refinement of the run. Its images and its embedding are then exported, with its measures
-            in place of the model and the evaluation, which are of the embedding before it.
+            in place of the model, the curves and the evaluation, which are of the embedding before it.
         force: Whether the folder may also be an earlier export, which is replaced.
 
     Returns:
@@ -80,6 +81,7 @@ def _write_measures(refinement: Analysis, path: Path) -> None:
     """Write what a refinement did, which images it saw, and its measures before and after."""
     result = refinement.result_of(Refinement)
     told = {"id": refinement.id, "recipe": refinement.spec().recipe, "images": len(result.indices),
+            "vectors": vectors_note(refinement) or "The vectors are the refined embedding.",
             **refinement.spec().build_kind().findings(lambda: result)}
     path.write_text(json.dumps(told, indent=1), encoding="utf-8")
 

@@ -20,6 +20,7 @@ from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset
 from udml_core.numerics.explanations import Clusters
 from udml_core.numerics.neighbors import graph_neighbors
+from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, find_analysis, finished_maps
 from udml_core.runs.analyses.kinds.refine import Refinement
@@ -46,12 +47,19 @@ class Embedded:
         vectors: Embeddings (m, l).
         ranking: Rows (m, k) of the nearest images in the order of a refinement, which re-ranking changes; None for the
             order of the distances.
+        note: What the vectors lack of a refinement, in a sentence; empty if nothing.
     """
 
     name: str
     indices: Integers
     vectors: Floats
     ranking: Integers | None = None
+    note: str = ""
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The name and the note, as the metadata of a table."""
+        return {"embedding": self.name} | ({"vectors": self.note} if self.note else {})
 
     @cached_property
     def nearest(self) -> tuple[Floats, Integers]:
@@ -77,7 +85,20 @@ def refined_images(refinement: Analysis) -> Embedded:
         UserError: The analysis is not a finished refinement.
     """
     result = refinement.result_of(Refinement)
-    return Embedded(refinement.id, result.indices, result.embedding, result.neighbors)
+    return Embedded(refinement.id, result.indices, result.embedding, result.neighbors, vectors_note(refinement))
+
+
+def steps_without_vectors(refinement: Analysis) -> str:
+    """Return the steps of a refinement that change its ranking but no vector, as `rerank` or `expand + diffuse`."""
+    return " + ".join(step.name for step in Recipe.parse(refinement.spec().recipe).ranking_steps())
+
+
+def vectors_note(refinement: Analysis) -> str:
+    """Return what the vectors of a refinement lack, in a few sentences; empty if nothing."""
+    steps = steps_without_vectors(refinement)
+    return steps and (f"The vectors are the embedding before {steps}, which changes the ranking alone. The refined "
+                      f"ranking is the column neighbors of {target.IMAGES}, and the measures after the refinement are "
+                      "of that ranking, not of the vectors.")
 
 
 def embedding_named(opened: Retrieval, name: str) -> Embedded:
@@ -94,7 +115,8 @@ def write_embeddings(opened: Retrieval, embedded: Embedded, file: BinaryIO) -> N
     """Write an embedding as a Parquet table.
 
     The columns are index (in the data set), image (its name), class (null without classes), test (bool) and e0, e1, …
-    (float32). The metadata of the table names the run and the embedding.
+    (float32). The metadata of the table names the run and the embedding, and says under `vectors`
+    which steps of a refinement the vectors lack.
 
     Args:
         opened: The run.
@@ -107,7 +129,7 @@ def write_embeddings(opened: Retrieval, embedded: Embedded, file: BinaryIO) -> N
                "test": pa.array(_is_test(opened)[indices])}
     columns |= {f"e{number}": pa.array(np.ascontiguousarray(values))
                 for number, values in enumerate(embedded.vectors.T)}
-    parquet.write_table(pa.table(columns, metadata={"run": opened.run.id, "embedding": embedded.name}), file)
+    parquet.write_table(pa.table(columns, metadata={"run": opened.run.id, **embedded.metadata}), file)
 
 
 def embeddings_file(opened: Retrieval, name: str = "final") -> bytes:
@@ -133,7 +155,8 @@ def write_images(opened: Retrieval, embedded: Embedded, file: BinaryIO) -> None:
     - neighbors: `ids` of the rows of the nearest images, the image itself first, and their Euclidean `distances`. A
       re-ranking has another order than the distances.
 
-    The metadata of the table names the run, the embedding and the map.
+    The metadata of the table names the run, the embedding and the map, and says under `vectors` which steps of a
+    refinement the vectors lack.
 
     Args:
         opened: The run.
@@ -152,7 +175,7 @@ def write_images(opened: Retrieval, embedded: Embedded, file: BinaryIO) -> None:
         "projection_y": pa.array(positions[:, 1], pa.float32(), mask=np.isnan(positions[:, 1])),
         "neighbors": pa.StructArray.from_arrays(
             [_lists(rows, pa.int32()), _lists(distances, pa.float32())], ["ids", "distances"])}
-    metadata = {"run": opened.run.id, "embedding": embedded.name, "map": source}
+    metadata = {"run": opened.run.id, **embedded.metadata, "map": source}
     parquet.write_table(pa.table(columns, metadata=metadata), file)
 
 

@@ -19,7 +19,8 @@ from udml_core.runs.folder import EXPORTED
 
 SPEC, LIST, IMAGES, REFINEMENT = "spec.json", "images.csv", "images.parquet", "refinement.json"
 TABLES = ("embeddings-initial.parquet", "embeddings.parquet")
-UNREFINED = ("evaluation.json", "embedder.safetensors", "initial.safetensors", "embeddings-initial.npy")
+UNREFINED = ("evaluation.json", "metrics.jsonl", "embedder.safetensors", "initial.safetensors",
+             "embeddings-initial.npy")
 """Files of a run that say nothing of a refinement, or whose rows are other images."""
 CONFIG, WEIGHTS, CARD, ONNX = "config.json", "model.safetensors", "README.md", "model.onnx"
 INDEX, GALLERY, SEARCH = "gallery.faiss", "gallery.csv", "search.py"

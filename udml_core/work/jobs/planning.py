@@ -211,7 +211,7 @@ def _check_learns_from_vectors(method: Method, dataset: Dataset) -> None:
         raise UserError(f"With trains='{method.trained_part}' {method.card.title} trains an encoder of images, and "
                         f"{dataset.title} is a table of embeddings. Set the field 'trains' to 'head', or choose "
                         "another method.")
-    raise UserError(f"{method.card.title} learns from random views of images, and {dataset.title} is a table of "
+    raise UserError(f"{method.card.title} {method.needs_images}, and {dataset.title} is a table of "
                     f"embeddings. Choose {names_of(lambda other: other.learns_from_vectors)}.")
 
 
