@@ -6,7 +6,7 @@ advised search against the search as now say something, the conclusion follows t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +15,7 @@ from udml_core.exploration.race_advice import AT_HAND, Advised, tell_advice
 from udml_core.exploration.race_certainty import certainty_words, is_close
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import setup_words
+from udml_core.exploration.race_measured import Verdict
 from udml_core.exploration.race_words import decider_words, is_small
 
 Stance = Literal["none", "open", "better", "level", "worse"]
@@ -60,6 +61,8 @@ class Judgments:
 
 
 UNJUDGED = Judgments()
+SAYS: Mapping[Basis, Verdict | None] = {"race": None, "confirmed": "better", "preferred": "better",
+                                        "level": "cannot tell", "contradicted": "worse"}
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,11 @@ class Conclusion:
     def is_judged(self) -> bool:
         """Whether judgments decide, not the race alone."""
         return self.basis != "race"
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What judgments say of the search that they are about; None if the race alone speaks."""
+        return SAYS[self.basis]
 
     @property
     def is_overruled(self) -> bool:
@@ -140,7 +148,7 @@ def conclude(race: Race, judgments: Judgments = UNJUDGED, is_done: bool = True, 
     if candidate is not None and basis != "race":
         name = setup_words(own, candidate.setup)
         headline, beside = _headline(basis, judgments, name), _beside(basis, name, advised is not None)
-    known = {sure, *([] if use is not None else [AT_HAND])}
+    known = {sure, *([] if use is not None else [AT_HAND]), *([] if basis == "race" else [_race_sure(race, told)])}
     all_else = (*told.shown, *filter(None, [decider_words(own)]), *told.details)
     details = tuple(words for words in all_else if words not in known)
     return Conclusion(own, candidate, use, basis, headline, sure, next_step, action, beside, details)

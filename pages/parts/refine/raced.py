@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_conclusion import Basis
 from udml_core.exploration.race_figures import AT_ONCE, MEASURES, SAID, balance_words, figure_words, setup_words
 from udml_core.exploration.race_measured import Measured, Serves
 from udml_core.exploration.race_words import race_judges_words
@@ -27,9 +25,6 @@ HELP = ("Is the first result of a query right more often than with the frozen fe
         "part in this search judged it in the race.")
 
 
-SAYS: Mapping[Basis, str] = {"confirmed": "better", "preferred": "better", "level": "cannot tell",
-                             "contradicted": "worse"}
-"""The verdict of judgments on the search that a conclusion is about."""
 CHANCE = ", but the difference may be chance"
 """What two overlapping intervals leave open."""
 
@@ -68,16 +63,12 @@ def show_raced_metrics(raced: Raced) -> None:
     """Show the verdicts of a race and its figures beside the measures; the figure of the advice follows."""
     best = raced.race.best if raced.is_beside_advice else None
     own = concluded(raced.race)
-    decides = own if own.is_judged and own.candidate == raced.outcome else None
-    if decides is not None:  # what the judges saw stands small beside it
-        icon = ":material/trophy:" if decides.use is not None else ":material/thumbs_up_down:"
-        st.markdown(f"##### {icon} {escaped(decides.headline.removesuffix('.'))}", width="stretch",
-                    help=escaped(" ".join((decides.sure, decides.beside))))
+    decides = own.verdict if own.candidate == raced.outcome else None
     for serves, question, verdict, text in zip(MEASURES, QUESTION_WORDS, raced.verdicts, HELP, strict=True):
         advised = f" · advised {_figure(best, serves)}" if best else ""
         figure, value = _figure(raced.outcome, serves), SAID[verdict]
-        if decides is not None and serves == raced.race.serves:
-            figure, value = f"by judgments; the judges: {value}, {figure}", SAID[SAYS[decides.basis]]
+        if decides is not None and serves == raced.race.serves:  # what the race says stands small below it
+            figure, value = f"by blind judgments · the race: {value}, {figure}", SAID[decides]
         st.metric(question, value, f"{figure}{advised}", delta_color="off", delta_arrow="off", width="content",
                   help=f"{text} Below: how many of 100 searches get better and worse results, or, where they "
                        "were not counted, the change of the mean similarity of a query and its results.")

@@ -18,7 +18,7 @@ from udml_core.work.jobs.concluding import advised_beside
 
 from ..data.using import use_button
 from ..shell.cached import dataset_at_hand
-from ..shell.race_verdict import concluded, judgments_version, race_verdict
+from ..shell.race_verdict import concluded, conclusion_icon, judgments_version, race_verdict
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_title
 
@@ -40,12 +40,11 @@ def show_advised(runs: Sequence[Run], chosen: Sequence[Run] = ()) -> None:
                                                          "the best of it, with the race's verdict on each.")
     for number, (start, race, outcome, analysis) in enumerate(rows):
         of = concluded(race)
-        said = f"{of.headline[:1].lower()}{of.headline[1:-1]}" if of.is_judged else said_words(*race.verdicts(outcome))
-        icon = ":material/thumbs_up_down:" if of.use is None else ":material/trophy:"
+        said = f". {of.headline}" if of.is_judged else f": {said_words(*race.verdicts(outcome))}"
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"runs-advised-{number}"):
             finished = time.strftime("%d %b %Y, %H:%M", time.localtime(analysis.stored_status().finished or None))
-            st.markdown(f"{icon} **{escaped(chain_words(race, outcome.setup))}** on "
-                        f"{escaped(start.spec().dataset_title)}: {escaped(said)}  \n:small[:gray[Against "
+            st.markdown(f"{conclusion_icon(of)} **{escaped(chain_words(race, outcome.setup))}** on "
+                        f"{escaped(start.spec().dataset_title)}{escaped(said)}  \n:small[:gray[Against "
                         f"the frozen features, by a race for {MEASURES[race.serves]} that ended {finished}]]",
                         width="stretch")
             dataset = start.spec().dataset

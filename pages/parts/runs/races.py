@@ -15,6 +15,7 @@ from udml_core.work.jobs.concluding import conclusion_of
 
 from ..shell.cached import dataset_at_hand
 from ..shell.race_judgments import run_judgments
+from ..shell.race_verdict import conclusion_icon
 from ..shell.run_status import escaped
 from ..shell.views import view_link
 
@@ -26,7 +27,7 @@ def show_races(run: Run, races: Sequence[Raced]) -> None:
         words = f"**{escaped(of.headline)}** {escaped(' '.join(filter(None, (of.sure, of.beside))))}"
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"race-{analysis.id}"):
             measure = MEASURES[race.serves].capitalize()
-            st.markdown(f":material/trophy: {measure}: {words}", width="stretch")
+            st.markdown(f"{conclusion_icon(of)} {measure}: {words}", width="stretch")
             view_link("data", label="Details", icon=":material/arrow_forward:", query_params={
                 "dataset": run.spec().dataset, "view": "advice", "budget": f"{race.budget:g}",
                 "serves": race.serves}, help="The race on the page Data: all candidates, with their figures.")

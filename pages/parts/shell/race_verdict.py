@@ -95,9 +95,15 @@ def raced_figures(run: Run) -> RacedFigures | None:
 
 
 def run_verdicts(run: Run) -> Verdicts | None:
-    """Return the verdicts without labels on a run's embedding; None if nothing judged it. See `said_of`."""
-    said = said_of(run)
-    return None if said is None else said.verdicts
+    """Return the verdicts without labels on a run's embedding; None if nothing judged it.
+
+    Judgments that decide stand in place of their race's verdict; see `said_of`.
+    """
+    said, of = said_of(run), judged_against(run, "")
+    if said is None or of is None or of.verdict is None:
+        return None if said is None else said.verdicts
+    first, groups = said.verdicts
+    return Verdicts(of.verdict, groups) if of.race.serves == "first" else Verdicts(first, of.verdict)
 
 
 def said_of(run: Run) -> Said | None:
@@ -141,6 +147,28 @@ def concluded(race: Race) -> Conclusion:
     return conclusion_on(race, runs_folder(), dataset)
 
 
+def show_conclusion_of(run: Run, recipe: str, raced: str = "") -> bool:
+    """Show the conclusion about a run's search if judgments decide it; return whether they do.
+
+    Args:
+        run: The run.
+        recipe: The refinement of its embedding, empty for the embedding itself.
+        raced: What the race alone says of it, in Markdown, which stands behind the "?".
+    """
+    of = judged_against(run, recipe)
+    if of is None:
+        return False
+    st.markdown(f"{conclusion_icon(of)} **{escaped(of.headline)}** {escaped(of.beside)}", width="stretch",
+                help=f"{escaped(of.sure)}\n\n{raced}".rstrip())
+    return True
+
+
+def conclusion_icon(of: Conclusion) -> str:
+    """Return a trophy if there is a search to use, a scale if the race found none, and thumbs if judgments did not."""
+    return ":material/trophy:" if of.use is not None else ":material/thumbs_up_down:" if of.is_judged else (
+        ":material/balance:")
+
+
 def judged_against(run: Run, recipe: str) -> Conclusion | None:
     """Return the conclusion that judgments decide about a run's search; None if its race's verdict stands alone.
 
@@ -166,6 +194,8 @@ def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> bool:
         line, more = frame_verdict(run, frame)
         if line:
             words, recipe = f"Over all images: {escaped(line)}", recipe_of(run, frame)
+            if recipe is not None and show_conclusion_of(run, recipe, f"{words} {escaped(more)}".rstrip()):
+                return True
             if recipe and "worse " in line:
                 best = advised_search(run)
                 better = f" The race advises {escaped(best.words[:1].lower() + best.words[1:])}." if best else ""

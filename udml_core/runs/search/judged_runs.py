@@ -139,8 +139,8 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
         if level := is_own and level_words(judging):
             return f"{whose} of {of}, {names[1]} against {names[0]}: {level}. {CAN_STOP}, and keep {names[0]}."
         if is_own and share.count >= FEW and judging.left() is None:
-            return (f"{whose} of {of}, {names[1]} against {names[0]}, do not decide ({share.count} so far), and it "
-                    f"would take very many more. {CAN_STOP}, and keep {names[0]}.")
+            return (f"{whose} of {of}, {names[1]} against {names[0]}: no clear difference ({share.count} so far), and "
+                    f"it would take very many more to tell one. {CAN_STOP}, and keep {names[0]}.")
         return f"{whose} of {of}, {names[1]} against {names[0]}, {UNDECIDED} ({share.count} so far)."
     score = f"{score_words(judging, judging.judge, names)}" if is_own else str(share.count)
     result = f"{whose} of {of}: {score}. {capitalized(finding_words(share, comparison, names))}."

@@ -33,6 +33,7 @@ START_FRAMES = ("frozen", "initial", "final")
 SEARCHED = (exclusions.KIND, duplicate_decisions.KIND)
 """The logs on which it depends which queries differ."""
 START = "the frozen features"
+AS_NOW = "the search as now (frozen features)"
 MOST_KEPT = 16
 _KEPT: dict[Any, Any] = {}
 """The last comparisons and what their judgments say, by what they depend on, because every page asks for them."""
@@ -107,7 +108,7 @@ def stored_judgments(race: Race, outcome: Outcome, results: Results, root: Path,
         refinement = analysis_at(run, refinement_of(outcome)) if outcome.setup.recipe else None
         if refinement is not None and not refinement.is_done():
             return UNJUDGED
-        frame, names = "final" if refinement is None else refinement.id, (START, setup_words(race, outcome.setup))
+        frame, names = "final" if refinement is None else refinement.id, (AS_NOW, setup_words(race, outcome.setup))
         ticket = ticket_of(run, frame)
         versions = tuple(log_version(images, kind) for kind in (*SEARCHED, judgments.KIND, judged_pairs.KIND))
         key = start.root, start.id, run.id, frame, ticket, results, names, images.fingerprint, versions
