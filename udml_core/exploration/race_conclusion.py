@@ -208,10 +208,10 @@ def _next(race: Race, told: Advised, judgments: Judgments, use: Outcome | None, 
         if not is_done or not race.is_judged:
             return "", "again" if is_done and not race.reason else ""
         return told.next_step or "Search your images as now.", "search"
+    if basis == "race" and use == race.best and (is_close(race, use) or is_small(race)):
+        return "Confirm it by blind judgments before you use it.", "judge"
     if is_ready:
         return "All images are prepared for this search: name the groups that it finds.", "name"
     if basis != "race":
         return "Search with it.", "use"
-    if use == race.best and (is_close(race, use) or is_small(race)):
-        return "Confirm it by blind judgments before you use it.", "judge"
     return "Search with it; blind judgments can confirm it.", "use"

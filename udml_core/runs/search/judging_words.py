@@ -80,6 +80,12 @@ def finding_words(share: Share, comparison: Comparison, names: tuple[str, str] =
             f"counted as half {of_all}")
 
 
+def found_words(share: Share, comparison: Comparison) -> str:
+    """Return in how many of the differing queries the leading embedding is better, without its name."""
+    what = BETTER[comparison.results].removeprefix("finds ")
+    return f"{what} in {interval_words(share)} % of the differing queries"
+
+
 def capitalized(words: str) -> str:
     """Return words at the beginning of a sentence."""
     return f"{words[:1].upper()}{words[1:]}"

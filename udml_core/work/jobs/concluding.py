@@ -24,7 +24,7 @@ from udml_core.runs.search.copies import known_copies
 from udml_core.runs.search.differing import Comparison, Results, Side, compare, side_name
 from udml_core.runs.search.judged_runs import judged_galleries, stance_of
 from udml_core.runs.search.judging import Judging
-from udml_core.runs.search.judging_words import could_decide_words, finding_words, score_words
+from udml_core.runs.search.judging_words import could_decide_words, finding_words, found_words, score_words
 from udml_core.runs.search.query import Gallery
 from udml_core.work.jobs.advising import elsewhere_of, finished_race, races_beside, races_of, refinement_of
 
@@ -170,7 +170,8 @@ def _said(comparison: Comparison, names: tuple[str, str]) -> Judgments:
         return UNJUDGED
     stance, is_own = stance_of(judging), people == [judging.judge]
     score = score_words(judging, people[0], names) if len(people) == 1 else ""
-    finding = finding_words(share, comparison, names) if share.is_decided or not score else ""
+    finding = found_words(share, comparison) if share.is_decided and score else "" if score else finding_words(
+        share, comparison, names)
     return Judgments(stance, share.count, "" if is_own else listed(people), score, finding,
                      could_decide_words(judging) if stance == "open" else "")
 
