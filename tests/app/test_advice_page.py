@@ -30,6 +30,7 @@ from udml_core.data import catalog
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import Duel, Outcome, Race, Setup
 from udml_core.exploration.race_advice import tell_advice
+from udml_core.exploration.race_conclusion import Judgments
 from udml_core.exploration.race_measured import Comparison, Count, Measured
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, list_runs, runs_folder
@@ -42,7 +43,7 @@ from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Judging
 from udml_core.runs.tasks import Status
-from udml_core.work.jobs import first_method
+from udml_core.work.jobs import concluding, first_method
 from udml_core.work.jobs.advising import race_of, race_words_of, wanted_advice
 from udml_core.work.jobs.verdicts import said_lines, said_of_run, unraced_words
 from udml_core.work.workers import analyse as worker
@@ -157,7 +158,7 @@ def test_the_gallery_leads_to_the_choices_of_a_race(launched: list[Any]) -> None
     test = opened("data", dataset="digits")
     button(test, "Find the best search").click().run()
     assert test.query_params["view"] == ["advice"] or test.query_params["view"] == "advice"
-    assert "An encoder that took no part" in texts(test)
+    assert "**EfficientNet-Lite0** and **SqueezeNet 1.1**, which took no part, look at the results" in texts(test)
     assert "The nearest image should show the same kind of thing." in texts(test)
     assert not list_runs(runs_folder())
     assert not launched
@@ -181,9 +182,10 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     finished(frozen, outcomes(frozen))
     test = opened("data", **LINK)
     assert not test.exception
-    headline, meaning = verdict(test)
+    headline, sure = verdict(test)
     assert headline == ":green[:material/trophy:] Best search: whitening"
-    assert meaning.startswith("Whole groups are clearly better than with the frozen features")
+    assert sure.startswith("How sure: luck alone shows a gain this large")
+    assert "Whole groups are clearly better than with the frozen features" in texts(test)
     assert ("Short trainings were not tried: they would not have fitted into the time that was left. Run again with 5 "
             "minutes.") in texts(test).replace("\\", "")
     words = texts(test)
@@ -219,7 +221,7 @@ def test_a_race_without_a_winner_says_why(frozen: Run, reason: str, rows: list[i
     assert ":green[" not in verdict(test)[0]
     assert said in f"{verdict(test)[0]}."
     assert "Use this" not in [button.label for button in test.button]
-    frozen_search = [button for button in test.button if button.label == "Keep searching as now"]
+    frozen_search = [button for button in test.button if button.label == "Search as now"]
     assert [button.proto.type for button in frozen_search] == ["primary"] * (rows == [0])
 
 
@@ -712,8 +714,8 @@ def test_a_race_without_a_winner_starts_the_race_for_the_other_aim(frozen: Run, 
                 outcomes=tuple(outcomes(frozen)[:3]))
     create_analysis(frozen, spec, state="done", result={"race": np.array(race.model_dump_json())})
     test = opened("data", **LINK | {"serves": "first", "budget": "5"})
-    assert ("For whole groups, 1 of 3 candidates is better beyond chance, 1 is worse and 1 is unclear. Most of "
-            "all gains whitening." in texts(test))
+    assert ("For whole groups, 1 of 3 candidates is better beyond chance, 1 is worse and 1 shows no clear "
+            "difference. Most of all gains whitening." in texts(test))
     button(test, "Find the best search for whole groups").click().run()
     assert not test.exception
     (started,) = launched
@@ -920,7 +922,51 @@ def test_a_race_without_a_winner_asks_for_no_judgments_once_they_say_that_they_c
                 verdict="cannot tell", difference=0.01, low=-0.01, high=0.03)))])
     before = texts(opened("data", **LINK)).replace("\\", "")
     assert "To decide it, judge the largest gain yourself: whitening" in before
-    monkeypatch.setattr("pages.parts.data.ended_race.outcome_judgments", lambda *_: "You can stop: keep X.")
+    monkeypatch.setattr(concluding, "stored_judgments", lambda *_: Judgments("level", 14, score="14 equal"))
     shown = texts(opened("data", **LINK)).replace("\\", "")
-    assert "You can stop: keep X." in shown
+    assert "Keep searching as now: your 14 judgments see no clear difference" in shown
+    assert "The judges of the race were not sure of whitening, either." in shown
     assert "To decide it" not in shown
+
+
+def label_of_next(test: AppTest) -> str:
+    """Return the label of the main action of an ended race."""
+    return next(button.label for button in test.button if (button.key or "").startswith("advice-")
+                and button.proto.type == "primary")
+
+
+@pytest.mark.parametrize(("answers", "headline", "action", "said"), [
+    ("", "Best search: whitening", "Name groups", "better"),
+    ("BA", "Best search: whitening", "Continue judging", "better"),
+    ("==A====B==A==", "Keep searching as now: your 13 judgments see no clear difference", "Search as now",
+     "no clear difference"),
+    ("B" * 16, "Best search, confirmed by your 16 judgments: whitening", "Name groups", "better"),
+    ("A" * 16, "Keep searching as now: your 16 judgments prefer it", "Search as now", "worse")])
+def test_every_page_follows_the_judgments_of_the_advised_search(
+        frozen: Run, answers: str, headline: str, action: str, said: str) -> None:
+    is_advised = said == "better"
+    finished(frozen, [row for row in outcomes(frozen) if row.name in ("Whitening", "Averaging")])
+    plan = plan_analysis(Refinement, recipe="whiten")
+    create_analysis(frozen, plan, state="done", result=worker.compute(frozen, plan, lambda *_: None))
+    retrieval = Retrieval(frozen)
+    judging = Judging(compare(Side(retrieval, "frozen"), Side(retrieval, plan.id), "all", "ten"))
+    for answer in answers:
+        question = judging.question()
+        assert question is not None
+        is_second_left = question.left == judging.comparison.options(question.position)[1]
+        judging.answer(question, "both right" if answer == "=" else "left" if is_second_left == (answer == "B") else
+                       "right")
+    data = opened("data", **LINK)
+    assert not data.exception
+    assert verdict(data)[0].endswith(headline)
+    assert label_of_next(data) == action
+    assert ("Use it nevertheless" in [button.label for button in data.button]) != is_advised
+    shown = {page: texts(opened(page, **link)).replace("\\", "") for page, link in {
+        "runs": {"run": frozen.id}, "train": {"dataset": "digits"}}.items()}
+    assert all(f"Whole groups: {bold}{headline}" in shown[page] for page, bold in (("runs", "**"), ("train", "")))
+    assert (advised_search(frozen) is not None) == is_advised, "Search, Refine and the table of runs follow"
+    refine = opened("refine", run=frozen.id, recipe="whiten")
+    group = next(metric.value for metric in refine.metric if metric.label == "Whole group")
+    assert group == said
+    judged = "judgments" in headline
+    assert (headline in texts(refine).replace("\\", "")) == judged

@@ -206,10 +206,12 @@ def test_the_best_search_is_found_in_the_background_and_used(
         expect(page.get_by_role("button", name="Cancel")).to_be_visible()
         page.goto("/learn")  # the race goes on without its page
         page.goto(f"/data?{urlencode({'dataset': str(folder), 'view': 'advice', 'budget': 2, 'serves': 'groups'})}")
-        other = page.get_by_text("Use another candidate")
-        expect(other).to_be_visible()  # the race has ended
+        details, other = page.get_by_text("Details", exact=True), page.get_by_text("Use another candidate")
+        expect(details).to_be_visible()  # the race has ended
         said = re.compile("Best search: |Nothing is better|No clear winner: ")
         expect(page.get_by_text(said).first).to_be_visible()
+        expect(other).not_to_be_visible()
+        details.click()
         page.get_by_text("Each candidate in a sentence").click()
         expect(page.get_by_text(re.compile("Whitening.*: (better|worse|no clear difference)")).first).to_be_visible()
         check_order_on_a_phone(page)

@@ -566,6 +566,7 @@ CHANCE = ", but the difference on average may be chance"
 @pytest.mark.parametrize(("difference", "better", "said"), [
     (0.02, 0.6, ""), (0.02, 0.5, ", better on average, though nearly as many get worse"),
     (0.02, 0.57, ", better on average, though the counts alone may be chance"),
+    (0.02, 0.555, ", better on average, though nearly as many get worse"),
     (0.02, 0.45, ", better on average, though more get worse"),
     (0.02, 0.3, ", but the gains are larger than the losses"),
     (0.001, 0.3, ", but the gains are larger than the losses"), (0.001, 0.5, ""), (0.001, 0.7, CHANCE),

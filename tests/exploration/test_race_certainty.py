@@ -68,7 +68,10 @@ def test_a_call_near_the_limit_is_close_and_says_so_above_the_figures() -> None:
     assert certainty_words(lost, lost.judged[0]).startswith(
         "A close call: luck alone shows a gain this large in at most about 9 of 100 such races, which is too often to "
         "call it better.")
-    assert "close call" not in " ".join(tell_advice(won, is_done=False).sentences), "more candidates follow"
+    assert tell_advice(won, is_done=False).shown == (
+        "A close call: luck alone shows a gain this large in at most about 2 of 100 such races. With other images it "
+        "may count as no clear difference; a later candidate may gain more.",), "as after the race"
+    assert "close call" not in " ".join(tell_advice(race_with(4.5), is_done=False).sentences)
 
 
 def test_a_gain_that_judges_dispute_is_not_a_matter_of_chance() -> None:
@@ -133,9 +136,9 @@ def test_another_race_that_calls_the_same_search_differently_is_named_with_the_r
 def test_only_what_is_better_beyond_chance_counts_as_better() -> None:
     rows = [judged("A", 0.01, 0.001), judged("B", 0.002, 0.001, "b"), judged("C", -0.01, 0.001, "c")]
     assert calls_words(race_of(*rows), "first") == (
-        "For first results, 1 of 3 candidates is better beyond chance, 1 is worse and 1 is unclear")
+        "For first results, 1 of 3 candidates is better beyond chance, 1 is worse and 1 shows no clear difference")
     assert calls_words(race_of(rows[1], rows[1].model_copy(update={"setup": Setup(backbone="x")})), "first") == (
-        "For first results, none of 2 candidates is better beyond chance, 2 are unclear")
+        "For first results, none of 2 candidates is better beyond chance, 2 show no clear difference")
 
 
 def test_every_candidate_that_was_left_out_is_named_with_its_reason() -> None:

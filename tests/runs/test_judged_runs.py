@@ -76,5 +76,5 @@ def test_words_say_when_further_judgments_would_hardly_decide() -> None:
         assert question is not None
         judging.answer(question, "equal")
     assert judgments_words(comparison, names) == (
-        "Your judgments of the first ten results, Y against X, do not decide (10 so far), and it would take very many "
-        "more. You can stop, and keep X.")
+        "Your judgments of the first ten results, Y against X: no clear difference (10 so far), and it would take very "
+        "many more to tell one. You can stop, and keep X.")

@@ -439,6 +439,9 @@ def test_the_choice_hardly_matters_where_most_of_twenty_judgments_are_equal(answ
     said = (f"You can stop: neither is better in {answers.count('=')} of {len(answers)} queries, so the choice hardly "
             "matters. Keep A.")
     assert (said in advice_words(judging)) is stops
+    blind = advice_words(judging, is_blind=True)
+    assert ("Most answers are equal: the choice hardly matters; you can stop." in blind) is stops
+    assert "Keep" not in blind, "neither is named before the reveal"
 
 
 def test_a_forecast_that_ends_says_why() -> None:

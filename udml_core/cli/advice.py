@@ -96,18 +96,20 @@ def _follow(analysis: Analysis) -> None:
 
 def _print_advice(analysis: Analysis, as_json: bool, must_be_done: bool) -> None:
     """Print the advice and the commands that use it; end with exit code 1 if the race should be done but is not."""
-    from udml_core.work.jobs.advising import elsewhere_of, race_of, races_beside
+    from udml_core.work.jobs.advising import race_of
+    from udml_core.work.jobs.concluding import conclusion_of
 
-    race, summary = race_of(analysis), summarize_result(analysis)
-    other = elsewhere_of(analysis) if summary["state"] == "done" else None
-    elsewhere = None if other is None else other[0]
-    best = elsewhere.best if elsewhere is not None and elsewhere.wins(race) else race.best
-    commands = [] if best is None else use_commands(best)
+    race, summary, best = race_of(analysis), summarize_result(analysis), None
     if summary["state"] == "done":
-        others = [beside for beside, _ in races_beside(analysis)]
-        summary |= {"advice": advice_words(race, elsewhere=elsewhere, others=others)}
+        conclusion = conclusion_of(analysis)
+        best = conclusion.use
+        summary |= {"advice": " ".join(conclusion.sentences), "conclusion": {
+            "rests on": conclusion.basis, "use": None if best is None else best.setup.model_dump(),
+            "says": conclusion.headline, "how sure": conclusion.sure, "next": conclusion.next_step}}
     elif race.is_judged:
+        best = race.best
         summary |= {"so far": advice_words(race, is_done=False)}
+    commands = [] if best is None else use_commands(best)
     if best is None and summary["state"] == "done":
         commands = [f"udml query {race.run} picture.jpg"]
     summary |= {"commands": commands}

@@ -102,7 +102,7 @@ def _ask(judging: Judging) -> None:
         match (line := sys.stdin.readline()).strip().lower()[:1]:
             case key if key in choices and key:
                 judging.answer(question, choices[key])
-                said = advice_words(judging, True, _first(judging))
+                said = advice_words(judging, True)
                 typer.echo(f"{judging.count(judging.judge)} judged. {said}", err=True)
             case "u":
                 undone = judging.undo()

@@ -105,9 +105,10 @@ def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
     gaps = (gap_words(race) or _complete_words(race)) if is_done else ""
     best = race.best
     if best is not None and not is_done:
-        return _advised(f"Better so far: {setup_words(race, best.setup)}.",
-                        ["It beats the frozen features beyond chance, and stays better whatever else is tried; a later "
-                         "candidate may gain more."], [])
+        said = certainty_words(race, best, is_done=False) if is_close(race, best) else (
+            "It beats the frozen features beyond chance, and stays better whatever else is tried; a later candidate "
+            "may gain more.")
+        return _advised(f"Better so far: {setup_words(race, best.setup)}.", [said], [])
     if not race.is_judged:
         return Advised("No candidate was judged in this time.", (gaps or "Allow more minutes.",)) if is_done else (
             Advised("No candidate is judged yet."))

@@ -37,12 +37,13 @@ def is_close(race: Race, outcome: Outcome) -> bool:
     return TAIL / CLOSE <= chance_of(gain) <= TAIL * CLOSE
 
 
-def certainty_words(race: Race, outcome: Outcome) -> str:
+def certainty_words(race: Race, outcome: Outcome, is_done: bool = True) -> str:
     """Return how sure the call on a gain is, in a sentence; empty without a gain that judges agree on.
 
     Args:
         race: The race.
         outcome: A judged candidate, the advice or the largest gain.
+        is_done: Whether the race is finished.
     """
     gain = race.gain(outcome)
     if gain.difference <= 0 or gain.agreed != "better":
@@ -51,8 +52,8 @@ def certainty_words(race: Race, outcome: Outcome) -> str:
     if not is_close(race, outcome):
         return f"How sure: {said}."
     if race.verdict(outcome) == "better":
-        return (f"A close call: {said}. With other images it may count as no clear difference: confirm it by blind "
-                "judgments.")
+        then = ": confirm it by blind judgments" if is_done else "; a later candidate may gain more"
+        return f"A close call: {said}. With other images it may count as no clear difference{then}."
     return f"A close call: {said}, which is too often to call it better. Blind judgments can decide."
 
 
@@ -118,7 +119,8 @@ def calls_words(race: Race, serves: Serves) -> str:
     """
     said = [race.verdicts(outcome)[serves == "groups"] for outcome in race.judged]
     better, worse, untold = (said.count(verdict) for verdict in ("better", "worse", "cannot tell"))
-    rest = listed([*[f"{worse} {'is' if worse == 1 else 'are'} worse"] * (worse > 0),
-                   *[f"{untold} {'is' if untold == 1 else 'are'} unclear"] * (untold > 0)]) if worse or untold else ""
+    others = {f"{worse} {'is' if worse == 1 else 'are'} worse": worse,
+              f"{untold} show{'s' * (untold == 1)} {SAID['cannot tell']}": untold}
+    rest = listed([words for words, count in others.items() if count]) if worse or untold else ""
     return (f"For {MEASURES[serves]}, {better or 'none'} of {counted(len(said), 'candidate')} "
             f"{'is' if better <= 1 else 'are'} better beyond chance{rest and f', {rest}'}")

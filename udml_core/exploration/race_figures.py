@@ -90,23 +90,26 @@ def counts_words(measured: Measured) -> str:
 
 
 def balance_words(measured: Measured) -> str:
-    """Say what the mean difference adds to a count of images that does not show it, such as 51 better and 46 worse."""
+    """Say what the mean difference adds to a count of images that does not show it, such as 51 better and 46 worse.
+
+    That nearly as many lose as gain is said of the counts as they are shown, however sure their order is.
+    """
     wide, count = measured.wide, measured.wide.count
     if count is None or count.better is None or count.worse is None or count.low is None or count.high is None:
         return ""
     gain = 1 if measured.difference > 0 else -1
-    if count.leans == gain:
-        unsure = wide.low <= 0 <= wide.high
-        return ", but the difference on average may be chance" * unsure
-    if count.leans:
+    if count.leans == gain and wide.low <= 0 <= wide.high:
+        return ", but the difference on average may be chance"
+    if count.leans == -gain:
         larger, smaller = ("gains", "losses") if gain > 0 else ("losses", "gains")
         return f", but the {larger} are larger than the {smaller}"
     if measured.said == "cannot tell":
         return ""
     many, few, other = (count.better, count.worse, "worse") if gain > 0 else (count.worse, count.better, "better")
+    many, few = round(100 * many), round(100 * few)
     though = (f"more get {other}" if few > many else f"nearly as many get {other}" if few >= NEARLY * many else
-              "the counts alone may be chance")
-    return f", {measured.said} on average, though {though}"
+              "" if count.leans else "the counts alone may be chance")
+    return f", {measured.said} on average, though {though}" if though else ""
 
 
 def count_cell(measured: Measured) -> str:

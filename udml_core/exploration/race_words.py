@@ -19,6 +19,7 @@ from udml_core.exploration.race_figures import (
 )
 from udml_core.exploration.race_gaps import why_left_out
 from udml_core.exploration.race_measured import Comparison, Serves
+from udml_core.numerics.second_opinion import QUORUM
 
 FEW_CHANGED = 0.2
 """An advice that changes a smaller share of the first results is a small change."""
@@ -97,6 +98,16 @@ def race_judges_words(race: Race) -> str:
     if set(names) <= set(race.weights):
         return judges_words({name: race.weights[name] for name in names})
     return " and ".join("the raw pixels" if name in WEAK else race.titles.get(name, name) for name in names)
+
+
+def decider_words(race: Race) -> str:
+    """Return that one of several judges has enough of the vote to decide alone, in a sentence; empty if none has."""
+    total = sum(race.weights.values())
+    name = max(race.weights, key=race.weights.__getitem__, default="")
+    if len(race.weights) < 2 or race.weights[name] < QUORUM * total:
+        return ""
+    title = "the raw pixels" if name in WEAK else race.titles.get(name, name)
+    return f"Decided by {title} ({100 * race.weights[name] / total:.0f} % of the vote)."
 
 
 def judge_lines(race: Race, outcome: Outcome) -> list[str]:

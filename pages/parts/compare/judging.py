@@ -92,7 +92,7 @@ def show_judging(runs: Sequence[Run]) -> None:
             meaning.caption(f"The same kind: {escaped(words)}.")
         if question:
             _show_question(judging, question)
-        _show_progress(judging, contest.titles[0])
+        _show_progress(judging)
     _show_waiting(judging)
     st.caption(_explain(contest, comparison))
     _link_race(contest.sides[1].retrieval.run)
@@ -177,10 +177,10 @@ def _undo(judging: Judging) -> None:
                                      "There is nothing left to undo.")
 
 
-def _show_progress(judging: Judging, first: str) -> None:
-    """Show what the judgments say so far, without saying of which embedding, and when to stop; `first` names A."""
+def _show_progress(judging: Judging) -> None:
+    """Show what the judgments say so far, without saying of which embedding, and when to stop."""
     share, comparison = judging.share(judging.judge), judging.comparison
-    advice = advice_words(judging, is_blind=True, first=escaped(first))
+    advice = advice_words(judging, is_blind=True)
     # Until then, a range would tell by its movement which answers fell together.
     result = f" {result_words(share, comparison, BLIND)}." if share.is_decided else ""
     message = st.session_state.pop(MESSAGE, "")
@@ -198,7 +198,7 @@ def _show_progress(judging: Judging, first: str) -> None:
             range_bar(share, is_blind=True)
         (st.success if share.is_decided else st.markdown)(unbroken(f"**{advice}**{result}"))
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">'
-            f"{html.escape(f'{message} {advice_words(judging, is_blind=True, first=first)}')}</div>")
+            f"{html.escape(f'{message} {advice_words(judging, is_blind=True)}')}</div>")
 
 
 def _show_waiting(judging: Judging) -> None:

@@ -9,10 +9,11 @@ import streamlit as st
 from udml_core.runs import Run
 from udml_core.runs.search.differing import SEPARATOR, Results
 from udml_core.runs.search.judging_words import differing_words
+from udml_core.work.jobs.concluding import START
 
 from ..retrieval.embeddings import SEPARATOR as BETWEEN
 from ..shell.address import choose_segment, write_address
-from ..shell.race_judgments import FROZEN_WORDS, recipe_of, side_words
+from ..shell.race_judgments import recipe_of, side_words
 from ..shell.race_verdict import show_frames_verdict
 from ..shell.run_status import escaped
 from ..shell.views import view_link
@@ -58,7 +59,7 @@ def show_differences(runs: Sequence[Run]) -> None:
 def _show_verdicts(contest: Contest) -> None:
     """Show what a race, or else a second opinion, said of each embedding, or where the second opinion is computed."""
     compared = [(side.retrieval.run, side.frame) for side in contest.sides
-                if side_words(side.retrieval.run, side.frame) != FROZEN_WORDS]
+                if side_words(side.retrieval.run, side.frame) != START]
     shown = [show_frames_verdict([side]) for side in compared]  # each embedding has a line of its own
     if any(shown):
         return

@@ -7,10 +7,13 @@ import time
 
 import streamlit as st
 
-from udml_core.base.errors import counted, duration
+from udml_core.base.errors import counted, duration, listed
 from udml_core.data.dataset import WAITING, Dataset
 from udml_core.data.encoders import EncoderSpec
-from udml_core.exploration.race_advice import advice_words, tell_advice
+from udml_core.data.judge_names import WEAK
+from udml_core.data.judging import encoder_title
+from udml_core.exploration.jury import independent
+from udml_core.exploration.race_advice import advice_words
 from udml_core.exploration.race_clock import ALMOST, clock_words
 from udml_core.exploration.race_figures import MEASURES
 from udml_core.exploration.race_gaps import minutes_words
@@ -18,18 +21,18 @@ from udml_core.exploration.race_measured import Serves
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.analyses.kinds.opinion import JUDGES
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     find_advice,
-    finished_race,
     newest_advice,
     other_finished_races,
     other_live_races,
     race_of,
     start_advice,
-    suggested_by_race,
 )
+from udml_core.work.jobs.concluding import conclusion_of, suggested_by_race
 
 from ..shell.address import choose_segment, keep_clicks
 from ..shell.empty_state import show_empty
@@ -45,13 +48,23 @@ ACTION = "Find the best search"
 SILENT = 5.0
 """Seconds without a report of the race after which the page says how long ago the last was."""
 WORDS: dict[Serves, str] = {"first": "The first result", "groups": "The whole group"}
-WHAT = ("Tries ways to improve the search one after the other, from seconds of arithmetic to short training without "
-        "labels. **An encoder that took no part**, another pretrained network, looks at the results and says which way "
-        "finds better images than the pretrained network as it is. No label is read.")
-"""What a race does."""
 MEANINGS: dict[Serves, str] = {
     "first": "The nearest image should show the same kind of thing.",
     "groups": "All images of the same kind should come before all others."}
+
+
+def what_words(backbone: str) -> str:
+    """Return what a race does and who judges, in Markdown.
+
+    Args:
+        backbone: The backbone of the frozen features, which judges nothing.
+    """
+    judges = independent(JUDGES, {backbone})
+    named = listed([f"**{'the raw pixels' if name in WEAK else escaped(encoder_title(name))}**" for name in judges])
+    who = f"{named}, which took no part, look at the results and vote on" if judges else "Judges decide"
+    return ("Tries ways to improve the search one after the other, from seconds of arithmetic to short training "
+            f"without labels. {who[:1].upper()}{who[1:]} which way finds better images than the pretrained network as "
+            "it is. A steady judge has more votes, and three quarters of them decide. No label is read.")
 
 
 def action_of(dataset: Dataset) -> str:
@@ -116,7 +129,7 @@ def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
 
 def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str) -> None:
     """Show what a race does, and the button that starts it."""
-    show_empty(WHAT, "trophy")
+    show_empty(what_words(encoder.backbone), "trophy")
     with st.container(horizontal_alignment="center"):
         clicked = st.button(ACTION, type="primary", icon=ICON, key="advice-start", on_click=keep_clicks,
                             help="Runs in the background: you can leave the page or close the browser.")
@@ -174,7 +187,7 @@ def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, 
             jobs.withdraw(run, "advice")
             jobs.stop(run)
             st.rerun(scope="app")
-    show_empty(WHAT, "trophy")
+    show_empty(what_words(encoder.backbone), "trophy")
     _say(line)
 
 
@@ -200,13 +213,13 @@ def _show_live(analysis: Analysis, key: str) -> None:
             st.rerun(scope="app")
     _say(f"{counted(len(race.judged), 'candidate')} judged. {advice_words(race, is_done=False)}")
     if analysis.has_earlier():
-        earlier = tell_advice(finished_race(analysis))
+        earlier = conclusion_of(analysis)
         st.markdown(f":material/history: The race that finished before stays until this race has finished: "
-                    f"**{escaped(earlier.headline)}** {escaped(' '.join(earlier.shown[:1]))}")
+                    f"**{escaped(earlier.headline)}** {escaped(earlier.sure)}")
     if race.outcomes:
         show_race(race, f"race-{key}")
     else:
-        show_empty(WHAT, "trophy")
+        show_empty(what_words(race.start.backbone), "trophy")
 
 
 def _say(line: str) -> None:

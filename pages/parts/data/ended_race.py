@@ -12,7 +12,8 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.plain_names import plain_line
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_advice import Advised, figure_line, tell_advice
+from udml_core.exploration.race_advice import figure_line
+from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
     AT_ONCE,
@@ -31,7 +32,6 @@ from udml_core.exploration.race_words import caution_words, is_small, judge_line
 from udml_core.runs import runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
-from udml_core.runs.search.judging_words import CAN_STOP
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     elsewhere_of,
@@ -39,19 +39,22 @@ from udml_core.work.jobs.advising import (
     finished_race,
     other_finished_races,
     race_of,
-    races_beside,
     restart_advice,
     start_advice,
 )
+from udml_core.work.jobs.concluding import conclusion_of, results_of
 
 from ..shell.race_judgments import outcome_judgments
 from ..shell.run_status import ICONS, escaped
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
 from .race import explained, show_race
-from .using import BUDGETS, show_awaited, show_race_button, use_button
+from .using import BUDGETS, Kind, show_awaited, show_race_button, use_button
 
-ICON = ":material/trophy:"
+ICON, SEARCH, JUDGE = ":material/trophy:", ":material/image_search:", ":material/thumbs_up_down:"
+CONFIRM, DECIDE = "Confirm by judgments", "decide."
+LONG = 60
+"""Letters from which a sentence takes a line of its own beside its button."""
 ALL_TRIED = "Every candidate was tried: more time tries nothing new. Run it again when encoders or images have changed."
 KEPT = "Computed features and trained heads are used again, so more candidates fit into the same time."
 USE = "Search with it. A refinement of all images is computed first, in seconds."
@@ -75,20 +78,22 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
     if status.state != "done":
         _show_stopped(analysis)
     other = elsewhere_of(analysis) if is_done else None
+    for_other_aim = None if race.best is not None else _race_for_other_aim(dataset, encoder, race, analysis)
+    of, elsewhere = conclusion_of(analysis, dataset, for_other_aim), None if other is None else other[0]
+    again = partial(_show_again, dataset, encoder, race, for_other_aim) if is_done else None
     with st.container(border=True, key="advice-verdict"):
-        for_other_aim = None if race.best is not None else _race_for_other_aim(dataset, encoder, race, analysis)
-        judged = _judgments(race)
-        beside = [of for of, _ in races_beside(analysis)] if is_done else []
-        told = tell_advice(race, is_done, None if other is None else other[0], for_other_aim, beside)
-        _show_words(race, told, None if other is None else other[0], judged)
+        _show_headline(race, of)
+        if of.sure:
+            st.markdown(f"{escaped(of.sure)} {escaped(of.beside)}".rstrip())
         if awaited is not None:
             show_awaited(awaited)
         else:
-            _show_actions(race, is_done, other, partial(_show_again, dataset, encoder, race, for_other_aim))
-        if judged:
-            st.markdown(f":material/thumbs_up_down: {judged}")
-        _show_details(race, told)
-    show_race(race, f"race-{key}", is_live=False)
+            _show_next(race, of, elsewhere, again)
+        with st.expander("Details", icon=":material/list:"):
+            _show_actions(race, of, other, again if of.action != "again" else None)
+            _show_details(race, of, elsewhere)
+            _show_others(race, of)
+            show_race(race, f"race-{key}", is_live=False)
 
 
 def _show_stopped(analysis: Analysis) -> None:
@@ -116,93 +121,128 @@ def _show_stopped(analysis: Analysis) -> None:
             st.markdown("\n".join(f"- {escaped(outcome_words(outcome, race))}" for outcome in race.judged))
 
 
-def _show_words(race: Race, advised: Advised, elsewhere: Elsewhere | None, judged: str) -> None:
-    """Show the advice, what its names mean, and what it means for a reader.
+def _show_headline(race: Race, of: Conclusion) -> None:
+    """Show what to use, and what its names mean.
 
-    The next step, to judge by eye, is left out once the judgments say that they can stop.
-
-    The sign is a green trophy only if a candidate surely wins and changes enough.
+    The sign is a green trophy only if a candidate surely wins and changes enough, or judgments prefer it.
     """
-    wins = elsewhere is not None and elsewhere.wins(race)
-    is_sure = wins or (race.best is not None and not is_small(race))
+    is_sure = of.use is not None and (of.is_judged or of.use != race.best or not is_small(race))
     sign = f":green[{ICON}]" if is_sure else ":material/balance:" if race.is_judged else ":material/help:"
-    st.markdown(f"#### {sign} {escaped(advised.headline.removesuffix('.'))}")
-    named = elsewhere.best if wins and elsewhere is not None else race.best
-    if named is not None:
-        scope = scope_words(named.setup)
-        st.caption(escaped(" · ".join([plain_line(race, named.setup), f"{scope[:1].upper()}{scope[1:]}."])))
-    next_step = "" if CAN_STOP in judged else advised.next_step
+    st.markdown(f"#### {sign} {escaped(of.headline.removesuffix('.'))}")
+    if of.use is not None:
+        scope = scope_words(of.use.setup)
+        st.caption(escaped(" · ".join([plain_line(of.race, of.use.setup), f"{scope[:1].upper()}{scope[1:]}."])))
+
+
+def _show_next(race: Race, of: Conclusion, elsewhere: Elsewhere | None, again: Callable[[], None] | None) -> None:
+    """Show what is next: a sentence, the button that does it, and the other choice beside it."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
+        if of.next_step:
+            is_long = len(of.next_step) > LONG
+            st.markdown(f"**Next:** {escaped(of.next_step)}", width="stretch" if is_long else "content")
+        if of.action == "use":
+            _use(race, of, elsewhere, "primary")
+        elif of.action == "judge":
+            _judge(of, "Continue judging" if of.next_step.endswith(DECIDE) else CONFIRM, "primary")
+        elif of.action == "name" and st.button("Name groups", icon=":material/label:", key="advice-name",
+                                               type="primary"):
+            open_view("labels", query_params={"run": of.use.run if of.use else race.run})
+        elif of.action == "search":
+            _search_as_now(race, "primary")
+        elif of.action == "again" and again is not None:
+            again()
+        _show_other_choice(race, of, elsewhere)
+
+
+def _show_other_choice(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> None:
+    """Show what can be done in place of the next step: use the search, confirm it, or use it nevertheless."""
+    if of.action == "use" and not of.is_judged:
+        _judge(of, CONFIRM, "tertiary")
+    elif of.action == "judge" and of.use is not None:
+        _use(race, of, elsewhere, "tertiary")
+    elif of.action == "judge":
+        _search_as_now(race, "tertiary")
+    elif of.action == "name" and of.use is not None:
+        _use(race, of, elsewhere, "tertiary", "Search with it")
+    elif of.is_overruled and of.candidate is not None:
+        use_button("Use it nevertheless", SEARCH, of.race, of.candidate, "retrieval", USE, kind="tertiary",
+                   key="advice-nevertheless")
+    elif of.action == "search" and of.candidate is not None and not of.is_judged:
+        use_button("Judge the largest gain yourself", JUDGE, of.race, of.candidate, "compare",
+                   f"{setup_words(of.race, of.candidate.setup)}: {JUDGING[0].lower()}{JUDGING[1:]}", kind="tertiary")
+
+
+def _use(race: Race, of: Conclusion, elsewhere: Elsewhere | None, kind: Kind, label: str = "") -> None:
+    """Show the button that searches with the search of a conclusion."""
+    assert of.use is not None, "there is a search to use"
+    if elsewhere is not None and elsewhere.wins(race):
+        _use_elsewhere(elsewhere, kind)
+    else:
+        use_button(label or "Use this", SEARCH, of.race, of.use, "retrieval", USE, kind=kind)
+
+
+def _judge(of: Conclusion, label: str, kind: Kind) -> None:
+    """Show the button that judges the search of a conclusion against the frozen features."""
+    assert of.candidate is not None, "there is a search to judge"
+    use_button(label, JUDGE, of.race, of.candidate, "compare", JUDGING, kind=kind)
+
+
+def _search_as_now(race: Race, kind: Kind) -> None:
+    """Show the button that searches with the frozen features."""
+    if st.button("Search as now", icon=SEARCH, key="advice-frozen", type=kind):
+        open_view("retrieval", query_params={"run": race.run})
+
+
+def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> None:
+    """Show what judgments say, the figures of the race, explanations and cautions."""
+    if judged := _judgments(of, race):
+        st.markdown(f":material/thumbs_up_down: {judged}")
+    named, caution = race.best or next(iter(race.judged), None), caution_words(race)
     line, is_groups = figure_line(race, elsewhere), race.serves == "groups"
-    shown = [escaped(sentence) for sentence in advised.shown]
-    for text in filter(None, (*shown, BY_CLASSES if line and is_groups else "", escaped(next_step))):
-        st.markdown(text)
+    sentences = [*map(escaped, of.details), *([BY_CLASSES] if line and is_groups else [])]
+    st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     if line:
         st.caption(escaped(line),
                    help=f"{COUNTED[race.serves]} {group_size_words(race.group) if is_groups else ''}".rstrip())
+    if named is not None:
+        if lines := judge_lines(race, named):
+            st.markdown(f"Each judge alone, of {escaped(setup_words(race, named.setup))}, as if it were the only "
+                        "candidate and the only judge, which decides nothing:\n" + "\n".join(
+                f"- {escaped(line)}" for line in lines))
+        st.caption(explained(race, named.setup))
+    if caution:
+        st.caption(f":material/warning: {escaped(caution)}")
 
 
-def _show_details(race: Race, advised: Advised) -> None:
-    """Show figures, explanations and cautions behind a closed line."""
-    named, caution = race.best or next(iter(race.judged), None), caution_words(race)
-    if not advised.details and named is None:
-        return
-    with st.expander("Details"):
-        st.markdown("\n".join(f"- {escaped(sentence)}" for sentence in advised.details))
-        if named is not None:
-            if lines := judge_lines(race, named):
-                st.markdown(f"Each judge alone, of {escaped(setup_words(race, named.setup))}, as if it were the only "
-                            "candidate and the only judge, which decides nothing:\n" + "\n".join(
-                    f"- {escaped(line)}" for line in lines))
-            st.caption(explained(race, named.setup))
-        if caution:
-            st.caption(f":material/warning: {escaped(caution)}")
-
-
-def _judgments(race: Race) -> str:
+def _judgments(of: Conclusion, race: Race) -> str:
     """Return what blind judgments say of the advised search, or of the largest gain, in Markdown; empty without any."""
-    outcome = race.best or next(iter(race.judged), None)
-    return "" if outcome is None else outcome_judgments(race, outcome, ["ten" if race.serves == "groups" else "first"])
+    return "" if of.candidate is None else outcome_judgments(of.race, of.candidate, [results_of(race)])
 
 
-def _show_actions(race: Race, is_done: bool, other: tuple[Elsewhere, Analysis] | None,
-                  again: Callable[[], None]) -> None:
-    """Show the buttons that use the winner, confirm it by judgments, use another candidate, or run the race again."""
+def _show_actions(race: Race, of: Conclusion, other: tuple[Elsewhere, Analysis] | None,
+                  again: Callable[[], None] | None) -> None:
+    """Show the buttons that search as now, use another race's search, show that race, or run the race again."""
     elsewhere = None if other is None else other[0]
-    wins_elsewhere = elsewhere is not None and elsewhere.wins(race)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if elsewhere is not None and wins_elsewhere:
-            _use_elsewhere(elsewhere, race)
-        if race.best is not None:
-            use_button("Use this", ":material/image_search:", race, race.best, "retrieval", USE, is_primary=True)
-            use_button("Confirm by judgments", ":material/thumbs_up_down:", race, race.best, "compare", JUDGING)
-        elif is_done and race.is_judged:
-            if st.button("Keep searching as now", icon=":material/image_search:", key="advice-frozen",
-                         type="secondary" if wins_elsewhere else "primary"):
-                open_view("retrieval", query_params={"run": race.run})
-            use_button("Judge the largest gain yourself", ":material/thumbs_up_down:", race, race.judged[0], "compare",
-                       f"{setup_words(race, race.judged[0].setup)}: {JUDGING[0].lower()}{JUDGING[1:]}")
-        if other is not None and not wins_elsewhere:
-            _use_elsewhere(other[0], race)
+        if of.use is not None and of.action != "search" and race.best is None:
+            _search_as_now(race, "secondary")
+        if elsewhere is not None and not elsewhere.wins(race):
+            _use_elsewhere(elsewhere, "secondary")
         if other is not None:
             when = "later" if other[0].is_later else "earlier"
             show_race_button(f"Show the {when} race", other[1].spec(), "advice-other-race")
-        if is_done:
+        if again is not None:
             again()
-    _show_others(race)
 
 
-def _use_elsewhere(elsewhere: Elsewhere, race: Race) -> None:
+def _use_elsewhere(elsewhere: Elsewhere, kind: Kind) -> None:
     """Show the button that uses the best search of another race."""
-    use_button(f"Use {escaped(elsewhere.search)}", ":material/image_search:", elsewhere.race, elsewhere.best,
-               "retrieval", USE, is_primary=elsewhere.wins(race))
+    use_button(f"Use {escaped(elsewhere.search)}", SEARCH, elsewhere.race, elsewhere.best, "retrieval", USE, kind=kind)
 
 
-def _show_others(race: Race) -> None:
-    """Show the other candidates in a list with their figures, each with a button that searches with it.
-
-    The list opens below the actions, so that the verdict stays in view.
-    """
-    others = [outcome for outcome in race.judged if outcome != race.best]
+def _show_others(race: Race, of: Conclusion) -> None:
+    """Show the other candidates in a list with their figures, each with a button that searches with it."""
+    others = [outcome for outcome in race.judged if outcome != (of.use or race.best)]
     if not others:
         return
     with st.expander("Use another candidate", icon=":material/list:"):
@@ -211,7 +251,7 @@ def _show_others(race: Race) -> None:
             with st.container(horizontal=True, vertical_alignment="center", key=f"advice-other-{number}"):
                 words = escaped(chain_words(race, outcome.setup)), escaped(_gain_words(race, outcome))
                 st.markdown(f"{words[0]}  \n:small[{words[1]}]", width="stretch")
-                use_button("Use it", ":material/image_search:", race, outcome, "retrieval",
+                use_button("Use it", SEARCH, race, outcome, "retrieval",
                            "Search with it.", key=f"advice-use-{number}")
 
 

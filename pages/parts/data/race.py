@@ -25,7 +25,7 @@ from udml_core.exploration.race_figures import (
     scope_words,
 )
 from udml_core.exploration.race_measured import Measured
-from udml_core.exploration.race_words import left_out_lines, outcome_words, race_judges_words
+from udml_core.exploration.race_words import decider_words, left_out_lines, outcome_words, race_judges_words
 from udml_core.methods import find_method
 from udml_core.numerics.refinement import STEPS
 
@@ -59,8 +59,8 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
     if judged:
         _draw_race(race, judged, key, is_live)
         st.caption("Each line is a candidate. Right of 0, it finds images that look more similar than the frozen "
-                   f"features find, as seen by {escaped(race_judges_words(race))}. A bar that crosses 0 may be chance. "
-                   f"{escaped(kept_words(race))}",
+                   f"features find, as seen by {escaped(race_judges_words(race))}. "
+                   f"{escaped(decider_words(race))} A bar that crosses 0 may be chance. {escaped(kept_words(race))}",
                    help="A mark is the mean over all images, of a similarity from −1 to 1; its bar is the 95 % "
                         f"interval, which holds {AT_ONCE}.")
     with st.container(gap="xxsmall") if is_live or not judged else st.expander(

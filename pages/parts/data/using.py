@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import streamlit as st
 
 from udml_core.base.errors import duration
@@ -18,6 +20,8 @@ from ..shell.run_status import escaped, escaped_message, run_title
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
 
+Kind = Literal["primary", "secondary", "tertiary"]
+"""How much a button stands out."""
 BUDGETS = {str(minutes): f"{minutes} min" for minutes in TIMES}
 """The times that can be chosen."""
 USED = "advice-used"
@@ -38,7 +42,7 @@ def show_race_button(label: str, spec: AnalysisSpec, key: str) -> None:
 
 
 def use_button(label: str, icon: str, race: Race, outcome: Outcome, page: str, help_text: str,
-               is_primary: bool = False, key: str = "", dataset: str = "", against: str = "") -> None:
+               kind: Kind = "secondary", key: str = "", dataset: str = "", against: str = "") -> None:
     """Show a button that makes a candidate's search usable, and then opens a page with it.
 
     Args:
@@ -48,13 +52,13 @@ def use_button(label: str, icon: str, race: Race, outcome: Outcome, page: str, h
         outcome: A judged candidate.
         page: The view that opens.
         help_text: What the button does.
-        is_primary: Whether it is the main action.
+        kind: How much it stands out; the main action is primary.
         key: Its key; made of view and label by default.
         dataset: Name of the data set, for a button on another page than the race: Data then shows the progress.
         against: Id of a run whose embedding is judged beside the search; the frozen features by default.
     """
     if st.button(label, icon=icon, key=key or f"advice-{page}-{label[:6]}", help=help_text,
-                 type="primary" if is_primary else "secondary"):
+                 type=kind):
         with show_user_errors():
             run, refinement = use_outcome(outcome, runs_folder())
             start = f"{against}:final" if against else f"{race.run}:frozen"

@@ -15,6 +15,7 @@ from udml_core.runs import Run
 from udml_core.runs.opinions import QUESTION_WORDS
 from udml_core.work.jobs.advising import judged_in_race
 
+from ..shell.race_verdict import concluded
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
 
@@ -61,10 +62,14 @@ def raced_recipe(run: Run, recipe: str) -> Raced | None:
 def show_raced_metrics(raced: Raced) -> None:
     """Show the verdicts of a race and its figures beside the measures; the figure of the advice follows."""
     best = raced.race.best if raced.is_beside_advice else None
+    own = concluded(raced.race)
+    decides = own.verdict if own.candidate == raced.outcome else None
     for serves, question, verdict, text in zip(MEASURES, QUESTION_WORDS, raced.verdicts, HELP, strict=True):
         advised = f" · advised {_figure(best, serves)}" if best else ""
-        st.metric(question, SAID[verdict], f"{_figure(raced.outcome, serves)}{advised}", delta_color="off",
-                  delta_arrow="off", width="content",
+        figure, value = _figure(raced.outcome, serves), SAID[verdict]
+        if decides is not None and serves == raced.race.serves:  # what the race says stands small below it
+            figure, value = f"by blind judgments · the race: {value}, {figure}", SAID[decides]
+        st.metric(question, value, f"{figure}{advised}", delta_color="off", delta_arrow="off", width="content",
                   help=f"{text} Below: how many of 100 searches get better and worse results, or, where they "
                        "were not counted, the change of the mean similarity of a query and its results.")
 

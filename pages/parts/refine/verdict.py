@@ -35,7 +35,7 @@ from udml_core.work.jobs.advising import judged_in_race
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.race_judgments import show_judgments_of
-from ..shell.race_verdict import race_verdict
+from ..shell.race_verdict import race_verdict, show_conclusion_of
 from ..shell.run_hash import RUN_HASH
 from ..shell.user_errors import show_user_errors
 from ..shell.warming import SCRIPT_THREAD
@@ -61,9 +61,10 @@ def show_choice(run: Run, recipe: Recipe) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="refine-choice"):
         of_recipe = race_verdict(run, str(recipe)) if recipe.steps else ""
         if of_recipe:  # the same verdict as in the tiles, not another second opinion on the same recipe
-            st.caption(f":material/balance: {of_recipe}", width="stretch")
+            if not show_conclusion_of(run, str(recipe), of_recipe):
+                st.caption(f":material/balance: {of_recipe}", width="stretch")
+                show_judgments_of(run, str(recipe))
             _offer_advised(run, recipe)
-            show_judgments_of(run, str(recipe))
         elif not recipe.steps and advised_recipe(run):
             st.caption("No step is on. Switch a step on at the side, or take what the race advises.", width="stretch")
             _offer_advised(run, recipe)

@@ -7,16 +7,18 @@ from collections.abc import Iterator, Sequence
 
 import streamlit as st
 
+from udml_core.base.errors import UserError
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_figures import MEASURES, chain_words, recipe_words, said_words, setup_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.search import FROZEN
 from udml_core.work.jobs.advising import judged_in_race, races_from
-from udml_core.work.jobs.verdicts import advised_beside
+from udml_core.work.jobs.concluding import advised_beside
 
 from ..data.using import use_button
-from ..shell.race_verdict import race_verdict
+from ..shell.cached import dataset_at_hand
+from ..shell.race_verdict import concluded, conclusion_icon, judgments_version, race_verdict
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_title
 
@@ -37,11 +39,12 @@ def show_advised(runs: Sequence[Run], chosen: Sequence[Run] = ()) -> None:
     st.markdown("**Searches that a race advises**", help="A race on the page Data compares ways to search. These are "
                                                          "the best of it, with the race's verdict on each.")
     for number, (start, race, outcome, analysis) in enumerate(rows):
-        first, groups = race.verdicts(outcome)
+        of = concluded(race)
+        said = f". {of.headline}" if of.is_judged else f": {said_words(*race.verdicts(outcome))}"
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"runs-advised-{number}"):
             finished = time.strftime("%d %b %Y, %H:%M", time.localtime(analysis.stored_status().finished or None))
-            st.markdown(f":material/trophy: **{escaped(chain_words(race, outcome.setup))}** on "
-                        f"{escaped(start.spec().dataset_title)}: {said_words(first, groups)}  \n:small[:gray[Against "
+            st.markdown(f"{conclusion_icon(of)} **{escaped(chain_words(race, outcome.setup))}** on "
+                        f"{escaped(start.spec().dataset_title)}{escaped(said)}  \n:small[:gray[Against "
                         f"the frozen features, by a race for {MEASURES[race.serves]} that ended {finished}]]",
                         width="stretch")
             dataset = start.spec().dataset
@@ -68,11 +71,11 @@ def _rival(chosen: Sequence[Run], start: Run, outcome: Outcome) -> Run | None:
 
 
 def _advised(runs: Sequence[Run]) -> Iterator[tuple[Run, Race, Outcome, Analysis]]:
-    """Yield the best search of each newest race, unless a run is this search itself; equal searches once."""
+    """Yield the search that each newest race advises, or judgments prefer, unless it is a run; equal searches once."""
     known = set[tuple[str, str]]()
     for run in runs:
         for race, _, analysis in races_from(run) if run.spec().method == FROZEN else []:
-            best = race.best
+            best = race.best or concluded(race).use
             if best is not None and best.setup.recipe and (best.run, best.setup.recipe) not in known:
                 known.add((best.run, best.setup.recipe))
                 yield run, race, best, analysis
@@ -93,14 +96,14 @@ def show_with_steps(run: Run) -> None:
 def show_advised_actions(run: Run) -> None:
     """Show a button for each search that a race advises with the embedding of a run of frozen features."""
     for number, (_, race, outcome, _) in enumerate(_advised([run])):
-        if outcome.run == run.id:
+        if outcome.run == run.id and concluded(race).use == outcome:
             use_button(f"Search as advised: {escaped(recipe_words(outcome.setup.parsed))}", ":material/trophy:", race,
                        outcome, "retrieval", USES, key=f"search-advised-{number}", dataset=run.spec().dataset)
 
 
 def offer_advised(run: Run) -> None:
     """Show a button that uses the search that a race of a run's images advises, if that searches with another run."""
-    found = _advised_beside(run)
+    found = _advised_beside(run, judgments_version(run))
     if found is None:
         return
     race, outcome = found
@@ -110,5 +113,8 @@ def offer_advised(run: Run) -> None:
 
 
 @st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
-def _advised_beside(run: Run) -> tuple[Race, Outcome] | None:
-    return advised_beside(run)
+def _advised_beside(run: Run, version: tuple[int, ...]) -> tuple[Race, Outcome] | None:  # noqa: ARG001
+    try:
+        return advised_beside(run, dataset_at_hand(run.spec().dataset))
+    except UserError:  # the images are missing, which other pages say
+        return advised_beside(run)

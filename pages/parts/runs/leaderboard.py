@@ -47,8 +47,6 @@ SHORT = dict(zip(PLAIN, QUESTION_WORDS[::-1], strict=True))
 """The same in words that fit above their figures."""
 JUDGED = dict(zip(QUESTION_WORDS, ("Judged first", "Judged group"), strict=True))
 """Headings of the verdicts without labels, beside the measures of the same names."""
-SHORT_SAID = {**{words: words for words in SAID.values()}, SAID["cannot tell"]: "unclear"}
-"""The verdicts in words that leave room for all columns on a small screen."""
 NOT_JUDGED, COMPARED_WITH = "not judged", "reference"
 """Cells of runs without a verdict: nothing judged them yet, or the others are compared with them."""
 HIDDEN = {BEST, ADVISED, *OVER.values(), "Labels", "Tags"}
@@ -256,7 +254,6 @@ def _formatted(frame: pd.DataFrame) -> Any:
     """Format measures and differences as text, in columns that a click on the heading still sorts as numbers."""
     formats: dict[str, Any] = {measure.name: measure.text for measure in MAIN_MEASURES if measure.name in frame}
     formats |= {name: change_mark for name in OVER.values() if name in frame}
-    formats |= {name: lambda said: SHORT_SAID.get(said, said) for name in QUESTION_WORDS if name in frame}
     styled, main = frame.style.format(formats, na_rep=""), MAIN_MEASURES[0]
     if BEST in frame:
         def starred(value: Any) -> str:
@@ -284,11 +281,11 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
         columns[heading] = column.TextColumn(width=_text_width([heading, *frame[heading]], 230),
                                              help="Only runs of the same group can be compared.")
     judged = (f"against the frozen features, judged without labels by encoders that took no part in the run; a race "
-              f"decides first. Unclear: {SAID['cannot tell']}. "
+              "decides first. "
               f"{NOT_JUDGED.capitalize()}: choose the run and press Judge without labels.")
     for heading, subject in zip(QUESTION_WORDS, ("The nearest image", "All images near a query"), strict=True):
         title = JUDGED[heading] if BAR in shown else heading
-        width = 7 * max(map(len, (title, *SHORT_SAID.values()))) + 10
+        width = 7 * max(map(len, (title, *SAID.values()))) + 10
         columns[heading] = column.TextColumn(title, help=f"{subject}, {judged}",
                                              width=None if heading == shown[-1] else width)
     for name, over in OVER.items():

@@ -31,7 +31,7 @@ from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.opinions import stored_opinion
 from ..shell.race_judgments import run_judgments
-from ..shell.race_verdict import race_verdict, said_of
+from ..shell.race_verdict import race_verdict, said_of, show_conclusion_of
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
 from .advised import show_with_steps
@@ -55,7 +55,7 @@ def show_opinion(run: Run, is_brief: bool = False) -> None:
     """
     opinions, own = stored_opinion(run), race_verdict(run, "")
     show_races(run, races_from(run) if run.spec().method == FROZEN else [])
-    if own:
+    if own and not show_conclusion_of(run, "", own):
         st.markdown(f":material/balance: {own}")
     show_own(run)
     if run.spec().method == FROZEN:

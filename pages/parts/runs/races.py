@@ -7,24 +7,27 @@ from collections.abc import Sequence
 import streamlit as st
 
 from udml_core.exploration.race import Race
-from udml_core.exploration.race_advice import tell_advice
 from udml_core.exploration.race_figures import MEASURES, both_words, chain_words, setup_words
 from udml_core.runs import Run
 from udml_core.runs.search.judged_runs import go_on
 from udml_core.work.jobs.advising import Raced
+from udml_core.work.jobs.concluding import conclusion_of
 
+from ..shell.cached import dataset_at_hand
 from ..shell.race_judgments import run_judgments
+from ..shell.race_verdict import conclusion_icon
 from ..shell.run_status import escaped
 from ..shell.views import view_link
 
 
 def show_races(run: Run, races: Sequence[Raced]) -> None:
     """Show the advice of each race from a run's features, as Data shows it."""
-    for race, elsewhere, analysis in races:
-        headline, *more = (escaped(said) for said in tell_advice(race, elsewhere=elsewhere).sentences)
+    for race, _, analysis in races:
+        of = conclusion_of(analysis, dataset_at_hand(run.spec().dataset))
+        words = f"**{escaped(of.headline)}** {escaped(' '.join(filter(None, (of.sure, of.beside))))}"
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"race-{analysis.id}"):
             measure = MEASURES[race.serves].capitalize()
-            st.markdown(f":material/trophy: {measure}: **{headline}** {more[0] if more else ''}", width="stretch")
+            st.markdown(f"{conclusion_icon(of)} {measure}: {words}", width="stretch")
             view_link("data", label="Details", icon=":material/arrow_forward:", query_params={
                 "dataset": run.spec().dataset, "view": "advice", "budget": f"{race.budget:g}",
                 "serves": race.serves}, help="The race on the page Data: all candidates, with their figures.")

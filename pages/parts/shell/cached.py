@@ -36,6 +36,15 @@ def load_dataset(name: str) -> Dataset:
     return _opened().dataset(*_available(name), place)
 
 
+def dataset_at_hand(name: str) -> Dataset:
+    """Return a data set by name, without a place for a progress bar if it is open already.
+
+    Raises:
+        UserError: The data set is not available.
+    """
+    return _opened().known(_available(name)) or load_dataset(name)
+
+
 def dataset_of(run: Run) -> Dataset:
     """Return the data set of a run; of a folder that has grown since, the images that it had then.
 
@@ -105,15 +114,16 @@ class _Opened:
             place: Where a progress bar appears.
         """
         key = name, signature
-        known = self._known(key)
+        known = self.known(key)
         if known is None:
             with self._opening:  # The second of two sessions waits for the first.
-                known = self._known(key)
+                known = self.known(key)
                 if known is None:
                     known = self._open(key, place)
         return known
 
-    def _known(self, key: tuple[str, str]) -> Dataset | None:
+    def known(self, key: tuple[str, str]) -> Dataset | None:
+        """Return a data set if it is open."""
         with self._changing:
             if key in self._datasets:
                 self._datasets.move_to_end(key)

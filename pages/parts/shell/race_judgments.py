@@ -7,7 +7,6 @@ from contextlib import suppress
 
 import streamlit as st
 
-from udml_core.base.arrays import Integers
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.race import Outcome, Race
@@ -17,19 +16,14 @@ from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.search import FROZEN, OF_ALL, RECIPE, frame_words
-from udml_core.runs.search.copies import known_copies
-from udml_core.runs.search.differing import Comparison, Results, Side, compare, side_name
+from udml_core.runs.search.differing import Results, side_name
 from udml_core.runs.search.judged_runs import judged_galleries, judged_with, judgments_words
 from udml_core.runs.search.query import Gallery
 from udml_core.work.jobs.advising import judged_in_race, refinement_of
+from udml_core.work.jobs.concluding import START, START_FRAMES, compared, ticket_of
 
-from .cached import load_dataset, load_retrieval
-from .run_hash import RUN_HASH
+from .cached import load_dataset
 from .run_status import escaped, run_title
-
-FROZEN_WORDS = "the frozen features"
-START_FRAMES = ("frozen", "initial", "final")
-"""Names under which the features of a run without training are judged."""
 
 
 def race_judgments(runs: Sequence[Run], frame: str, names: Sequence[str], results: Results, said: Verdict) -> str:
@@ -49,8 +43,8 @@ def race_judgments(runs: Sequence[Run], frame: str, names: Sequence[str], result
         for own in START_FRAMES:
             keys = side_name(runs[0].id, own), side_name(runs[1].id, frame)
             for gallery in judged_galleries(dataset, keys, results):
-                comparison = _comparison(runs[0], runs[1], own, frame, gallery, results,
-                                         known_copies(dataset, runs[0].root), dataset.fingerprint)
+                comparison = compared(runs[0], runs[1], own, frame, gallery, results, dataset,
+                                      ticket_of(runs[1], frame))
                 sentences.append(judgments_words(comparison, (first, second), said, "the race"))
     except UserError:  # the images or an embedding are missing, which other pages say
         return ""
@@ -71,7 +65,7 @@ def outcome_judgments(race: Race, outcome: Outcome, asked: Sequence[Results]) ->
         return ""
     frame = refinement_of(outcome).id if outcome.setup.recipe else "final"
     verdicts = dict(zip(("first", "ten"), race.verdicts(outcome), strict=True))
-    names = "the frozen features", setup_words(race, outcome.setup)
+    names = START, setup_words(race, outcome.setup)
     return " ".join(filter(None, (race_judgments(runs, frame, names, results, verdicts[results]) for results in asked)))
 
 
@@ -104,13 +98,12 @@ def run_judgments(run: Run) -> list[tuple[str, tuple[str, str], Results]]:
 def _pair_words(names: Sequence[str], gallery: Gallery, results: Results, dataset: Dataset) -> str:
     """Return what blind judgments say of two embeddings; the frozen features come first, as in each verdict."""
     sides = [(find_run(run_id, runs_folder()), frame) for run_id, _, frame in (name.partition(":") for name in names)]
-    sides.sort(key=lambda side: side_words(*side) != FROZEN_WORDS)
+    sides.sort(key=lambda side: side_words(*side) != START)
     (first, own), (second, frame) = sides
-    comparison = _comparison(first, second, own, frame, gallery, results, known_copies(dataset, first.root),
-                             dataset.fingerprint)
+    comparison = compared(first, second, own, frame, gallery, results, dataset, ticket_of(second, frame))
     verdict = None
     recipe = recipe_of(second, frame)
-    if side_words(first, own) == FROZEN_WORDS and recipe is not None and (judged := judged_in_race(second, recipe)):
+    if side_words(first, own) == START and recipe is not None and (judged := judged_in_race(second, recipe)):
         verdict = dict(zip(("first", "ten"), judged[0].verdicts(judged[1]), strict=True))[results]
     words = [f"**{escaped(side_words(*side))}**" for side in sides]
     return judgments_words(comparison, (words[0], words[1]), verdict, "the race")
@@ -120,7 +113,7 @@ def side_words(run: Run, frame: str) -> str:
     """Return the name of an embedding in words, such as "whitening", of which run it is if that is trained."""
     is_frozen, recipe = run.spec().method == FROZEN, recipe_of(run, frame)
     if frame == FROZEN or (is_frozen and not recipe):
-        return FROZEN_WORDS
+        return START
     own = "" if is_frozen else run_title(run)
     if not recipe:
         return own if recipe is not None else f"{own}, {frame_words(frame, run)}"
@@ -136,8 +129,3 @@ def recipe_of(run: Run, frame: str) -> str | None:
     spec = find_analysis(run, frame).spec()
     return str(spec.recipe) if spec.frames == ("final",) else None
 
-
-@st.cache_resource(max_entries=8, ttl="10m", show_spinner=False, hash_funcs=RUN_HASH)
-def _comparison(first: Run, second: Run, own: str, frame: str, gallery: Gallery, results: Results,
-                copies: Integers, fingerprint: str) -> Comparison:  # noqa: ARG001 (compared again when these change)
-    return compare(Side(load_retrieval(first), own), Side(load_retrieval(second), frame), gallery, results)

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import streamlit as st
 
-from udml_core.exploration.race import Outcome
+from udml_core.base.errors import UserError
+from udml_core.data.given.judgments import KIND as JUDGMENTS
+from udml_core.data.given.log import log_version
+from udml_core.exploration.race import Outcome, Race
+from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.exploration.race_measured import Measured, Serves
 from udml_core.numerics.refinement import Recipe
 from udml_core.results.embedding_words import words_of
-from udml_core.runs import Run
+from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.opinions import OF_REFINEMENTS, OF_RUN, judge_words
 from udml_core.runs.recipe_choice import plainly
 from udml_core.runs.search import frozen_name
 from udml_core.work.jobs.advising import judged_in_race, race_words_of
+from udml_core.work.jobs.concluding import conclusion_on
 from udml_core.work.jobs.verdicts import Said, said_of_run
 
+from .cached import dataset_at_hand
 from .opinions import stored_opinion
 from .race_judgments import recipe_of, show_judgments_of
 from .run_hash import RUN_HASH
@@ -88,9 +95,15 @@ def raced_figures(run: Run) -> RacedFigures | None:
 
 
 def run_verdicts(run: Run) -> Verdicts | None:
-    """Return the verdicts without labels on a run's embedding; None if nothing judged it. See `said_of`."""
-    said = said_of(run)
-    return None if said is None else said.verdicts
+    """Return the verdicts without labels on a run's embedding; None if nothing judged it.
+
+    Judgments that decide stand in place of their race's verdict; see `said_of`.
+    """
+    said, of = said_of(run), judged_against(run, "")
+    if said is None or of is None or of.verdict is None:
+        return None if said is None else said.verdicts
+    first, groups = said.verdicts
+    return Verdicts(of.verdict, groups) if of.race.serves == "first" else Verdicts(first, of.verdict)
 
 
 def said_of(run: Run) -> Said | None:
@@ -104,14 +117,68 @@ def _said_of(run: Run, ticket: float) -> Said | None:  # noqa: ARG001 (the ticke
     return said_of_run(run, stored_opinion(run))
 
 
-@st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
 def advised_search(run: Run) -> AdvisedSearch | None:
-    """Return the refinement of a run's embedding that the newest race of it advises; None without one."""
+    """Return the refinement of a run's embedding to use after the newest race of it and judgments; None without one."""
+    return _advised_search(run, judgments_version(run))
+
+
+@st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
+def _advised_search(run: Run, version: tuple[int, ...]) -> AdvisedSearch | None:  # noqa: ARG001 (of the judgments)
     judged = judged_in_race(run)
-    best = judged[0].best if judged else None
+    best = None if judged is None else concluded(judged[0]).use
     if judged is None or best is None or best.run != run.id or not best.setup.recipe:
         return None
     return AdvisedSearch(recipe_words(best.setup.parsed, is_sentence=True), best, judged[0].serves)
+
+
+def judgments_version(run: Run) -> tuple[int, ...]:
+    """Return what changes with each blind judgment of a run's images, for the keys of caches."""
+    try:
+        return log_version(dataset_at_hand(run.spec().dataset), JUDGMENTS)
+    except UserError:  # the images are missing, which other pages say
+        return ()
+
+
+def concluded(race: Race) -> Conclusion:
+    """Return what to use after a race that ended, and after the judgments of its advice."""
+    dataset = None
+    with suppress(UserError):  # its run was removed, or the images are missing
+        dataset = dataset_at_hand(find_run(race.run, runs_folder()).spec().dataset)
+    return conclusion_on(race, runs_folder(), dataset)
+
+
+def show_conclusion_of(run: Run, recipe: str, raced: str = "") -> bool:
+    """Show the conclusion about a run's search if judgments decide it; return whether they do.
+
+    Args:
+        run: The run.
+        recipe: The refinement of its embedding, empty for the embedding itself.
+        raced: What the race alone says of it, in Markdown, which stands behind the "?".
+    """
+    of = judged_against(run, recipe)
+    if of is None:
+        return False
+    st.markdown(f"{conclusion_icon(of)} **{escaped(of.headline)}** {escaped(of.beside)}", width="stretch",
+                help=f"{escaped(of.sure)}\n\n{raced}".rstrip())
+    return True
+
+
+def conclusion_icon(of: Conclusion) -> str:
+    """Return a trophy if there is a search to use, a scale if the race found none, and thumbs if judgments did not."""
+    return ":material/trophy:" if of.use is not None else ":material/thumbs_up_down:" if of.is_judged else (
+        ":material/balance:")
+
+
+def judged_against(run: Run, recipe: str) -> Conclusion | None:
+    """Return the conclusion that judgments decide about a run's search; None if its race's verdict stands alone.
+
+    Args:
+        run: The run.
+        recipe: The refinement of its embedding, empty for the embedding itself.
+    """
+    judged = judged_in_race(run, recipe)
+    of = None if judged is None else concluded(judged[0])
+    return of if of is not None and judged is not None and of.is_judged and of.candidate == judged[1] else None
 
 
 def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> bool:
@@ -127,6 +194,8 @@ def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> bool:
         line, more = frame_verdict(run, frame)
         if line:
             words, recipe = f"Over all images: {escaped(line)}", recipe_of(run, frame)
+            if recipe is not None and show_conclusion_of(run, recipe, f"{words} {escaped(more)}".rstrip()):
+                return True
             if recipe and "worse " in line:
                 best = advised_search(run)
                 better = f" The race advises {escaped(best.words[:1].lower() + best.words[1:])}." if best else ""

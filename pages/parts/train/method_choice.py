@@ -12,7 +12,7 @@ from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.results.label_free import record_words
 from udml_core.runs import runs_folder
 from udml_core.work import jobs
-from udml_core.work.jobs.advising import suggested_by_race
+from udml_core.work.jobs.concluding import suggested_by_race
 
 from ..shell.run_status import escaped
 from ..shell.views import view_link

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import get_args
+from typing import Literal, get_args
 
 from udml_core.base.errors import listed
 from udml_core.data.dataset import Dataset
@@ -13,7 +13,7 @@ from udml_core.numerics.judgments import Share
 from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run
 from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, comparison_key, side_name
-from udml_core.runs.search.judging import FEW, Judging
+from udml_core.runs.search.judging import EQUAL, FEW, Judging
 from udml_core.runs.search.judging_words import (
     CAN_STOP,
     WHAT,
@@ -91,6 +91,26 @@ def judged_verdict(share: Share) -> Verdict:
     return "better" if share.low > 0.5 else "worse"
 
 
+def stance_of(judging: Judging) -> Literal["open", "better", "level", "worse"]:
+    """Return what everyone's judgments say of B: not decided yet, or better, hardly different, or worse.
+
+    One person's judgments are level where more are not worth the time: most of them are equal, or very many more would
+    be needed. Several people's are level only when every query is judged.
+
+    Args:
+        judging: A session of the comparison.
+    """
+    share, people = judging.shared_share(), judging.people()
+    if share.is_decided:
+        return "better" if share.low > EQUAL else "worse"
+    if share.count == len(judging.comparison.differing):
+        return "level"
+    if len(people) != 1:
+        return "open"
+    own = Judging(judging.comparison, people[0])
+    return "level" if level_words(own) or (share.count >= FEW and own.left() is None) else "open"
+
+
 def judgments_words(comparison: Comparison, names: Names, said: Verdict | None = None,
                     other: str = "the second opinion") -> str:
     """State what everyone's judgments of two embeddings say, and whether they agree with a verdict without labels.
@@ -119,8 +139,8 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
         if level := is_own and level_words(judging):
             return f"{whose} of {of}, {names[1]} against {names[0]}: {level}. {CAN_STOP}, and keep {names[0]}."
         if is_own and share.count >= FEW and judging.left() is None:
-            return (f"{whose} of {of}, {names[1]} against {names[0]}, do not decide ({share.count} so far), and it "
-                    f"would take very many more. {CAN_STOP}, and keep {names[0]}.")
+            return (f"{whose} of {of}, {names[1]} against {names[0]}: no clear difference ({share.count} so far), and "
+                    f"it would take very many more to tell one. {CAN_STOP}, and keep {names[0]}.")
         return f"{whose} of {of}, {names[1]} against {names[0]}, {UNDECIDED} ({share.count} so far)."
     score = f"{score_words(judging, judging.judge, names)}" if is_own else str(share.count)
     result = f"{whose} of {of}: {score}. {capitalized(finding_words(share, comparison, names))}."

@@ -80,6 +80,12 @@ def finding_words(share: Share, comparison: Comparison, names: tuple[str, str] =
             f"counted as half {of_all}")
 
 
+def found_words(share: Share, comparison: Comparison) -> str:
+    """Return in how many of the differing queries the leading embedding is better, without its name."""
+    what = BETTER[comparison.results].removeprefix("finds ")
+    return f"{what} in {interval_words(share)} % of the differing queries"
+
+
 def capitalized(words: str) -> str:
     """Return words at the beginning of a sentence."""
     return f"{words[:1].upper()}{words[1:]}"
@@ -168,7 +174,7 @@ def advice_words(judging: Judging, is_blind: bool = False, first: str = "A") -> 
     Args:
         judging: The person's session.
         is_blind: Whether the embeddings are hidden.
-        first: The name of A, which is kept where judgments cannot tell the two apart.
+        first: The name of A, which is kept where judgments cannot tell the two apart; blind, neither is named.
     """
     share, total = judging.share(judging.judge), len(judging.comparison.differing)
     if share.count == total:
@@ -184,14 +190,16 @@ def advice_words(judging: Judging, is_blind: bool = False, first: str = "A") -> 
     said = f"Not decided yet: {count_words(judging, is_blind)}."
     if share.count < FEW:
         return f"{said} After {FEW} judgments, an estimate says how many more are needed."
+    keep = "" if is_blind else f" Keep {first}."
     if level := level_words(judging):
-        return f"{said} {CAN_STOP}: {level}. Keep {first}."
+        return (f"{said} Most answers are equal: the choice hardly matters; you can stop." if is_blind else
+                f"{said} {CAN_STOP}: {level}.{keep}")
     left = judging.left()
     if left is None:
         more = (f"more than {MOST_LEFT} further judgments" if total - share.count > MOST_LEFT else
                 "more queries than are left")
         return (f"{said} {CAN_STOP}: if the first {share.count // FEW * FEW} are typical, it would take {more} to tell "
-                f"the two apart. Keep {first}."
+                f"the two apart.{keep}"
                 f"{_grown_words(share.count // FEW * FEW, judging.left_before() is not None)}")
     return f"{said} {left_words(left)}"
 
@@ -207,14 +215,30 @@ def level_words(judging: Judging) -> str:
 
 def left_words(left: Left) -> str:
     """Return a forecast in a sentence, and why it has grown, such as "About 20 to 50 more judgments, if …"."""
+    return (f"{capitalized(_number_words(left))}, if the first {left.known} are typical."
+            f"{_grown_words(left.known, left.has_grown)}")
+
+
+def _number_words(left: Left) -> str:
+    """Return a forecast of further judgments, rounded."""
     fewest, most = rounded_down(left.fewest), None if left.most is None else rounded(left.most)
     if most is None:
-        number = f"about {fewest} more judgments, or very many" if fewest else "a few more judgments, or very many"
-    elif not fewest:
-        number = f"up to {most} more judgments"
-    else:
-        number = f"about {fewest}{f' to {most}' * (fewest != most)} more judgments"
-    return f"{capitalized(number)}, if the first {left.known} are typical.{_grown_words(left.known, left.has_grown)}"
+        return f"about {fewest} more judgments, or very many" if fewest else "a few more judgments, or very many"
+    return f"about {fewest}{f' to {most}' * (fewest != most)} more judgments" if fewest else (
+        f"up to {most} more judgments")
+
+
+def could_decide_words(judging: Judging) -> str:
+    """Return how many more judgments could decide, in a sentence; of several people, or too few, it says no number."""
+    people = judging.people()
+    own = Judging(judging.comparison, people[0]) if len(people) == 1 else judging
+    count = own.count(own.judge)
+    if len(people) == 1 and count < FEW:
+        return f"after {FEW - count} more, an estimate says how many could decide."
+    left = own.left() if len(people) == 1 else None
+    if left is None or left.most is None:
+        return "more judgments could decide."
+    return f"{_number_words(left)} could decide."
 
 
 def _grown_words(known: int, has_grown: bool) -> str:

@@ -18,9 +18,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.data.given.exclusions import excluded_names
 from udml_core.exploration.race import FROZEN, Outcome, Race
-from udml_core.exploration.race_advice import tell_advice
 from udml_core.exploration.race_elsewhere import Elsewhere, find_elsewhere
-from udml_core.exploration.race_figures import MEASURES
 from udml_core.exploration.race_measured import Serves
 from udml_core.exploration.race_words import brief_words, searched_words
 from udml_core.runs import Run, RunRequest, find_run, list_runs
@@ -252,39 +250,6 @@ class LiveRace:
     kind: Advice
     spec: AnalysisSpec
     started: float | None
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """What the newest finished race of a data set suggests.
-
-    Attributes:
-        analysis: The race.
-        method: The method of its best search; `frozen` if that needs no training; empty without a certain gain.
-        words: What the race served, and the best search, or that nothing surely beats the frozen features.
-    """
-
-    analysis: Analysis
-    method: str
-    words: str
-
-
-def suggested_by_race(dataset: Dataset, root: Path) -> Suggestion | None:
-    """Return what the newest finished race of a data set suggests; None without a race that judged a candidate."""
-    for run in list_runs(root):
-        spec = run.spec()
-        if (spec.method, spec.split, spec.fingerprint) != (FROZEN, "all", dataset.fingerprint):
-            continue
-        for analysis in list_analyses(run, Advice):
-            race = finished_race(analysis)
-            if race.is_judged and (analysis.is_done() or analysis.has_earlier()):
-                other = elsewhere_of(analysis)
-                elsewhere = None if other is None else other[0]
-                best = elsewhere.best if elsewhere is not None and elsewhere.wins(race) else race.best
-                method = "" if best is None else best.setup.method
-                said = tell_advice(race, elsewhere=elsewhere).headline
-                return Suggestion(analysis, method, f"{MEASURES[race.serves].capitalize()}: {said}")
-    return None
 
 
 Raced = tuple[Race, Elsewhere | None, Analysis]

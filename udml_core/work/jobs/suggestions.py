@@ -13,7 +13,7 @@ from udml_core.data.given.pair_sets import PairSet
 from udml_core.exploration.race import FROZEN
 from udml_core.methods import Method, find_method
 from udml_core.runs import RunRequest
-from udml_core.work.jobs.advising import suggested_by_race
+from udml_core.work.jobs.concluding import suggested_by_race
 from udml_core.work.jobs.estimate import estimate
 from udml_core.work.jobs.planning import plan
 from udml_core.work.jobs.presets import ImageKind, image_kind, show

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_figures import setup_words
 from udml_core.runs import Run
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
@@ -92,9 +91,3 @@ def unraced_words(*runs: Run) -> str:
     refined = judged_in_race(lacking)
     only = "" if refined is None else f" alone, only as part of a search: {setup_words(refined[0], refined[1].setup)}"
     return f"No race judged this training{only}, so the race's advice stays."
-
-
-def advised_beside(run: Run) -> tuple[Race, Outcome] | None:
-    """Return the newest advice of the races of a run's images if it searches with another run; None without one."""
-    newest = next(((race, race.best) for race in races_of(run) if race.best is not None), None)
-    return None if newest is None or newest[1].run == run.id else newest

@@ -1,0 +1,85 @@
+"""The conclusion of race and judgments: what to use, how sure that is, and what is next, in every case."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import get_args
+
+import pytest
+
+from tests.exploration.test_race import judged, race_of
+from udml_core.exploration.race import Race
+from udml_core.exploration.race_conclusion import SAYS, Conclusion, Judgments, Stance, conclude, subject_of
+from udml_core.exploration.race_words import decider_words
+
+WON, CLOSE, LUCKY, LOST = (race_of(judged("Whitening", gain / 1000, 0.001)) for gain in (9, 3.4, 2.9, -2))
+RACES = {"won": WON, "close": CLOSE, "lucky": LUCKY, "lost": LOST, "empty": race_of()}
+LEFT = "about 10 to 20 more judgments could decide."
+
+
+def judgments(stance: Stance) -> Judgments:
+    """Return judgments that say something."""
+    if stance == "none":
+        return Judgments()
+    return Judgments(stance, 14, score="3 of 14 for A, 1 for B, 10 equal", left=LEFT if stance == "open" else "")
+
+
+def of(race: Race, stance: Stance, is_ready: bool = False) -> Conclusion:
+    return conclude(race, judgments(stance), is_ready=is_ready)
+
+
+@pytest.mark.parametrize(("name", "stance", "is_ready"), product(RACES, get_args(Stance), (False, True)))
+def test_judgments_that_say_something_decide_and_the_race_decides_before(name: str, stance: Stance,
+                                                                         is_ready: bool) -> None:
+    race = RACES[name]
+    said, candidate = of(race, stance, is_ready), subject_of(race)[1]
+    decides = stance not in ("none", "open") and candidate is not None
+    assert said.is_judged == decides
+    wanted = (stance == "better" if decides else race.best is not None)
+    assert (said.use is not None) == wanted
+    assert said.use in (None, candidate)
+    assert said.headline.startswith("Best search") == wanted
+    assert not decides or "your 14 judgments" in said.headline
+    assert said.is_overruled == (decides and stance != "better" and race.best is not None)
+    assert (said.verdict is None) != decides
+    assert SAYS[said.basis] == said.verdict
+    assert (said.action in ("use", "name")) <= wanted
+    assert (said.action == "search") <= (not wanted)
+    assert len(set(said.sentences)) == len(said.sentences), "nothing is said twice"
+
+
+def test_a_conclusion_names_the_judgments_and_puts_the_race_second() -> None:
+    level = of(WON, "level")
+    assert level.headline == "Keep searching as now: your 14 judgments see no clear difference."
+    assert level.sure == "How sure: 3 of 14 for A, 1 for B, 10 equal."
+    assert level.beside == "The judges of the race prefer whitening: you can use it nevertheless."
+    assert (level.next_step, level.action) == ("Search your images as now.", "search")
+    assert of(WON, "better").headline == "Best search, confirmed by your 14 judgments: whitening."
+    assert of(LUCKY, "better").headline == "Best search, preferred by your 14 judgments: whitening."
+    assert of(WON, "worse").headline == "Keep searching as now: your 14 judgments prefer it."
+    several = Judgments("worse", 1, "Ann and Bob", "", "X finds the better image in 60 to 90 %")
+    assert conclude(WON, several).headline == "Keep searching as now: 1 judgment by Ann and Bob prefers it."
+
+
+def test_what_is_next_follows_from_how_sure_the_conclusion_is() -> None:
+    assert of(WON, "none").action == "use"
+    assert of(WON, "none", is_ready=True).action == "name"
+    for is_ready in (False, True):
+        close = of(CLOSE, "none", is_ready)
+        assert (close.action, close.sure[:13]) == ("judge", "A close call:")
+    assert of(WON, "open").next_step == f"Your 14 judgments do not decide yet: {LEFT}"
+    assert of(WON, "open", is_ready=True).action == "judge"
+    assert of(WON, "better").action == "use"
+    assert of(LUCKY, "none").next_step.startswith("To decide it, judge the largest gain yourself: whitening")
+    assert of(RACES["empty"], "none").action == "again"
+    stopped = conclude(RACES["empty"], is_done=False)
+    assert (stopped.action, stopped.headline) == ("", "No candidate is judged yet.")
+
+
+def test_a_judge_that_decides_alone_is_named() -> None:
+    race = WON.model_copy(update={"titles": {"net": "The net"}})
+    shares = {share: decider_words(race.model_copy(update={"weights": {"net": share, "pixels": 1 - share}}))
+              for share in (0.83, 0.74, 0.1)}
+    assert shares == {0.83: "Decided by The net (83 % of the vote).", 0.74: "",
+                      0.1: "Decided by the raw pixels (90 % of the vote)."}
+    assert decider_words(race.model_copy(update={"weights": {"net": 1.0}})) == "", "there is no other"

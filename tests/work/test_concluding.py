@@ -1,0 +1,94 @@
+"""The conclusion of a race with stored judgments: it follows each of them, and costs little."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from tests.exploration.test_race import comparison
+from tests.running import worked
+from udml_core.exploration.race import Outcome, Race, Setup
+from udml_core.runs import Run
+from udml_core.runs.analyses import Analysis, create_analysis, plan_analysis
+from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.search import Retrieval
+from udml_core.runs.search.differing import Side, compare
+from udml_core.runs.search.judging import Choice, Judging
+from udml_core.work.jobs.concluding import advised_beside, conclusion_of, suggested_by_race
+from udml_core.work.workers import analyse as worker
+
+
+def raced(run: Run) -> Analysis:
+    """Return a race for first results that advises whitening, and refine all images."""
+    better = comparison("better", "cannot tell")
+    outcome = Outcome(name="Whitening", setup=Setup(backbone="pixels", recipe="whiten"), against_best=better,
+                      against_start=better, run=run.id, kept=True)
+    race = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run=run.id, outcomes=(outcome,))
+    plan = plan_analysis(Refinement, recipe="whiten")
+    create_analysis(run, plan, state="done", result=worker.compute(run, plan, lambda *_: None))
+    return create_analysis(run, plan_analysis(Advice, budget=2.0, serves="first"), state="done",
+                           result={"race": np.array(race.model_dump_json())})
+
+
+def judging_of(run: Run, judge: str = "me") -> Judging:
+    retrieval = Retrieval(run)
+    return Judging(compare(Side(retrieval, "final"), Side(retrieval, plan_analysis(Refinement, recipe="whiten").id),
+                           "all"), judge)
+
+
+def answer(judging: Judging, is_second: bool | None) -> None:
+    """Answer the next query for B, for A, or for neither."""
+    question = judging.question()
+    assert question is not None
+    is_second_left = question.left == judging.comparison.options(question.position)[1]
+    choice: Choice = "both right" if is_second is None else "left" if is_second_left == is_second else "right"
+    judging.answer(question, choice)
+
+
+def test_a_conclusion_follows_each_judgment_and_its_undoing(tmp_path: Path) -> None:
+    run = worked(tmp_path, method="frozen", split="all")
+    analysis, dataset = raced(run), run.dataset()
+    beside = worked(tmp_path, method="pca", split="all", fields={"dimension": 4})
+    assert conclusion_of(analysis).basis == "race"
+    assert advised_beside(beside, dataset) is not None
+    judging, bases = judging_of(run), []
+    for _judgment in range(16):
+        answer(judging, is_second=False)
+        bases.append(conclusion_of(analysis, dataset).basis)
+    said = conclusion_of(analysis, dataset)
+    assert bases == sorted(bases, reverse=True), "the race, until judgments contradict it for good"
+    assert set(bases) == {"race", "contradicted"}
+    assert said.sure.startswith("How sure: 16 of 16 for the search as now (frozen features); the better image in ")
+    assert advised_beside(beside, dataset) is None, "no page offers it in place of another run"
+    suggestion = suggested_by_race(dataset, tmp_path)
+    assert suggestion is not None
+    assert (suggestion.method, suggestion.words) == (
+        "", "First results: Keep searching as now: your 16 judgments prefer it.")
+    began = time.process_time()
+    for _page in range(10):
+        conclusion_of(analysis, dataset)
+    assert time.process_time() - began < 10 * 0.1, "every page asks for it"
+    while bases[-1] != "race":
+        judging.undo()
+        bases.append(conclusion_of(analysis, dataset).basis)
+    few = conclusion_of(analysis, dataset)
+    assert few.next_step.startswith("Your ")
+    assert few.next_step.endswith(" decide.")
+
+
+def test_judgments_of_several_people_are_named_and_equal_answers_alone_do_not_stop_them(tmp_path: Path) -> None:
+    run = worked(tmp_path, method="frozen", split="all")
+    analysis, dataset = raced(run), run.dataset()
+    ann, bob = judging_of(run, "Ann"), judging_of(run, "Bob")
+    for _judgment in range(20):
+        answer(ann, None)
+    assert conclusion_of(analysis, dataset).headline == (
+        "Keep searching as now: 20 judgments by Ann see no clear difference.")
+    for _judgment in range(20):
+        answer(bob, None)
+    both = conclusion_of(analysis, dataset)
+    assert (both.basis, both.action) == ("race", "judge")
+    assert "20 judgments by Ann and Bob do not decide yet: more judgments could decide." in both.next_step

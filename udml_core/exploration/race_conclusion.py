@@ -1,0 +1,217 @@
+"""What to use after a race and blind judgments of its advice: one conclusion for every page and command.
+
+A race asks encoders, blind judgments ask the user, who decides what a good result is. As soon as judgments of the
+advised search against the search as now say something, the conclusion follows them; until then it is the race's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from udml_core.exploration.race import Outcome, Race
+from udml_core.exploration.race_advice import AT_HAND, Advised, tell_advice
+from udml_core.exploration.race_certainty import certainty_words, is_close
+from udml_core.exploration.race_elsewhere import Elsewhere
+from udml_core.exploration.race_figures import setup_words
+from udml_core.exploration.race_measured import Verdict
+from udml_core.exploration.race_words import decider_words, is_small
+
+Stance = Literal["none", "open", "better", "level", "worse"]
+"""What judgments say of a search against the frozen features: nothing, not decided yet, or that it is better, hardly
+different, or worse."""
+Basis = Literal["race", "confirmed", "preferred", "level", "contradicted"]
+"""What a conclusion rests on: the race alone, or judgments that confirm its advice, prefer a gain that it is not sure
+of, see no clear difference, or contradict it."""
+Action = Literal["use", "judge", "name", "search", "again", ""]
+"""What is next: use the search, judge, name groups, search as now, run the race again, or nothing."""
+
+
+@dataclass(frozen=True)
+class Judgments:
+    """What blind judgments say of a search in comparison with the frozen features.
+
+    Attributes:
+        stance: What they say.
+        count: Their number.
+        judges: Who judged, such as `Ann and Bob`; empty if the user alone did.
+        score: Their count by answer, in words.
+        finding: The share of the queries in which one search finds the better results, in words, if they decide.
+        left: How many more could decide, in a sentence; empty if they decide, or nothing is judged.
+    """
+
+    stance: Stance = "none"
+    count: int = 0
+    judges: str = ""
+    score: str = ""
+    finding: str = ""
+    left: str = ""
+
+    @property
+    def words(self) -> str:
+        """The judgments as the subject of a sentence that does not begin with them."""
+        number = f"{self.count:,} judgment{'s' * (self.count != 1)}"
+        return f"{number} by {self.judges}" if self.judges else f"your {number}"
+
+    @property
+    def verb_ending(self) -> str:
+        """The ending of a verb of which they are the subject."""
+        return "s" * (self.count == 1)
+
+
+UNJUDGED = Judgments()
+SAYS: Mapping[Basis, Verdict | None] = {"race": None, "confirmed": "better", "preferred": "better",
+                                        "level": "cannot tell", "contradicted": "worse"}
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What to use, how sure that is, and what is next.
+
+    Attributes:
+        race: The race that compared the search that judgments are about.
+        candidate: That search: the advice of the race, or its largest gain; None if nothing was judged.
+        use: The search to use; None to search as now.
+        basis: What the conclusion rests on.
+        headline: What to use.
+        sure: How sure it is, in a sentence; empty if nothing is known.
+        next_step: What is next, in a sentence; empty for nothing.
+        action: The same as an action.
+        beside: What the race says where judgments decide, in a sentence.
+        details: Everything else.
+    """
+
+    race: Race
+    candidate: Outcome | None
+    use: Outcome | None
+    basis: Basis
+    headline: str
+    sure: str
+    next_step: str
+    action: Action
+    beside: str = ""
+    details: tuple[str, ...] = ()
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether judgments decide, not the race alone."""
+        return self.basis != "race"
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What judgments say of the search that they are about; None if the race alone speaks."""
+        return SAYS[self.basis]
+
+    @property
+    def is_overruled(self) -> bool:
+        """Whether the race advises a search that judgments do not prefer."""
+        return self.basis in ("level", "contradicted") and self.candidate == self.race.best
+
+    @property
+    def sentences(self) -> list[str]:
+        """All sentences."""
+        return [*filter(None, [self.headline, self.sure, self.beside, self.next_step]), *self.details]
+
+
+def subject_of(race: Race, elsewhere: Elsewhere | None = None) -> tuple[Race, Outcome | None]:
+    """Return the search that judgments of a race are about, and the race that compared it.
+
+    It is the advice, else the largest gain; None if the race judged nothing.
+    """
+    if elsewhere is not None and elsewhere.wins(race):
+        return elsewhere.race, elsewhere.best
+    return race, race.best or next(iter(race.judged), None)
+
+
+def conclude(race: Race, judgments: Judgments = UNJUDGED, is_done: bool = True, elsewhere: Elsewhere | None = None,
+             for_other_aim: Race | None = None, others: Sequence[Race] = (), is_ready: bool = False) -> Conclusion:
+    """Return what to use, how sure that is, and what is next.
+
+    Args:
+        race: The race.
+        judgments: Blind judgments of the search of `subject_of` against the frozen features, of what the race serves.
+        is_done: Whether the race is finished.
+        elsewhere: What another race of the same images says of its best search; None without such a race.
+        for_other_aim: A finished race that serves what this race does not serve; see `tell_advice`.
+        others: All other finished races of the same images, the newest first.
+        is_ready: Whether all images are prepared for the search to use.
+    """
+    told = tell_advice(race, is_done, elsewhere, for_other_aim, others)
+    own, candidate = subject_of(race, elsewhere)
+    advised = candidate if candidate is not None and candidate == own.best else None
+    basis = "race" if candidate is None else _basis(judgments.stance, advised is not None)
+    use = candidate if basis == "preferred" else None if basis in ("level", "contradicted") else advised
+    next_step, action = _next(race, told, judgments, use, basis, is_done, is_ready)
+    sure = _race_sure(race, told) if basis == "race" else _judged_sure(judgments)
+    headline, beside = told.headline, ""
+    if candidate is not None and basis != "race":
+        name = setup_words(own, candidate.setup)
+        headline, beside = _headline(basis, judgments, name), _beside(basis, name, advised is not None)
+    known = {sure, *([] if use is not None else [AT_HAND]), *([] if basis == "race" else [_race_sure(race, told)])}
+    all_else = (*told.shown, *filter(None, [decider_words(own)]), *told.details)
+    details = tuple(words for words in all_else if words not in known)
+    return Conclusion(own, candidate, use, basis, headline, sure, next_step, action, beside, details)
+
+
+def _basis(stance: Stance, is_advised: bool) -> Basis:
+    """Return what a conclusion rests on; `is_advised` says whether the race advises what was judged."""
+    match stance:
+        case "better":
+            return "confirmed" if is_advised else "preferred"
+        case "level":
+            return "level"
+        case "worse":
+            return "contradicted"
+    return "race"
+
+
+def _headline(basis: Basis, judgments: Judgments, name: str) -> str:
+    """Return what to use where judgments decide."""
+    if basis in ("confirmed", "preferred"):
+        return f"Best search, {basis} by {judgments.words}: {name}."
+    said = "see{} no clear difference" if basis == "level" else "prefer{} it"
+    return f"Keep searching as now: {judgments.words} {said.format(judgments.verb_ending)}."
+
+
+def _beside(basis: Basis, name: str, is_advised: bool) -> str:
+    """Return what the race says beside judgments that decide."""
+    if basis == "confirmed":
+        return "The judges of the race prefer it, too."
+    if basis == "preferred":
+        return "The judges of the race were not sure of it."
+    return f"The judges of the race prefer {name}: you can use it nevertheless." if is_advised else (
+        f"The judges of the race were not sure of {name}, either.")
+
+
+def _race_sure(race: Race, told: Advised) -> str:
+    """Return how sure a race is of its call, else the first thing that it says of it."""
+    outcome = race.best or next(iter(race.judged), None)
+    sure = "" if outcome is None else certainty_words(race, outcome)
+    return sure if sure and sure in (*told.shown, *told.details) else next(iter(told.shown), "")
+
+
+def _judged_sure(judgments: Judgments) -> str:
+    """Return how sure judgments are, in a sentence."""
+    return f"How sure: {'; '.join(filter(None, (judgments.score, judgments.finding)))}."
+
+
+def _next(race: Race, told: Advised, judgments: Judgments, use: Outcome | None, basis: Basis, is_done: bool,
+          is_ready: bool) -> tuple[str, Action]:
+    """Return what is next, in a sentence and as an action."""
+    if judgments.stance == "open":
+        words, does = judgments.words, "does" if judgments.count == 1 else "do"
+        return f"{words[:1].upper()}{words[1:]} {does} not decide yet: {judgments.left}", "judge"
+    if use is None:
+        if basis != "race":
+            return "Search your images as now.", "search"
+        if not is_done or not race.is_judged:
+            return "", "again" if is_done and not race.reason else ""
+        return told.next_step or "Search your images as now.", "search"
+    if basis == "race" and use == race.best and (is_close(race, use) or is_small(race)):
+        return "Confirm it by blind judgments before you use it.", "judge"
+    if is_ready:
+        return "All images are prepared for this search: name the groups that it finds.", "name"
+    if basis != "race":
+        return "Search with it.", "use"
+    return "Search with it; blind judgments can confirm it.", "use"

@@ -1,0 +1,220 @@
+"""The conclusion of a race with the blind judgments that are stored, for every page and command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from udml_core.base.errors import UserError, listed
+from udml_core.data.dataset import Dataset
+from udml_core.data.given import duplicate_decisions, exclusions, judged_pairs, judgments
+from udml_core.data.given.log import log_version
+from udml_core.exploration.race import FROZEN, Outcome, Race
+from udml_core.exploration.race_conclusion import UNJUDGED, Conclusion, Judgments, conclude, subject_of
+from udml_core.exploration.race_elsewhere import Elsewhere
+from udml_core.exploration.race_figures import MEASURES, setup_words
+from udml_core.runs import Run, find_run, list_runs
+from udml_core.runs.analyses import REFINED, Analysis, analysis_at, find_analysis, list_analyses
+from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.search import Retrieval
+from udml_core.runs.search.copies import known_copies
+from udml_core.runs.search.differing import Comparison, Results, Side, compare, side_name
+from udml_core.runs.search.judged_runs import judged_galleries, stance_of
+from udml_core.runs.search.judging import Judging
+from udml_core.runs.search.judging_words import could_decide_words, finding_words, found_words, score_words
+from udml_core.runs.search.query import Gallery
+from udml_core.work.jobs.advising import elsewhere_of, finished_race, races_beside, races_of, refinement_of
+
+START_FRAMES = ("frozen", "initial", "final")
+"""Names under which the features of a run without training are judged."""
+SEARCHED = (exclusions.KIND, duplicate_decisions.KIND)
+"""The logs on which it depends which queries differ."""
+START = "the frozen features"
+AS_NOW = "the search as now (frozen features)"
+MOST_KEPT = 16
+_KEPT: dict[Any, Any] = {}
+"""The last comparisons and what their judgments say, by what they depend on, because every page asks for them."""
+Result = TypeVar("Result")
+
+
+def conclusion_of(analysis: Analysis, dataset: Dataset | None = None, for_other_aim: Race | None = None) -> Conclusion:
+    """Return what to use after a race that ended, and after the judgments of its advice.
+
+    Args:
+        analysis: The race.
+        dataset: Its images; without them, they are loaded.
+        for_other_aim: A finished race that serves what this race does not serve.
+    """
+    race, is_done = finished_race(analysis), analysis.is_done() or analysis.has_earlier()
+    other = elsewhere_of(analysis) if is_done else None
+    beside = [of for of, _ in races_beside(analysis)] if is_done else []
+    return conclusion_on(race, analysis.run.root, dataset, is_done, None if other is None else other[0], for_other_aim,
+                         beside)
+
+
+def conclusion_on(race: Race, root: Path, dataset: Dataset | None = None, is_done: bool = True,
+                  elsewhere: Elsewhere | None = None, for_other_aim: Race | None = None,
+                  others: list[Race] | None = None) -> Conclusion:
+    """Return the conclusion of a race whose analysis is not at hand; see `conclude`.
+
+    Args:
+        race: The race.
+        root: The folder of runs.
+        dataset: Its images; without them, they are loaded.
+        is_done: Whether it is finished.
+        elsewhere: What another race says of its best search.
+        for_other_aim: A finished race that serves what this race does not serve.
+        others: All other finished races of the same images, the newest first.
+    """
+    own, candidate = subject_of(race, elsewhere)
+    said = UNJUDGED if candidate is None else stored_judgments(own, candidate, results_of(race), root, dataset)
+    of = conclude(race, said, is_done, elsewhere, for_other_aim, others or ())
+    if of.use is None or not is_prepared(of.use, root):
+        return of
+    return conclude(race, said, is_done, elsewhere, for_other_aim, others or (), is_ready=True)
+
+
+def results_of(race: Race) -> Results:
+    """Return what blind judgments of a race look at: first results, or the first ten for whole groups."""
+    return "ten" if race.serves == "groups" else "first"
+
+
+def is_prepared(outcome: Outcome, root: Path) -> bool:
+    """Return whether all images are prepared for a search, because someone used it."""
+    if not outcome.setup.recipe:
+        return False
+    with suppress(UserError):  # its run was removed
+        return analysis_at(find_run(outcome.run, root), refinement_of(outcome)).is_done()
+    return False
+
+
+def stored_judgments(race: Race, outcome: Outcome, results: Results, root: Path,
+                     dataset: Dataset | None = None) -> Judgments:
+    """Return what stored judgments say of a candidate against the frozen features, read once for each version.
+
+    Args:
+        race: The race.
+        outcome: A judged candidate.
+        results: What was judged.
+        root: The folder of runs.
+        dataset: The images; without them, they are loaded.
+    """
+    try:
+        start, run = find_run(race.run, root), find_run(outcome.run, root)
+        images = start.dataset() if dataset is None or dataset.fingerprint != start.spec().fingerprint else dataset
+        refinement = analysis_at(run, refinement_of(outcome)) if outcome.setup.recipe else None
+        if refinement is not None and not refinement.is_done():
+            return UNJUDGED
+        frame, names = "final" if refinement is None else refinement.id, (AS_NOW, setup_words(race, outcome.setup))
+        ticket = ticket_of(run, frame)
+        versions = tuple(log_version(images, kind) for kind in (*SEARCHED, judgments.KIND, judged_pairs.KIND))
+        key = start.root, start.id, run.id, frame, ticket, results, names, images.fingerprint, versions
+        return _kept(key, lambda: _judgments(start, run, frame, ticket, images, results, names))
+    except UserError:  # a run, the images or an embedding are missing, which pages say
+        return UNJUDGED
+
+
+def ticket_of(run: Run, frame: str) -> float:
+    """Return what changes when an embedding of a run is computed again; 0 for an embedding of its training."""
+    return find_analysis(run, frame).stored_status().ticket if frame.startswith(REFINED) else 0.0
+
+
+def _judgments(start: Run, run: Run, frame: str, ticket: float, dataset: Dataset, results: Results,
+               names: tuple[str, str]) -> Judgments:
+    """Return what the judgments of one pair of embeddings say; of several names of the pair, the most judged counts."""
+    found = [_said(compared(start, run, own, frame, gallery, results, dataset, ticket), names) for own in START_FRAMES
+             for gallery in judged_galleries(dataset, (side_name(start.id, own), side_name(run.id, frame)), results)]
+    return max(found, key=lambda of: (of.stance in ("better", "level", "worse"), of.count), default=UNJUDGED)
+
+
+def compared(start: Run, run: Run, own: str, frame: str, gallery: Gallery, results: Results, dataset: Dataset,
+             ticket: float = 0.0) -> Comparison:
+    """Return the queries for which two embeddings differ, searched once while images and embeddings stay.
+
+    Args:
+        start: The run of the first embedding.
+        run: The run of the second embedding.
+        own: The name of the first embedding within its run.
+        frame: The name of the second embedding within its run.
+        gallery: The images that are searched.
+        results: What is judged.
+        dataset: The images.
+        ticket: What changes when the second embedding is computed again.
+    """
+    copies = known_copies(dataset, start.root)
+    key = (start.root, start.id, own, run.id, frame, ticket, gallery, results, dataset.fingerprint,
+           hash(copies.tobytes()), log_version(dataset, exclusions.KIND))
+    return _kept(key, lambda: compare(
+        Side(Retrieval(start, dataset), own), Side(Retrieval(run, dataset), frame), gallery, results))
+
+
+def _kept(key: Any, compute: Callable[[], Result]) -> Result:
+    """Return a result, computed once while what it depends on stays; two sessions may both compute it."""
+    if key not in _KEPT:
+        result = compute()
+        while len(_KEPT) >= MOST_KEPT:
+            _KEPT.pop(next(iter(_KEPT)), None)
+        _KEPT[key] = result
+        return result
+    return cast("Result", _KEPT[key])
+
+
+def _said(comparison: Comparison, names: tuple[str, str]) -> Judgments:
+    """Return what everyone's judgments of a comparison say."""
+    judging = Judging(comparison)
+    people, share = judging.people(), judging.shared_share()
+    if not share.count:
+        return UNJUDGED
+    stance, is_own = stance_of(judging), people == [judging.judge]
+    score = score_words(judging, people[0], names) if len(people) == 1 else ""
+    finding = found_words(share, comparison) if share.is_decided and score else "" if score else finding_words(
+        share, comparison, names)
+    return Judgments(stance, share.count, "" if is_own else listed(people), score, finding,
+                     could_decide_words(judging) if stance == "open" else "")
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What the newest finished race of a data set suggests.
+
+    Attributes:
+        analysis: The race.
+        method: The method of the search to use; `frozen` if that needs no training; empty to search as now.
+        words: What the race served, and what to use.
+    """
+
+    analysis: Analysis
+    method: str
+    words: str
+
+
+def suggested_by_race(dataset: Dataset, root: Path) -> Suggestion | None:
+    """Return what the newest finished race of a data set suggests; None without a race that judged a candidate."""
+    for run in list_runs(root):
+        spec = run.spec()
+        if (spec.method, spec.split, spec.fingerprint) != (FROZEN, "all", dataset.fingerprint):
+            continue
+        for analysis in list_analyses(run, Advice):
+            race = finished_race(analysis)
+            if race.is_judged and (analysis.is_done() or analysis.has_earlier()):
+                of = conclusion_of(analysis, dataset)
+                method = "" if of.use is None else of.use.setup.method
+                return Suggestion(analysis, method, f"{MEASURES[race.serves].capitalize()}: {of.headline}")
+    return None
+
+
+def advised_beside(run: Run, dataset: Dataset | None = None) -> tuple[Race, Outcome] | None:
+    """Return the search to use after the newest race of a run's images that says one, if it is of another run.
+
+    Args:
+        run: The run.
+        dataset: Its images; without them, they are loaded.
+    """
+    for race in races_of(run):
+        of = conclusion_on(race, run.root, dataset)
+        if race.best is not None or of.use is not None:
+            return None if of.use is None or of.use.run == run.id else (of.race, of.use)
+    return None
