@@ -46,7 +46,7 @@ def no_labels(photos: Run) -> None:
 
 
 def sizes(test: AppTest) -> list[int]:
-    return [int(tile["badge"].partition(" · ")[2]) for tile in tiles(test, "Groups without a name")]
+    return [int(tile["badge"].partition(" · ")[2].split()[0]) for tile in tiles(test, "Groups without a name")]
 
 
 def show_group(photos: Run, number: int = 0, **address: str) -> AppTest:
@@ -261,7 +261,7 @@ def test_after_a_no_only_the_rest_of_the_seen_images_is_confirmed(photos: Run) -
     test.button(key="labels-reject").click().run()
     assert not test.exception
     assert [tile["id"] for tile in tiles(test, "Images that look like zero")] == rest, "no others, however certain"
-    assert test.button(key="labels-confirm").label == f"Confirm {len(rest)}"
+    assert test.button(key="labels-confirm").label == f"Yes, all {len(rest)} are"
     assert "that you saw may show *zero*" in texts(test)
     test.button(key="labels-confirm").click().run()
     labels = given.labels_by_index(dataset, given.assigned_labels(dataset))
@@ -415,3 +415,48 @@ def test_a_lower_certainty_still_says_that_names_are_guesses(photos: Run) -> Non
     test.slider(key="labels-least").set_value(30).run()
     assert not test.exception
     assert "these are guesses" in texts(test)
+
+
+def test_a_class_that_images_look_unlike_is_given_only_after_a_question(photos: Run) -> None:
+    dataset, groups = photos.dataset(), grouping_of(Retrieval(photos)).tree.groups(8)
+    for number, name in ((0, "zero"), (1, "one")):
+        given.assign(dataset, np.flatnonzero(groups == number)[:-3].tolist(), name)
+
+    def select_three(number: int) -> AppTest:
+        test = opened("labels", run=photos.id, section="groups", groups="8")
+        test.session_state["selection"] = Selection(dataset.fingerprint, np.flatnonzero(groups == number)[-3:], 1)
+        return test.run()
+
+    test, before = select_three(2), given.assigned_labels(dataset)
+    test.button(key="labels-class-1").click().run()
+    assert "These 3 images look unlike *zero*" in texts(test)
+    assert given.assigned_labels(dataset) == before, "one click names nothing"
+    test.button(key="labels-not-named").click().run()
+    assert "look unlike" not in texts(test)
+    assert selected(test) == 3, "Cancel keeps the selection"
+    test.text_input(key="labels-typed").set_value("ZERO")
+    test.button(key="FormSubmitter:labels-form-Name 3 images").click().run()
+    assert given.assigned_labels(dataset) == before, "a typed class asks too"
+    test.button(key="labels-nevertheless").click().run()
+    assert not test.exception
+    assert len(given.assigned_labels(dataset)) == len(before) + 3
+    assert "3 images named zero." in texts(test)
+    test = select_three(1)
+    test.button(key="labels-class-2").click().run()
+    assert len(given.assigned_labels(dataset)) == len(before) + 6, "images that look like the class get it at once"
+
+
+def test_guesses_are_offered_for_a_look_after_the_next_group(photos: Run) -> None:
+    dataset, groups = photos.dataset(), grouping_of(Retrieval(photos)).tree.groups(8)
+    given.assign(dataset, np.flatnonzero(groups == 0)[:6].tolist(), "zero")
+    test = opened("labels", run=photos.id, section="groups", groups="8")
+    assert "nearest to *zero* (" in texts(test)
+    assert "Confirm" not in texts(test)
+    test.button(key="labels-guesses").click().run()
+    button = test.button(key="labels-confirm")
+    assert (button.label[:8], button.proto.type) == ("Yes, all", "secondary")
+    test.button(key="labels-next-group").click().run()
+    assert not test.exception
+    assert OPENED in test.session_state
+    assert selected(test) > 1, "the next group is open, and its images are selected"
+    assert tiles(test, "Images of the group, the border first")
