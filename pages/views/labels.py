@@ -20,7 +20,7 @@ from pages.parts.labels.doubts import say_doubts
 from pages.parts.labels.folders import show_folders
 from pages.parts.labels.forming import current_groups, offer_groups
 from pages.parts.labels.graph_view import gamma_slider
-from pages.parts.labels.groups import has_unnamed_group, open_first_group, show_groups
+from pages.parts.labels.groups import first_group, open_group, show_groups
 from pages.parts.labels.proposals import CLASS, show_proposals, shown_rows
 from pages.parts.maps.frame import UNITS, MapFrame, covering_map, distortion_words
 from pages.parts.maps.scatter import Ring, draw_map
@@ -33,7 +33,7 @@ from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.selection import select, selection
 from pages.parts.shell.user_errors import fragment, show_user_errors
-from udml_core.base.arrays import rows_of
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import label_spread as views
@@ -152,9 +152,9 @@ def _say_next(board: Board) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("**Next:** name further groups, or label suggested images.", width="content")
-        if not len(selection(board.dataset).ids) and has_unnamed_group(board):
+        if not len(selection(board.dataset).ids) and len(images := first_group(board)):
             st.button("Next group", icon=":material/arrow_forward:", key="labels-next-group", type="primary",
-                      on_click=_open_next_group, args=(board,), help="Opens the first group without a name.")
+                      on_click=_open_next_group, args=(board, images), help="Opens the first group without a name.")
     if board.proposals:
         _offer_guesses(board, board.proposals[0])
 
@@ -171,10 +171,10 @@ def _offer_guesses(board: Board, guesses: Proposal) -> None:
                   help="Opens Proposed names. Too few names of this class are checked, so many may be wrong.")
 
 
-def _open_next_group(board: Board) -> None:
+def _open_next_group(board: Board, images: Array) -> None:
     open_section(SECTIONS, TITLES["groups"])
     st.session_state[LEFT] = "groups"  # the images of the group stay selected
-    open_first_group(board)
+    open_group(board, int(images[0]), images)
 
 
 def _open_proposals(dataset: Dataset, name: str) -> None:

@@ -154,8 +154,9 @@ def _ask(target: Target, question: Question) -> None:
     count, name = len(target.images), escaped(question.name)
     which = f"These {images_in_words(count)}" if question.unlike == count else (
         f"{question.unlike:,} of these {images_in_words(count)}")
-    st.markdown(f":material/help: **{which} look unlike *{name}*. Name them nevertheless?**", width="stretch")
-    st.button(f"Name {images_in_words(count)}", key="labels-nevertheless", on_click=_answer,
+    with st.container(key="labels-question"):
+        st.markdown(f"**{which} look unlike *{name}*. Name them nevertheless?**")
+    st.button("Name them", key="labels-nevertheless", on_click=_answer,
               args=(target, question.name))
     st.button("Cancel", key="labels-not-named", icon=":material/close:", shortcut="Esc", type="tertiary",
               on_click=st.session_state.pop, args=(ASKED, None))

@@ -97,8 +97,7 @@ def show_groups(board: Board) -> None:
             on_pick=lambda image: _pick(board, shown, image, moved, groups))
     if current is not None:
         show_word_name(board, board.images[current], words.get(int(groups[current[0]])))
-        number = int(groups[current[0]])
-        _show_group(board, current, number + 1, alike_in_words(alike[number]))
+        _show_group(board, current, int(groups[current[0]]) + 1)
 
 
 def _say_groups(board: Board, images: int, groups: int) -> None:
@@ -168,9 +167,7 @@ def _pick(board: Board, shown: list[Array], image: int, moved: Array, groups: Ar
         edit_group(board.dataset, change, f"Joined {images_in_words(len(moved))} and group {groups[rows[0]] + 1}: "
                    f"group {number} has {images_in_words(len(images))} now.", opens=image)
     else:
-        st.session_state[OPENED] = image
-        st.session_state[TYPED] = ""  # a name that was begun for another group
-        select(board.dataset.fingerprint, images)
+        open_group(board, image, images)
 
 
 def _unnamed(board: Board, groups: Array, alike: Array) -> list[Array]:
@@ -185,17 +182,21 @@ def _unnamed(board: Board, groups: Array, alike: Array) -> list[Array]:
     return list(filter(len, (rows[is_open[rows]] for rows in ordered)))
 
 
-def has_unnamed_group(board: Board) -> bool:
-    """Return whether groups are formed, and an image of one has no name."""
-    return grouping_now(board) is not None and bool((board.named[~board.left_out] < 0).any())
-
-
-def open_first_group(board: Board) -> None:
-    """Open the first group without a name, whose images are selected."""
+def first_group(board: Board) -> Array:
+    """Return the images of the first group without a name; none if all have one, or before groups are formed."""
+    if grouping_now(board) is None:
+        return board.images[:0]
     groups = current_groups(board)
     shown = _unnamed(board, groups, _alike_now(board, groups))
-    if shown:
-        _pick(board, shown, int(board.images[shown[0][0]]), board.images[:0], groups)
+    return board.images[shown[0]] if shown else board.images[:0]
+
+
+def open_group(board: Board, image: int, images: Array) -> None:
+    """Open the group of an image, whose images are selected."""
+    st.session_state.pop(MOVING, None)
+    st.session_state[OPENED] = image
+    st.session_state[TYPED] = ""  # a name that was begun for another group
+    select(board.dataset.fingerprint, images)
 
 
 def _alike_now(board: Board, groups: Array) -> Array:
@@ -209,14 +210,11 @@ def _alikeness(run: Run, frame: str, groups: bytes, left_out: bytes, _board: Boa
     return alikeness(_board.points[kept], numbers[kept])
 
 
-def alike_in_words(alike: float) -> str:
-    """Return how alike the images of a group are."""
-    return "very alike" if alike >= VERY_ALIKE else "alike" if alike >= ALIKE else "mixed"
-
-
 def _below(alike: float, size: int) -> str:
     """Return the line below a group's number that says how alike its images are; empty for a single image."""
-    return f"\n{alike_in_words(alike)}" if size > 1 else ""
+    if size == 1:
+        return ""
+    return "\nvery alike" if alike >= VERY_ALIKE else "\nalike" if alike >= ALIKE else "\nmixed"
 
 
 def _ordered(board: Board, rows: Array) -> Array:
@@ -229,13 +227,12 @@ def _order(run: Run, frame: str, rows: bytes, _board: Board) -> Array:  # noqa: 
     return from_center(_board.points[np.frombuffer(rows, np.int64)])
 
 
-def _show_group(board: Board, rows: Array, number: int, alike: str) -> None:
-    """Show the border of a group, how alike its images are, and what can be done with it."""
+def _show_group(board: Board, rows: Array, number: int) -> None:
+    """Show the border of a group, and what can be done with it."""
     images = board.images[rows]
     chosen = np.isin(images, selection(board.dataset).ids)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="labels-group-bar"):
-        st.markdown(f"**Group {number}** · {counted(len(rows), 'image')}" + f" · {alike}" * (len(rows) > 1),
-                    width="content")
+        st.markdown(f"**Group {number}** · {counted(len(rows), 'image')}", width="content")
         _move_button(len(selection(board.dataset).ids), is_whole=bool(chosen.all()))
         st.button("Split", icon=":material/call_split:", key="labels-split", on_click=st.session_state.__setitem__,
                   args=(SPLITTING, st.session_state[OPENED]), help="Shows parts of similar images, which you can keep.")
