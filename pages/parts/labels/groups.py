@@ -59,13 +59,13 @@ SHOWN = 60
 LIST_HEIGHT, MOVE_HEIGHT, GROUP_HEIGHT = 560, 232, 470
 """Pixels of the list of groups, of the list that a merge offers, and of the images of a group."""
 VERY_ALIKE, ALIKE = 0.5, 0.3
-"""How alike images are (see `alikeness`) from which the page says so. At 132 groups of 1,589 birds, very alike groups
-had 81 % images of one species on average, alike groups 74 %, and mixed groups 50 %."""
+"""How similar images are (see `alikeness`) from which the page says so. At 132 groups of 1,589 birds, very similar groups
+had 81 % images of one species on average, similar groups 74 %, and mixed groups 50 %."""
 MOST_PARTS, SHOWN_OF_PART, PARTS_HEIGHT = 8, 4, 232
 
 
 def show_groups(board: Board) -> None:
-    """Show the groups of images without a name, the most alike first, and the current group."""
+    """Show the groups of images without a name, the most similar first, and the current group."""
     if grouping_now(board) is None:
         offer_groups(board.run, board.frame)
         return
@@ -110,7 +110,7 @@ def _say_groups(board: Board, images: int, groups: int) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"{counted(images, 'image')} without a name in {counted(groups, 'group')}. Click a group to open "
                    "it.", width="stretch", help="Each group is shown by its most typical image, with its number, its "
-                   "size, and how alike its images are. The most alike come first, small groups last.")
+                   "size, and how similar its images are. The most similar come first, small groups last.")
         ask_for_words(board)
         if count := len(stored.changes):
             st.button(f"Undo {counted(count, 'edit')} of groups", icon=":material/restart_alt:",
@@ -173,7 +173,7 @@ def _pick(board: Board, shown: list[Array], image: int, moved: Array, groups: Ar
 def _unnamed(board: Board, groups: Array, alike: Array) -> list[Array]:
     """Return the rows of each group's images without a name, from its center to its border, in the order to name them.
 
-    Center and order are those of the whole groups, so that a name changes the order of no other image or group.
+    Center and order are the same as of the whole groups, so that a name changes the order of no other image or group.
     """
     is_open, kept = board.named < 0, np.flatnonzero(~board.left_out)
     found = {int(groups[rows[0]]): _ordered(board, rows) for rows in rows_by_group(kept, groups)}
@@ -205,16 +205,16 @@ def _alike_now(board: Board, groups: Array) -> Array:
 
 @st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
 def _alikeness(run: Run, frame: str, groups: bytes, left_out: bytes, _board: Board) -> Array:  # noqa: ARG001
-    """Return how alike the images of each group (g,) are that are not excluded."""
+    """Return how similar the images of each group (g,) are that are not excluded."""
     numbers, kept = np.frombuffer(groups, np.int64), ~np.frombuffer(left_out, bool)
     return alikeness(_board.points[kept], numbers[kept])
 
 
 def _below(alike: float, size: int) -> str:
-    """Return the line below a group's number that says how alike its images are; empty for a single image."""
+    """Return the line below a group's number that says how similar its images are; empty for a single image."""
     if size == 1:
         return ""
-    return "\nvery alike" if alike >= VERY_ALIKE else "\nalike" if alike >= ALIKE else "\nmixed"
+    return "\nvery similar" if alike >= VERY_ALIKE else "\nsimilar" if alike >= ALIKE else "\nmixed"
 
 
 def _ordered(board: Board, rows: Array) -> Array:
