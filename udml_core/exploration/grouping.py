@@ -91,7 +91,7 @@ def _means(points: Floats, groups: Integers) -> Floats:
 
 
 def alikeness(points: Floats, groups: Integers) -> Floats:
-    """Return how similar the images of each group (g,) are: the mean cosine of two of them, 0 as of any two images.
+    """Return how similar the images of each group (g,) are: the mean cosine of two, 0 as of any two images.
 
     The value of equal images is 1. A group of one image has 1.
 
@@ -107,7 +107,7 @@ def alikeness(points: Floats, groups: Integers) -> Floats:
 
 
 def tightest_first(alike: Floats, sizes: Integers) -> Integers:
-    """Return the groups (g,) in the order to name them: of at least half the median size first, the most similar first.
+    """Return the groups (g,) in the order to name them: of half the median size or more first, of these the most similar.
 
     Of the first ten groups of 1,589 birds, 8 were pure to 80 % in this order, and 3 in the order of their sizes.
     """
