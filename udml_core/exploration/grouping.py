@@ -107,7 +107,7 @@ def alikeness(points: Floats, groups: Integers) -> Floats:
 
 
 def tightest_first(alike: Floats, sizes: Integers) -> Integers:
-    """Return the groups (g,) in the order to name them: of half the median size or more first, of these the most similar.
+    """Return the groups (g,) in the order to name them: from half the median size on, the most similar first.
 
     Of the first ten groups of 1,589 birds, 8 were pure to 80 % in this order, and 3 in the order of their sizes.
     """

@@ -59,8 +59,8 @@ SHOWN = 60
 LIST_HEIGHT, MOVE_HEIGHT, GROUP_HEIGHT = 560, 232, 470
 """Pixels of the list of groups, of the list that a merge offers, and of the images of a group."""
 VERY_ALIKE, ALIKE = 0.5, 0.3
-"""How similar images are (see `alikeness`) from which the page says so. At 132 groups of 1,589 birds, very similar groups
-had 81 % images of one species on average, similar groups 74 %, and mixed groups 50 %."""
+"""How similar images are (see `alikeness`) from which the page says so. At 132 groups of 1,589 birds, very similar
+groups had 81 % images of one species on average, similar groups 74 %, and mixed groups 50 %."""
 MOST_PARTS, SHOWN_OF_PART, PARTS_HEIGHT = 8, 4, 232
 
 
