@@ -11,7 +11,7 @@ import streamlit as st
 from pages.parts.draw.gallery import selectable_gallery
 from pages.parts.draw.palette import percent
 from pages.parts.draw.run_header import run_header
-from pages.parts.draw.sections import Section, open_now, show_sections
+from pages.parts.draw.sections import Section, open_now, open_section, show_sections
 from pages.parts.labels.actions import clear_selection
 from pages.parts.labels.assigned import show_assigned_labels
 from pages.parts.labels.assignment import naming_bar, show_selected, show_suggested
@@ -20,22 +20,24 @@ from pages.parts.labels.doubts import say_doubts
 from pages.parts.labels.folders import show_folders
 from pages.parts.labels.forming import current_groups, offer_groups
 from pages.parts.labels.graph_view import gamma_slider
-from pages.parts.labels.groups import show_groups
-from pages.parts.labels.proposals import show_proposals, shown_rows
+from pages.parts.labels.groups import first_group, open_group, show_groups
+from pages.parts.labels.proposals import CLASS, show_proposals, shown_rows
 from pages.parts.maps.frame import UNITS, MapFrame, covering_map, distortion_words
 from pages.parts.maps.scatter import Ring, draw_map
 from pages.parts.shell.address import choice_from_address, choose_segment, write_address
 from pages.parts.shell.analyses import request_analysis, show_analysis_progress
 from pages.parts.shell.cached import dataset_of
+from pages.parts.shell.growth import link_to_changes
 from pages.parts.shell.label_graph import are_neighbors_near, training_images
 from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.selection import select, selection
 from pages.parts.shell.user_errors import fragment, show_user_errors
-from udml_core.base.arrays import rows_of
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import label_spread as views
+from udml_core.exploration.grouping import Proposal
 from udml_core.exploration.map_content import Color
 from udml_core.exploration.naming import GAMMA
 from udml_core.runs import Run
@@ -139,19 +141,46 @@ def show_numbers(board: Board) -> None:
 
 
 def _say_next(board: Board) -> None:
-    """Say what is known about the names, and what to do next."""
+    """Say what is known about the names, and what to do next; guesses are offered for a look, after the next group."""
     if not board.spreads:  # the suggested image says what to do
         return
     st.caption(board.names_given.words)
-    proposed = sum(len(proposal.rows) for proposal in board.proposals)
-    st.markdown(f"**Next:** {_looks_like(board)} Confirm them under Proposed names, or name further groups."
-                if proposed
-                else "**Next:** name further groups, or label suggested images.")
+    proven = next((each for each in board.proposals if not board.names_given.are_guesses(each.code)), None)
+    if proven is not None:
+        st.markdown(f"**Next:** {len(proven.rows):,} more look like *{escaped(board.names[proven.code])}*. Confirm "
+                    "them under Proposed names, or name further groups.")
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown("**Next:** name further groups, or label suggested images.", width="content")
+        if not len(selection(board.dataset).ids) and len(images := first_group(board)):
+            st.button("Next group", icon=":material/arrow_forward:", key="labels-next-group", type="primary",
+                      on_click=_open_next_group, args=(board, images), help="Opens the first group without a name.")
+    if board.proposals:
+        _offer_guesses(board, board.proposals[0])
 
 
-def _looks_like(board: Board) -> str:
-    first = board.proposals[0]
-    return f"{len(first.rows):,} more look like *{escaped(board.names[first.code])}*."
+def _offer_guesses(board: Board, guesses: Proposal) -> None:
+    """Say which images are nearest to a class without checked names, and offer a look at them."""
+    low, high = round(100 * guesses.certainty.min()), round(100 * guesses.certainty.max())
+    count, name = len(guesses.rows), board.names[guesses.code]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"{counted(count, 'image')} {'is' if count == 1 else 'are'} nearest to *{escaped(name)}* "
+                    f"({f'{low} to ' if low < high else ''}{high} %).", width="content")
+        st.button("Look at it" if count == 1 else "Look at them", icon=":material/visibility:", key="labels-guesses",
+                  on_click=_open_proposals, args=(board.dataset, name),
+                  help="Opens Proposed names. Too few names of this class are checked, so many may be wrong.")
+
+
+def _open_next_group(board: Board, images: Array) -> None:
+    open_section(SECTIONS, TITLES["groups"])
+    st.session_state[LEFT] = "groups"  # the images of the group stay selected
+    open_group(board, int(images[0]), images)
+
+
+def _open_proposals(dataset: Dataset, name: str) -> None:
+    open_section(SECTIONS, TITLES["proposals"])
+    clear_selection(dataset)
+    st.session_state[CLASS] = name
 
 
 def choose_frame(run: Run) -> str:
@@ -292,4 +321,5 @@ def draw() -> None:
         run = pick_run("Run whose embedding defines the neighbors")
         if run is not None:
             run_header(run)
+            link_to_changes(run)
             explore(run)

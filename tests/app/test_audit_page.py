@@ -25,9 +25,9 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.duplicate_decisions import decisions_of, prefer
 from udml_core.data.given.exclusions import exclude, excluded_images, excluded_names
-from udml_core.data.image_facts import facts_of
+from udml_core.data.image_facts import facts_of, stored_facts
 from udml_core.data.image_hashes import FILE as HASHES
-from udml_core.exploration.quality import quality_scores
+from udml_core.exploration.quality import CHECKS, poor_images, quality_scores
 from udml_core.runs import create_run, list_runs, runs_folder
 from udml_core.runs.analyses import create_analysis, plan_analysis
 from udml_core.work.jobs import auditing as auditing_jobs
@@ -381,7 +381,12 @@ def test_each_check_of_quality_ranks_all_images_and_the_slider_moves_the_limit(
 
 def test_a_click_on_a_ranking_that_was_replaced_excludes_nothing_else(dataset: Dataset, audited: None) -> None:
     test = audit_page(dataset, finding="quality", check="size")
-    before = offer(test)
+    before, facts = offer(test), stored_facts(dataset)
+    assert facts is not None
+    counts = {name: len(poor_images(facts, np.ones(len(dataset), bool), name)) for name in CHECKS}
+    assert list(test.segmented_control(key="audit-check").options) == [
+        f"{check.title} ({counts[name]})" if counts[name] else check.title for name, check in CHECKS.items()]
+    assert any(counts.values())
     test.segmented_control(key="audit-check").set_value("aspect").run()
     test.slider(key="audit-limit-aspect").set_value(1.0).run()
     assert offer(test).key != before.key, "a late click cannot reach the images of another check"

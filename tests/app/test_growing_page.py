@@ -11,6 +11,7 @@ from sklearn.datasets import load_sample_image
 
 from pages.parts.data import computed, growing
 from tests.app.opening import offer, opened, texts
+from tests.app.test_refine_page import tiles
 from tests.running import spec
 from udml_core.data import catalog
 from udml_core.data.given.exclusions import excluded_names
@@ -67,6 +68,7 @@ def test_one_click_compares_the_new_files(folder: Path, monkeypatch: pytest.Monk
     assert not test.exception
     assert started == [str(folder)]
     assert len(list_runs(runs_folder())) == 2
+    assert len(tiles(test, "New and changed images")) == 4, "the new images are shown before they are compared"
     assert test.query_params["view"] == "audit"
     assert test.query_params["finding"] == "new"
     assert auditing_jobs.find_auditing(catalog.load(str(folder)), spec(
@@ -137,7 +139,7 @@ def test_undo_reverts_confirmed_names_of_all_classes_before_an_earlier_exclusion
     assert excluded_names(dataset) == ()
 
 
-@pytest.mark.parametrize("view", ["explore", "retrieval"])
+@pytest.mark.parametrize("view", ["explore", "labels", "retrieval"])
 def test_an_earlier_run_is_still_shown_and_says_what_is_new(view: str, folder: Path) -> None:
     (run,) = list_runs(runs_folder())
     test = opened(view, run=run.id)

@@ -46,7 +46,13 @@ def no_labels(photos: Run) -> None:
 
 
 def sizes(test: AppTest) -> list[int]:
-    return [int(tile["badge"].partition(" · ")[2]) for tile in tiles(test, "Groups without a name")]
+    return [int(tile["badge"].partition(" · ")[2].split()[0]) for tile in tiles(test, "Groups without a name")]
+
+
+def number_of(test: AppTest, place: int = 0) -> str:
+    """Return what the page calls the group at a place of the list, such as "Group 4"."""
+    badge = tiles(test, "Groups without a name")[place]["badge"]
+    return str(badge.partition(" · ")[0]).capitalize()
 
 
 def show_group(photos: Run, number: int = 0, **address: str) -> AppTest:
@@ -61,7 +67,7 @@ def test_a_group_is_named_and_the_name_is_undone(photos: Run) -> None:
     assert not test.exception
     size = sizes(test)[0]
     assert sum(sizes(test)) == 120
-    assert f"**Group 1** · {size} images" in texts(test)
+    assert f"**{number_of(test)}** · {size} images" in texts(test)
     first = tiles(test, "Groups without a name")[0]["id"]
     border = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
     assert border[-1] == first or size > 60, "the most typical image is the last"
@@ -98,7 +104,7 @@ def is_previewed(test: AppTest) -> bool:
 
 def test_undo_and_clear_close_the_preview_of_a_split_first(photos: Run) -> None:
     test, dataset = show_group(photos), photos.dataset()
-    image = tiles(test, "Groups without a name")[1]["id"]
+    image, number = tiles(test, "Groups without a name")[1]["id"], number_of(test)
     test.button(key="labels-split").click().run().button(key="labels-undo").click().run()
     assert not is_previewed(test), "there was nothing else to undo"
     given.assign(dataset, [image], "one")
@@ -107,7 +113,7 @@ def test_undo_and_clear_close_the_preview_of_a_split_first(photos: Run) -> None:
         assert is_previewed(test)
         test.button(key=key).click().run()
         assert not is_previewed(test)
-        assert "**Group 1**" in texts(test), "the group stays open"
+        assert f"**{number}**" in texts(test), "the group stays open"
         assert given.assigned_now(dataset) == {image: "one"}
     test.button(key="labels-undo").click().run()
     assert given.assigned_labels(dataset) == {}, "without a preview, undo reverts the action"
@@ -168,7 +174,7 @@ def test_merged_groups_show_on_the_map_until_undone(photos: Run) -> None:
     test.session_state["labels-trails"] = {dataset.fingerprint: [Edit(images.tolist(), (OPENED, border[-1]), border)]}
     test.run()
     assert not test.exception
-    assert sizes(test)[0] == len(images)
+    assert len(images) in sizes(test)
     assert sum(sizes(test)) == sum(before)
     test.session_state["selection"] = Selection(dataset.fingerprint, images, 99)
     test.run().button(key="labels-undo").click().run()
@@ -261,7 +267,7 @@ def test_after_a_no_only_the_rest_of_the_seen_images_is_confirmed(photos: Run) -
     test.button(key="labels-reject").click().run()
     assert not test.exception
     assert [tile["id"] for tile in tiles(test, "Images that look like zero")] == rest, "no others, however certain"
-    assert test.button(key="labels-confirm").label == f"Confirm {len(rest)}"
+    assert test.button(key="labels-confirm").label == f"Yes, all {len(rest)} are"
     assert "that you saw may show *zero*" in texts(test)
     test.button(key="labels-confirm").click().run()
     labels = given.labels_by_index(dataset, given.assigned_labels(dataset))
@@ -415,3 +421,48 @@ def test_a_lower_certainty_still_says_that_names_are_guesses(photos: Run) -> Non
     test.slider(key="labels-least").set_value(30).run()
     assert not test.exception
     assert "these are guesses" in texts(test)
+
+
+def test_a_class_that_images_look_unlike_is_given_only_after_a_question(photos: Run) -> None:
+    dataset, groups = photos.dataset(), grouping_of(Retrieval(photos)).tree.groups(8)
+    for number, name in ((0, "zero"), (1, "one")):
+        given.assign(dataset, np.flatnonzero(groups == number)[:-3].tolist(), name)
+
+    def select_three(number: int) -> AppTest:
+        test = opened("labels", run=photos.id, section="groups", groups="8")
+        test.session_state["selection"] = Selection(dataset.fingerprint, np.flatnonzero(groups == number)[-3:], 1)
+        return test.run()
+
+    test, before = select_three(5), given.assigned_labels(dataset)
+    test.button(key="labels-class-1").click().run()
+    assert "These 3 images look unlike *zero*" in texts(test)
+    assert given.assigned_labels(dataset) == before, "one click names nothing"
+    test.button(key="labels-not-named").click().run()
+    assert "look unlike" not in texts(test)
+    assert selected(test) == 3, "Cancel keeps the selection"
+    test.text_input(key="labels-typed").set_value("ZERO")
+    test.button(key="FormSubmitter:labels-form-Name 3 images").click().run()
+    assert given.assigned_labels(dataset) == before, "a typed class asks too"
+    test.button(key="labels-nevertheless").click().run()
+    assert not test.exception
+    assert len(given.assigned_labels(dataset)) == len(before) + 3
+    assert "3 images named zero." in texts(test)
+    test = select_three(1)
+    test.button(key="labels-class-2").click().run()
+    assert len(given.assigned_labels(dataset)) == len(before) + 6, "images that look like the class get it at once"
+
+
+def test_guesses_are_offered_for_a_look_after_the_next_group(photos: Run) -> None:
+    dataset, groups = photos.dataset(), grouping_of(Retrieval(photos)).tree.groups(8)
+    given.assign(dataset, np.flatnonzero(groups == 0)[:6].tolist(), "zero")
+    test = opened("labels", run=photos.id, section="groups", groups="8")
+    assert "nearest to *zero* (" in texts(test)
+    assert "Confirm" not in texts(test)
+    test.button(key="labels-guesses").click().run()
+    button = test.button(key="labels-confirm")
+    assert (button.label[:8], button.proto.type) == ("Yes, all", "secondary")
+    test.button(key="labels-next-group").click().run()
+    assert not test.exception
+    assert OPENED in test.session_state
+    assert selected(test) > 1, "the next group is open, and its images are selected"
+    assert tiles(test, "Images of the group, the border first")

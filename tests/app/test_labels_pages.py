@@ -33,8 +33,11 @@ from udml_core.exploration import affinity as views
 from udml_core.exploration import label_spread as labels
 from udml_core.exploration import naming
 from udml_core.exploration.gallery_content import Tile
+from udml_core.exploration.grouping import first_number
 from udml_core.numerics.explanations import Affinities
 from udml_core.runs import Run, list_runs
+from udml_core.runs.search import Retrieval
+from udml_core.runs.search.naming import grouping_of
 
 SMALL = {"dimension": 8, "epochs": 2, "partition": 0, "steps": 2}
 PAGES = ("labels", "affinity")
@@ -98,10 +101,13 @@ def test_without_runs_the_page_suggests_to_train(page: str, tmp_path: Path, monk
 
 @pytest.mark.parametrize("page", PAGES)
 def test_invalid_values_in_the_address_are_ignored(page: str, run: Run) -> None:
+    retrieval = Retrieval(run)
+    grouping = grouping_of(retrieval)
+    count = first_number(grouping.tree, retrieval.frame("final").take(grouping.indices), 300)
     for query in NONSENSE:
         test = opened(page, run=run.id, **query)
         assert not test.exception
-        assert {"labels": "without a name in 30 groups", "affinity": "walks"}[page] in texts(test)
+        assert {"labels": f"without a name in {count} groups", "affinity": "walks"}[page] in texts(test)
     test = opened(page, run="nonsense")
     assert not test.exception
     assert "nonsense" in test.warning[0].value
@@ -221,7 +227,7 @@ def test_a_second_key_before_the_next_image_is_shown_does_nothing(first: str, se
     test.button(key=first).click()
     press(test, second)
     assert list(annotations.assigned_labels(run.dataset()).values()) == labels_after
-    assert "Assigned the class one to 1 image." in texts(test)
+    assert "1 image named one." in texts(test)
 
 
 def test_a_key_before_a_new_selection_is_shown_does_nothing(run: Run) -> None:
@@ -314,7 +320,7 @@ def test_ten_classes_have_keys_and_an_existing_class_keeps_its_spelling(run: Run
     test.text_input(key="labels-typed").input("Class B")
     press_submit(test)
     assert metrics(test)["Classes"] == "11"
-    assert "Assigned the class class b to 1 image." in texts(test)
+    assert "1 image named class b." in texts(test)
 
 
 def test_keys_of_classes_that_are_gone_go_to_the_oldest_classes_without_a_key(run: Run) -> None:
@@ -346,8 +352,6 @@ def test_of_many_classes_the_most_recent_and_the_own_class_have_buttons(run: Run
     keys = {button.label: button.key for button in test.button if str(button.key).startswith("labels-class-")}
     assert list(keys) == [*names[:10], *names[-30:], dataset.class_names[0]]
     assert keys[dataset.class_names[0]] == "labels-class-own"
-    assert "40 of 52 classes have a button" in texts(test)
-    assert "any of the other 12" in texts(test)
     test = press(test, "labels-class-own")
     assert annotations.assigned_labels(dataset)[dataset.names[image]] == dataset.class_names[0]
     assert test.button(key="labels-class-11").label == dataset.class_names[0], "it is now the most recent"

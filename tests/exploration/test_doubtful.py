@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udml_core.exploration.doubtful import doubtful_rows
+from udml_core.exploration.doubtful import doubtful_rows, unlike_rows
 
 
 def directions(center: int, count: int) -> np.ndarray:
@@ -44,3 +44,18 @@ def test_few_names_give_no_doubts() -> None:
     assert doubtful(points, [-1] * 5) == []
     assert doubtful(points, [0, 0, 1, -1, -1]) == []
     assert doubtful(np.concatenate([directions(0, 3), directions(1, 2)]), [0, 0, 0, 1, 0])[:1] != [3], "one is no class"
+
+
+def test_images_that_look_unlike_a_class_are_known_before_they_get_its_name() -> None:
+    points = np.concatenate([directions(axis, count) for axis, count in ((0, 10), (1, 10), (0, 5), (1, 5), (2, 5))])
+    codes = np.repeat([0, 1, -1], [10, 10, 15])
+    new = np.arange(20, 35)
+    assert unlike_rows(points, codes, new[:5], 0).tolist() == [], "they look like the class"
+    assert unlike_rows(points, codes, new[5:10], 0).tolist() == new[5:10].tolist(), "nearer to another class"
+    alone = np.where(codes == 1, -1, codes)
+    assert unlike_rows(points, alone, new[10:], 0).tolist() == new[10:].tolist(), "far from the only class"
+    assert unlike_rows(points * 7, codes, new, 0).tolist() == new[5:].tolist(), "lengths do not matter"
+    again = np.where(np.isin(np.arange(35), new[10:]), 0, codes)
+    assert unlike_rows(points, again, new[10:], 0).tolist() == new[10:].tolist(), "images never vouch for themselves"
+    few = np.where(np.arange(35) < 8, -1, codes)
+    assert unlike_rows(points, few, new[5:], 0).tolist() == [], "two images are no class to compare with"

@@ -45,6 +45,44 @@ def doubtful_rows(points: Floats, codes: Integers, is_open: Booleans) -> Integer
     return rows[found[np.lexsort((-to_own[found], -margin[found]))]]
 
 
+def unlike_rows(points: Floats, codes: Integers, rows: Integers, code: int) -> Integers:
+    """Return which of some images look unlike a class, before they get its name.
+
+    An image looks unlike it if it lies nearer to the middle of another class, or farther from the class than its fence.
+
+    Args:
+        points: Embedding (n, d).
+        codes: Class (n,) of each named image; −1 for the others.
+        rows: Rows (m,) of the images.
+        code: The class.
+    """
+    named = np.array(codes, int)
+    named[rows] = -1  # the images say nothing about where the class lies
+    sizes = np.bincount(named[named >= 0], minlength=code + 1)
+    classes = np.flatnonzero(sizes >= FEWEST_NAMED)
+    if code not in classes:
+        return rows[:0]
+    images, to_middle = _directions(points[rows]), np.full((len(rows), len(sizes)), np.inf)
+    for each in classes.tolist():
+        to_middle[:, each] = _to_middle(images, _directions(points[named == each]).mean(axis=0))
+    to_class = to_middle[:, code].copy()
+    to_middle[:, code] = np.inf
+    members = _directions(points[named == code])
+    without = (members.sum(axis=0) - members) / (len(members) - 1)
+    fence = _fences(_to_middle(members, without), np.zeros(len(members), int), sizes[[code]])[0]
+    return rows[(to_class > to_middle.min(axis=1)) | (to_class > fence)]
+
+
+def _directions(points: Floats) -> Floats:
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.asarray(points / np.maximum(lengths, 1e-12), float)
+
+
+def _to_middle(points: Floats, middles: Floats) -> Floats:
+    """Return the squared distance (m,) of each image (m, d) to a middle (d,), or to its own (m, d)."""
+    return np.asarray(((points - middles) ** 2).sum(axis=1))
+
+
 def _fences(distances: Floats, own: Integers, sizes: Integers) -> Floats:
     """Return the distance (c,) beyond which an image is far from its class; infinite for small classes."""
     fences = np.full(len(sizes), np.inf)

@@ -43,9 +43,9 @@ from .classes import show_skipped
 from .computed import chosen_encoder
 from .duplicates import show_border, show_groups
 from .excluding import NONE, ShownImages, change_list, list_buttons, offer_button, select_images, show_excluded
-from .growing import FINDING, show_new
+from .growing import FINDING, show_new, show_new_files
 from .moving import say_moved, show_moving
-from .rankings import kept_mask, show_outliers, show_quality
+from .rankings import kept_mask, show_outliers, show_quality, titled
 from .settings import choose_settings, propose_threshold, say_threshold
 
 VIEW = "data-view"
@@ -87,7 +87,10 @@ def _show_first(dataset: Dataset) -> None:
         st.info("Copies, quality and broken files appear here first. Near-duplicates and outliers follow when all "
                 "images are compared.", icon=":material/hourglass_top:")
         _await_first(dataset)
-        show_moving(dataset)
+        if choice_from_address("finding", FINDINGS, "exact") == "new" and load_changes(dataset) is not None:
+            show_new_files(dataset)
+        else:
+            show_moving(dataset)
         return
     st.caption(":material/hourglass_top: First findings. Near-duplicates and outliers follow when all images are "
                "compared.")
@@ -200,7 +203,7 @@ def _show_findings(dataset: Dataset, run: Run | None, audit: Audit) -> None:
 
 def _title(finding: str, count: int) -> str:
     """Return a finding's title with its number; outliers are a ranking, of which none may be a finding."""
-    return FINDINGS[finding] if finding == "outliers" and not count else f"{FINDINGS[finding]} ({count:,})"
+    return titled(FINDINGS[finding], count) if finding == "outliers" else f"{FINDINGS[finding]} ({count:,})"
 
 
 def _kinds(dataset: Dataset, audit: Audit) -> list[str]:

@@ -116,6 +116,15 @@ def show_new(dataset: Dataset, audit: Audit, findings: Findings, kept: Booleans,
         _show_in_runs(dataset, changes, found)
 
 
+def show_new_files(dataset: Dataset) -> None:
+    """Show the new and changed images before they are compared with the others."""
+    changes = load_changes(dataset)
+    if changes is not None and len(images := changes.to_look_at):
+        names = [dataset.names[index].rsplit("/", 1)[-1] for index in images.tolist()]
+        select_images(dataset, ShownImages(images, names, f"{counted(len(images), 'new or changed image')}."),
+                      "New and changed images", "audit-new")
+
+
 def _confirm_button(dataset: Dataset, named: list[NewImage]) -> None:
     """Show the button that assigns the proposed names of new images."""
     names = {image.index: (image.name, image.certainty) for image in named}

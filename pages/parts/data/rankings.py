@@ -11,7 +11,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.image_facts import ImageFacts
 from udml_core.exploration.audit import Audit, outlier_limit, outliers
-from udml_core.exploration.quality import CHECKS, quality_scores, worst_first
+from udml_core.exploration.quality import CHECKS, poor_images, quality_scores, worst_first
 
 from ..draw.gallery import gallery, tile_of
 from ..shell.address import choice_from_address, write_address
@@ -31,9 +31,12 @@ def show_quality(dataset: Dataset, facts: ImageFacts | None, kept: Booleans) -> 
         st.info("An audit of an earlier version has not measured the quality. `udml audit` measures it.",
                 icon=":material/info:")
         return
+    counts = {name: len(poor_images(facts, kept, name)) for name in CHECKS}
     check = st.segmented_control("Check", list(CHECKS), default=choice_from_address("check", CHECKS, "blurry"),
-                                 format_func=lambda name: CHECKS[name].title, required=True, key="audit-check",
-                                 help="What the images are ranked by, the worst first.") or "blurry"
+                                 format_func=lambda name: titled(CHECKS[name].title, counts[name]), required=True,
+                                 key="audit-check",
+                                 help="What the images are ranked by, the worst first. Number: its findings at its own "
+                                      "limit.") or "blurry"
     write_address("check", check, "blurry")
     scores = quality_scores(facts, check)
     limit = st.slider("Mark images with a score below", 0.0, 1.0, CHECKS[check].limit, 0.01,
@@ -68,6 +71,11 @@ def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, fence: float) 
     chosen = selection(dataset).ids
     if len(ranked):
         _show_neighbors(dataset, audit, int(chosen[0]) if len(chosen) else int(ranked[0]))
+
+
+def titled(title: str, count: int) -> str:
+    """Return the title of a ranking with its number of findings, if it has any."""
+    return f"{title} ({count:,})" if count else title
 
 
 def show_ranking(dataset: Dataset, ranked: Integers, scores: Floats, count: int, caption: str, key: str) -> None:

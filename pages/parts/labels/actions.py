@@ -142,7 +142,7 @@ def assign_class(target: Target, name: str) -> None:
         return
     # Of many images the panel shows a part: the others are named in bulk.
     act(target.dataset, lambda: assign(target.dataset, target.images, name, is_unseen=len(target.images) > SEEN),
-        lambda assigned: f"Assigned the class {assigned} to {images_in_words(len(target.images))}."
+        lambda assigned: f"{images_in_words(len(target.images))} named {assigned}."
         + f" You saw {SEEN} of them at most, so all count as guesses until you confirm them."
         * (len(target.images) > SEEN))
 

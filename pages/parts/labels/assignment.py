@@ -6,10 +6,11 @@ It shows the images to label, a button and a key for each class, undo and skip.
 from __future__ import annotations
 
 import html
+from dataclasses import dataclass
 
 import streamlit as st
 
-from udml_core.data.given.labels import LONGEST_CLASS
+from udml_core.data.given.labels import LONGEST_CLASS, spelled_as
 from udml_core.exploration.label_spread import Suggestion
 
 from ..draw.gallery import selectable_gallery
@@ -32,9 +33,13 @@ from .actions import (
     undo_action,
 )
 from .board import CLASSES_WITH_KEYS, MOST_TILES, TRUE_CLASS, Board, tile_to_label
+from .doubts import count_unlike
 
-BUTTONS_HEIGHT, IN_A_ROW = 56, 3
-"""Pixels of a row of buttons of classes, and the number of classes from which there are two; further rows scroll."""
+ASKED = "labels-asked"
+"""Session key of the question whether images get the name of a class that they look unlike."""
+FEWEST_ASKED, UNLIKE = 3, 0.8
+"""Fewest images, and share of them that looks unlike a class, from which the page asks before they get its name: of
+pure groups of birds, it asked for 2 of 9 that had the name of their own class, and for 98 % that had another's."""
 
 
 def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None:
@@ -47,23 +52,26 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
     """
     images = selected.ids.tolist() or ([] if suggested is None else [suggested])
     st.session_state[PREVIEW] = False  # until the parts of a split are drawn again below
+    target = Target(board.dataset, images, selected.revision)
     with st.container(gap=None, key="labels-said"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="labels-what"):
-            st.markdown(_what(board, selected, suggested), width="stretch")
-            if len(selected.ids) or is_splitting():
+            if (question := _question(target)) is not None:
+                _ask(target, question)
+            else:
+                st.markdown(_what(board, selected, suggested), width="stretch")
+            if question is None and (len(selected.ids) or is_splitting()):
                 st.button("Clear", icon=":material/deselect:", key="labels-clear", shortcut="Esc", type="tertiary",
                           on_click=close_or_clear, args=(board.dataset,),
                           help="Closes the preview of a split, else selects no image and closes the group.")
         st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">'
                 f'{html.escape(last_message(selected.revision))}</div>')
-    target = Target(board.dataset, images, selected.revision)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.form("labels-form", clear_on_submit=True, border=False), st.container(
                 horizontal=True, vertical_alignment="bottom", gap="small"):
             st.text_input("Class name", key=TYPED, max_chars=LONGEST_CLASS, placeholder="Class name",
                           label_visibility="collapsed")
             st.form_submit_button(f"Name {images_in_words(len(images))}", icon=":material/new_label:", type="primary",
-                                  disabled=not images, on_click=assign_typed_class, args=(target,))
+                                  disabled=not images, on_click=_name_as_typed, args=(board, target))
         st.button("Undo", icon=":material/undo:", key="labels-undo", shortcut="U",
                   disabled=not (is_splitting() or can_undo_action(board.dataset)), on_click=undo_action,
                   args=(board.dataset,),
@@ -120,20 +128,72 @@ def _reason(suggestion: Suggestion, count: int, labeled: bool) -> tuple[str, str
                      f"{suggestion.visits:,.0f} visits, with repeats.")
 
 
+@dataclass(frozen=True)
+class Question:
+    """The question whether images get the name of a class that they look unlike.
+
+    Attributes:
+        name: The class.
+        unlike: Number of images that look unlike it.
+        revision: Revision of the selection, which ends the question when it changes.
+    """
+
+    name: str
+    unlike: int
+    revision: int
+
+
+def _question(target: Target) -> Question | None:
+    """Return the question about the target's images; None without one."""
+    asked = st.session_state.get(ASKED)
+    return asked if isinstance(asked, Question) and asked.revision == target.revision and target.images else None
+
+
+def _ask(target: Target, question: Question) -> None:
+    """Ask whether images that look unlike a class get its name."""
+    count, name = len(target.images), escaped(question.name)
+    which = f"These {images_in_words(count)}" if question.unlike == count else (
+        f"{question.unlike:,} of these {images_in_words(count)}")
+    with st.container(key="labels-question"):
+        st.markdown(f"**{which} look unlike *{name}*. Name them nevertheless?**")
+    st.button("Name them", key="labels-nevertheless", on_click=_answer,
+              args=(target, question.name))
+    st.button("Cancel", key="labels-not-named", icon=":material/close:", shortcut="Esc", type="tertiary",
+              on_click=st.session_state.pop, args=(ASKED, None))
+
+
+def _answer(target: Target, name: str) -> None:
+    st.session_state.pop(ASKED, None)
+    assign_class(target, name)
+
+
+def _name(board: Board, target: Target, name: str) -> None:
+    """Assign a class; ask first if nearly all of the images look unlike it."""
+    unlike = count_unlike(board, target.images, name) if target.is_current else 0
+    if len(target.images) >= FEWEST_ASKED and unlike >= UNLIKE * len(target.images):
+        st.session_state[ASKED] = Question(name, unlike, target.revision)
+    else:
+        assign_class(target, name)
+
+
+def _name_as_typed(board: Board, target: Target) -> None:
+    """Assign the typed class as a click on its button does, if there is such a class."""
+    name = spelled_as(board.classes, st.session_state[TYPED])
+    if name and target.is_current and target.images:
+        _name(board, target, name)
+    else:
+        assign_typed_class(target)
+
+
 def _class_buttons(board: Board, target: Target) -> None:
-    """Show a button for each class, in a place of fixed height, so that a further class moves nothing."""
+    """Show a button for each class in one line that scrolls sideways, so that a further class moves nothing."""
     if not board.buttons:
         return
-    height = BUTTONS_HEIGHT if len(board.buttons) <= IN_A_ROW else 2 * BUTTONS_HEIGHT
-    with st.container(horizontal=True, gap="xsmall", height=height, border=False, key="labels-classes"):
+    with st.container(horizontal=True, gap="xsmall", key="labels-classes"):
         for name, number in board.buttons.items():
             st.button(escaped(name), key=f"labels-class-{number}",
                       shortcut=str(number % 10) if number <= CLASSES_WITH_KEYS else None, disabled=not target.images,
-                      on_click=assign_class, args=(target, name))
-    without = len(board.classes) - len(board.buttons)
-    if without:
-        st.caption(f"{len(board.buttons)} of {len(board.classes)} classes have a button: the classes with a key and "
-                   f"the most recently assigned classes. Type the name of any of the other {without}.")
+                      on_click=_name, args=(board, target, name))
 
 
 def _true_class(board: Board, target: Target) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import counted
-from udml_core.exploration.doubtful import doubtful_rows
+from udml_core.exploration.doubtful import doubtful_rows, unlike_rows
 from udml_core.runs import Run
 
 from ..shell.run_hash import RUN_HASH
@@ -39,6 +39,15 @@ def say_doubts(board: Board) -> None:
         st.button("Look", icon=":material/visibility:", key="labels-doubts", on_click=_show, args=(board, images),
                   help="Selects images that lie far from the others of this class, or nearer to another class; name "
                        "them again, or clear the selection to keep them.")
+
+
+def count_unlike(board: Board, images: list[int], name: str) -> int:
+    """Return how many images look unlike a class whose name they are about to get."""
+    if name not in board.classes:
+        return 0
+    rows = rows_of(board.images, np.array(images, np.int64))
+    return len(unlike_rows(board.points, np.where(board.left_out, -1, board.codes), rows[rows >= 0],
+                           board.names.index(name)))
 
 
 def _looked(board: Board) -> set[int]:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
-from udml_core.exploration.grouping import MOST_LEAVES, edit_groups
+from udml_core.exploration.grouping import MOST_LEAVES, edit_groups, first_number
 from udml_core.runs import Run
 from udml_core.runs.analyses import Scope, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.groups import Grouping, Groups
@@ -23,10 +23,9 @@ from ..shell.run_hash import RUN_HASH
 from .actions import stored_changes
 from .board import Board
 
-MOST_GROUPS, FIRST = 300, 30
-"""Most groups, and their number at first."""
+MOST_GROUPS = 300
 KEPT = "labels-groups-kept"
-"""Session key of the number of groups by data set, which another run of it keeps."""
+"""Session key of the number of groups by data set, which new files and another run of it keep."""
 EPSILON = 0.65
 
 
@@ -58,15 +57,21 @@ def choose_groups(board: Board) -> None:
         write_address("epsilon", f"{value:g}", f"{EPSILON:g}")
     else:
         most = min(grouping.tree.most, MOST_GROUPS)
-        value = live_slider("Number of groups", 1, most, _number_of_groups(board, most), 1, "labels-groups")
-        st.session_state.setdefault(KEPT, {})[board.dataset.fingerprint] = int(value)
-        write_address("groups", f"{value:g}", f"{min(FIRST, most):g}")
+        value = live_slider("Number of groups", 1, most, _number_of_groups(board, grouping), 1, "labels-groups")
+        st.session_state.setdefault(KEPT, {})[board.dataset.name] = int(value)
+        write_address("groups", f"{value:g}", f"{_first_number(board.run, board.frame, grouping)}")
 
 
-def _number_of_groups(board: Board, most: int) -> int:
-    """Return the number of groups in the address, else the number that another run of these images had."""
-    kept = st.session_state.get(KEPT, {}).get(board.dataset.fingerprint, FIRST)
-    return int(number_from_address("groups", min(kept, most), 1, most))
+def _number_of_groups(board: Board, grouping: Grouping) -> int:
+    """Return the number of groups in the address, else the last of this data set, else one that the images suggest."""
+    kept, most = st.session_state.get(KEPT, {}).get(board.dataset.name), min(grouping.tree.most, MOST_GROUPS)
+    first = _first_number(board.run, board.frame, grouping) if kept is None else min(kept, most)
+    return int(number_from_address("groups", first, 1, most))
+
+
+@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
+def _first_number(run: Run, frame: str, _grouping: Grouping) -> int:
+    return first_number(_grouping.tree, load_retrieval(run).frame(frame).take(_grouping.indices), MOST_GROUPS)
 
 
 def current_groups(board: Board) -> Array:
@@ -89,7 +94,7 @@ def are_numbers_new(board: Board) -> bool:
 def _numbered_now(board: Board, grouping: Grouping) -> NumberedGroups:
     by_epsilon = is_by_epsilon(board)
     return _numbered(board.run, board.frame, Forming(
-        None if by_epsilon else _number_of_groups(board, min(grouping.tree.most, MOST_GROUPS)),
+        None if by_epsilon else _number_of_groups(board, grouping),
         number_from_address("epsilon", EPSILON, 0.0, 1.0) if by_epsilon else None))
 
 

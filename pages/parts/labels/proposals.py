@@ -73,13 +73,24 @@ def show_proposals(board: Board) -> None:
         st.button(f"Not {escaped(name)}: {wrong.sum():,} selected", icon=":material/close:", key="labels-reject",
                   shortcut="N", disabled=not wrong.any(), help="Reject the name for the selected images.",
                   on_click=_judge, args=(board, name, images[wrong], shown.certainty[wrong], images[~wrong].tolist()))
-        st.button(f"Confirm {(~wrong).sum():,}", icon=":material/check:", key="labels-confirm", shortcut="Y",
-                  type="primary", disabled=bool(wrong.all()), help="Assign the class to the images not selected.",
+        is_proven = board.names_given.are_proven(proposal.code, shown.certainty)
+        st.button(_confirm_words(int((~wrong).sum()), bool(wrong.any()), is_proven), icon=":material/check:",
+                  key="labels-confirm", shortcut="Y", type="primary" if is_proven else "secondary",
+                  disabled=bool(wrong.all()), help="Assign the class to the images not selected.",
                   on_click=_judge, args=(board, name, images[~wrong], shown.certainty[~wrong]))
     tiles = [tile_to_label(board, int(image), percent(100 * certainty))
              for image, certainty in zip(images.tolist(), shown.certainty.tolist(), strict=True)]
     selectable_gallery(board.dataset, tiles, f"Images that look like {name}", "labels-proposals",
                        selection(board.dataset), 84, 420)
+
+
+def _confirm_words(count: int, is_rest: bool, is_proven: bool) -> str:
+    """Return what the button says that assigns a class; where the class is a guess, it answers a question."""
+    if is_proven:
+        return f"Confirm {count:,}"
+    if count == 1:
+        return "Yes, the other one is" if is_rest else "Yes, it is"
+    return f"Yes, the other {count:,} are" if is_rest else f"Yes, all {count:,} are"
 
 
 def _judge(board: Board, name: str, images: Array, certainty: Array, rest: list[int] | None = None) -> None:

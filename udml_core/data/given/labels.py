@@ -42,6 +42,11 @@ class JudgedName(NamedTuple):
     is_right: bool
 
 
+def spelled_as(classes: Iterable[str], name: str) -> str:
+    """Return the last class that has the letters of a name, in whatever case; empty without one."""
+    return {known.casefold(): known for known in classes}.get(" ".join(name.split()).casefold(), "")
+
+
 def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool = False,
            certainties: Sequence[float] = (), decision: str = "") -> str:
     """Assign images to a class in one action.
@@ -65,8 +70,7 @@ def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool =
     if not 1 <= len(cleaned) <= LONGEST_CLASS:
         raise UserError(f"A class needs a name of 1 to {LONGEST_CLASS} letters, got {len(cleaned)} letters. "
                         "Type a name.")
-    spellings = {known.casefold(): known for known in (*dataset.class_names, *_stored_labels(dataset).values())}
-    stored_name = spellings.get(cleaned.casefold(), cleaned)
+    stored_name = spelled_as((*dataset.class_names, *_stored_labels(dataset).values()), cleaned) or cleaned
     image_names = [dataset.names[index] for index in images]
     if image_names:
         more = ({"unseen": True} if is_unseen else {}) | _proposed(certainties) | (

@@ -150,6 +150,10 @@ class NamedImages:
         """Return whether it is not known that enough of the proposed names of a class are right."""
         return bool(self.least[code] > 1 or self.least[code] < self.acceptance.least[code])
 
+    def are_proven(self, code: int, certainty: Floats) -> bool:
+        """Return whether names of a class are as certain as checked names of which enough were right."""
+        return bool((certainty >= self.acceptance.least[code]).all())
+
     @property
     def words(self) -> str:
         """What is known about the accepted names."""

@@ -1,0 +1,43 @@
+"""The first number of groups, and the order in which groups are named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.exploration.test_naming import clouds
+from udml_core.exploration.grouping import alikeness, build_tree, first_number, tightest_first
+
+
+@pytest.mark.parametrize(("classes", "each"), [(40, 15), (15, 40), (10, 60)])
+def test_the_first_number_of_groups_is_that_of_the_clouds(classes: int, each: int) -> None:
+    points = clouds(classes, each, 0.3)[0]
+    tree = build_tree(points)
+    assert first_number(tree, points, 300) == classes
+    assert first_number(tree, points, 8) == 8, "never more than a page offers"
+
+
+def test_the_first_number_of_few_images_is_at_least_two() -> None:
+    points = clouds(1, 5)[0]
+    assert first_number(build_tree(points), points, 300) == 2
+
+
+def test_of_numbers_that_are_as_good_the_largest_is_first() -> None:
+    points = np.random.default_rng(0).normal(size=(600, 200))  # no number is better than another
+    assert first_number(build_tree(points), points, 300) == 50
+
+
+def test_equal_images_are_alike_and_any_images_are_not() -> None:
+    points, truth = clouds(20, 10, 0.1)
+    alike = alikeness(points, truth)
+    assert (alike > 0.95).all()
+    assert alikeness(7 * points, truth) == pytest.approx(alike, abs=1e-5), "lengths do not matter"
+    assert alikeness(points, np.zeros(len(points), int))[0] == pytest.approx(0, abs=0.01)
+    assert np.abs(alikeness(points, np.arange(len(points)) % 10)).max() < 0.1, "one image of each cloud"
+    some = alikeness(np.eye(3)[[0, 0, 1]], np.array([0, 0, 2]))
+    assert some[[0, 2]] == pytest.approx(1), "a number may have no image"
+
+
+def test_groups_of_a_useful_size_come_first_and_of_these_the_most_alike() -> None:
+    alike, sizes = np.array([0.1, 0.9, 0.5, 0.8, 0.2]), np.array([40, 4, 10, 10, 10])
+    assert tightest_first(alike, sizes).tolist() == [3, 2, 4, 0, 1]
