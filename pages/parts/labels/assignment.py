@@ -51,6 +51,7 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
         suggested: The image that is named while none is selected; None if no image is suggested here.
     """
     images = selected.ids.tolist() or ([] if suggested is None else [suggested])
+    assert board.retrieval  # callbacks compare images with classes
     st.session_state[PREVIEW] = False  # until the parts of a split are drawn again below
     target = Target(board.dataset, images, selected.revision)
     with st.container(gap=None, key="labels-said"):

@@ -17,6 +17,7 @@ from udml_core.exploration.gallery_content import Tile
 from udml_core.exploration.grouping import Proposal
 from udml_core.methods.ssdml import SSDML
 from udml_core.runs import Run
+from udml_core.runs.search import Retrieval
 from udml_core.runs.search.naming import NamedImages, name_images
 
 from ..draw.gallery import tile_of
@@ -102,9 +103,14 @@ class Board:
         return self.names_given.proposals if self.spreads else []
 
     @cached_property
+    def retrieval(self) -> Retrieval:
+        """The search of the run; opening it may show progress, which a callback must not."""
+        return load_retrieval(self.run)
+
+    @cached_property
     def points(self) -> Array:
         """The embedding (p, l) of the training images."""
-        return load_retrieval(self.run).frame(self.frame).take(self.images)
+        return self.retrieval.frame(self.frame).take(self.images)
 
     @property
     def named(self) -> Array:
