@@ -394,12 +394,19 @@ def test_a_finished_race_stays_while_it_runs_again_and_after_it_was_stopped(froz
 
 
 def test_other_choices_name_the_finished_race_and_show_it(frozen: Run) -> None:
-    finished(frozen, outcomes(frozen))
+    rows = outcomes(frozen)
+    both = comparison("better", "better")
+    rows[1] = rows[1].model_copy(update={"against_start": both, "against_best": both})
+    finished(frozen, rows)
     test = opened("data", **LINK | {"budget": "5"})
     assert "A race of 2 minutes for whole groups is finished." in texts(test)
     stopped = create_analysis(frozen, plan_analysis(Advice, budget=5.0, serves="groups"), state="stopped")
     assert "A race of 2 minutes for whole groups is finished." in texts(opened("data", **LINK | {"budget": "5"}))
     shutil.rmtree(stopped.folder)
+    assert "It measured" not in texts(test), "it served the same"
+    other = texts(opened("data", **LINK | {"budget": "5", "serves": "first"}))
+    assert "It measured first results, too. For first results, 1 of 4 candidates is better beyond chance" in other
+    assert "Most of all gains whitening" in other
     button(test, "Show it").click().run()
     assert verdict(test)[0].endswith("Best search: whitening")
 

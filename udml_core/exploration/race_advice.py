@@ -201,12 +201,17 @@ def own_race_words(race: Race) -> str:
 
 
 def otherwise_words(race: Race) -> str:
-    """Return that candidates of a race without a winner are better in the measure that it does not serve, or nothing.
+    """Return `other_aim_words` of a race without a winner, or nothing."""
+    return "" if race.best is not None else other_aim_words(race)
+
+
+def other_aim_words(race: Race) -> str:
+    """Return which candidates of a race are better in the measure that it does not serve, or nothing without any.
 
     The search with the largest such gain is named with the count that can be pictured.
     """
     other = OTHER[race.serves]
-    if race.best is not None or not race.better_otherwise:
+    if not race.better_otherwise:
         return ""
     most = max(race.judged, key=lambda outcome: (of := outcome.against_start) is not None
                and of.served(other).said == "better" and of.served(other).difference)

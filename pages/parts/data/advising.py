@@ -13,7 +13,7 @@ from udml_core.data.encoders import EncoderSpec
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title
 from udml_core.exploration.jury import independent
-from udml_core.exploration.race_advice import advice_words
+from udml_core.exploration.race_advice import advice_words, other_aim_words
 from udml_core.exploration.race_clock import ALMOST, clock_words
 from udml_core.exploration.race_figures import MEASURES
 from udml_core.exploration.race_gaps import minutes_words
@@ -26,6 +26,7 @@ from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     find_advice,
+    finished_race,
     newest_advice,
     other_finished_races,
     other_live_races,
@@ -140,7 +141,12 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str)
 
 
 def _show_other_finished(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec) -> None:
-    """Say that races of the same images have finished under other choices, with buttons that show them."""
+    """Say that races of the same images have finished under other choices, with buttons that show them.
+
+    A race for the other aim has measured this aim as well.
+    """
+    asked = spec.build_kind()
+    assert isinstance(asked, Advice), "the choices are of a race"
     for number, other in enumerate(other_finished_races(dataset, encoder, spec, runs_folder())):
         kind = other.build_kind()
         assert isinstance(kind, Advice), "only races are listed"
@@ -148,6 +154,9 @@ def _show_other_finished(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisS
             st.markdown(f":material/trophy: A race of {minutes_words(kind.budget)} for {MEASURES[kind.serves]} is "
                         "finished.")
             show_race_button("Show it", other, f"advice-finished-{number}")
+        found = find_advice(dataset, encoder, other, runs_folder()).analysis
+        if kind.serves != asked.serves and found is not None and (said := other_aim_words(finished_race(found))):
+            st.markdown(f"It measured {MEASURES[asked.serves]}, too. {escaped(said)}")
 
 
 @st.fragment(run_every="2s")
