@@ -234,7 +234,7 @@ PAIRS = (np.array([[0, 1], [2, 3]]), np.array([True, False]))
 
 
 @pytest.mark.parametrize(("method", "arguments", "message"), [
-    (PLM(), {}, "learns from images"), (PCA(dimension=4), {"pairs": PAIRS}, "does not learn from pairs"),
+    (PLM(), {}, "learns from random views"), (PCA(dimension=4), {"pairs": PAIRS}, "does not learn from pairs"),
     (NML(dimension=200), {"y": np.arange(100) % 10}, "Lower the field 'dimension'"),
     (NML(), {"pairs": (PAIRS[0], PAIRS[1][:1])}, "arrays of the shapes"),
     (NML(), {"pairs": (PAIRS[0],)}, "arrays of the shapes"),

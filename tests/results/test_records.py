@@ -95,7 +95,7 @@ def test_references_tell_centered_from_uncentered_pca(tmp_path: Path) -> None:
                                     ("centered pca", "PCA (centered)", "PCA, same dimension")):
         evaluation = {name: {"dimension": 8} for name in ("frozen", candidate, "initial", "final")}
         row = {"summary": {name: {"recall@1": [level, 1.0]} for level, name in enumerate(evaluation)},
-               "runs": [{"seconds": 1.0, "curves": [], "evaluation": evaluation}]}
+               "runs": [{"seed": 0, "seconds": 1.0, "curves": [], "evaluation": evaluation}]}
         path = tmp_path / "record.json"
         path.write_text(json.dumps({"versions": {}, "dataset": "digits", "rows": {"PLM": row}}), encoding="utf-8")
         (table,) = records.read(Finding("record", "", "", ""), tmp_path).tables
@@ -106,7 +106,7 @@ def test_references_tell_centered_from_uncentered_pca(tmp_path: Path) -> None:
 def test_pca_is_shown_for_each_distance_that_the_rows_use(tmp_path: Path) -> None:
     evaluation = {name: {"dimension": 8} for name in ("centered pca", "final")}
     rows = {name: {"summary": {"centered pca": {"recall@1": [level, 0.0]}, "final": {"recall@1": [9.0, 0.0]}},
-                   "runs": [{"seconds": 1.0, "curves": [], "evaluation": evaluation} | distance]}
+                   "runs": [{"seed": 0, "seconds": 1.0, "curves": [], "evaluation": evaluation} | distance]}
             for name, level, distance in (("PLM", 70.0, {"unit length": True}), ("RPML", 77.0, {"unit length": False}),
                                           ("SSDML", 77.0, {"unit length": False}), ("older", 70.0, {}))}
     path = tmp_path / "record.json"
@@ -120,7 +120,7 @@ def test_several_references_are_named_by_their_dimension_or_else_by_their_rows(t
     def references(widths: tuple[int, int]) -> list[str]:
         rows = {f"RPML, {name}": {
             "summary": {candidate: {"recall@1": [level, 1.0]} for candidate in ("initial", "final")},
-            "runs": [{"seconds": 1.0, "curves": [], "evaluation": {
+            "runs": [{"seed": 0, "seconds": 1.0, "curves": [], "evaluation": {
                 candidate: {"dimension": width} for candidate in ("initial", "final")}}]}
             for level, (name, width) in enumerate(zip(("a", "b"), widths, strict=True))}
         path = tmp_path / "record.json"
