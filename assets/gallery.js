@@ -20,6 +20,7 @@ class Gallery {
   constructor(grid) {
     this.grid = grid;
     this.here = 0;
+    this.tiles = [];
     this.revision = -1;
     this.seen = new IntersectionObserver((entries) => {
       for (const { target, isIntersecting } of entries) {
@@ -51,7 +52,7 @@ class Gallery {
 
   // Makes room for one more tile in a row where the last row would have a single tile.
   fill() {
-    const count = this.tiles?.length ?? 0;
+    const count = this.tiles.length;
     if (!this.header?.resizable || this.header.columns || this.header.strip) return;
     this.grid.style.gridTemplateColumns = "";
     const columns = getComputedStyle(this.grid).gridTemplateColumns.split(" ").length;
@@ -108,15 +109,26 @@ class Gallery {
     // The picture of an image stays while its new one is made, so that a new order or caption empties no tile.
     const isSame = !this.header.pairs && this.header.group === this.painted;
     this.before = new Map(isSame ? [...this.grid.children].map((tile) => [tile.dataset.id, tile.firstChild.style.cssText]) : []);
+    const continues = this.header.group === this.painted && this.continues(tiles, focused);
+    const shown = continues ? this.grid.children.length : 0;
     this.painted = this.header.group;
     this.tiles = tiles;
     this.chosen = new Uint8Array(tiles.length);
     this.revision = -1;
     this.grid.replaceChildren();
-    this.extend(CHUNK);
+    this.extend(Math.max(CHUNK, shown));
     const again = focused === null ? -1 : tiles.findIndex((tile) => String(tile.id) === focused);
     this.rove(again >= 0 ? again : 0);
-    if (again >= 0) this.grid.children[again].focus();
+    if (again >= 0) this.grid.children[again].focus({ preventScroll: true });
+    if (!continues && !this.header.strip) this.grid.scrollTop = 0;
+  }
+
+  // Returns whether tiles are the shown list, longer, shorter, or without the tile that a click just deselected.
+  continues(tiles, focused) {
+    const isGone = (tile, position) => String(tile.id) === focused && this.header.multiple && !this.chosen[position];
+    const old = tiles.length === this.tiles.length - 1 ? this.tiles.filter((...tile) => !isGone(...tile)) : this.tiles;
+    const shared = Math.min(old.length, tiles.length);
+    return shared > 0 && tiles.slice(0, shared).every((tile, position) => tile.id === old[position].id);
   }
 
   // Adds buttons until the grid has `count`, or all.

@@ -161,11 +161,15 @@ def test_the_first_of_a_ranking_are_excluded_only_once_the_page_shows_them(
             route.continue_()
         expect(offer).to_be_visible()
         assert excluded_names(catalog.load(str(folder))) == (), "the key waited with the button"
-        ranking.evaluate("grid => { window.grid = grid; }")
         expect(offer).to_have_text(re.compile("Exclude the first 1"))
+        ranking.evaluate("grid => { window.grid = grid; grid.style.height = '90px'; grid.scrollTop = 60; }")
+        page.get_by_role("slider", name="Mark images").press("End")
+        expect(ranking.get_by_text("▸")).to_have_count(14)
+        assert ranking.evaluate("grid => grid.scrollTop") == 60, "the same images with other marks stay in place"
         page.get_by_role("radio", name="Low information", exact=True).click()
         settle(page)
         assert ranking.evaluate("grid => grid === window.grid"), "another check replaces the images, never the gallery"
+        assert ranking.evaluate("grid => grid.scrollTop") == 0, "another list begins at its top"
         page.evaluate("document.activeElement?.blur()")
         page.keyboard.press("e")
         expect(ranking.get_by_role("button")).not_to_have_count(14)
