@@ -28,7 +28,7 @@ def of(race: Race, stance: Stance, is_ready: bool = False) -> Conclusion:
     return conclude(race, judgments(stance), is_ready=is_ready)
 
 
-@pytest.mark.parametrize(("name", "stance", "is_ready"), product(RACES, get_args(Stance), (False, True)))
+@pytest.mark.parametrize(("name", "stance", "is_ready"), [*product(RACES, get_args(Stance), (False, True))])
 def test_judgments_that_say_something_decide_and_the_race_decides_before(name: str, stance: Stance,
                                                                          is_ready: bool) -> None:
     race = RACES[name]

@@ -97,7 +97,7 @@ def race_judges_words(race: Race) -> str:
     names = sorted({judge for comparison in of for judge in comparison.judges}, key=lambda name: (name in WEAK, name))
     if set(names) <= set(race.weights):
         return judges_words({name: race.weights[name] for name in names})
-    return " and ".join("the raw pixels" if name in WEAK else race.titles.get(name, name) for name in names)
+    return " and ".join(_judge_name(race, name) for name in names)
 
 
 def decider_words(race: Race) -> str:
@@ -106,8 +106,7 @@ def decider_words(race: Race) -> str:
     name = max(race.weights, key=race.weights.__getitem__, default="")
     if len(race.weights) < 2 or race.weights[name] < QUORUM * total:
         return ""
-    title = "the raw pixels" if name in WEAK else race.titles.get(name, name)
-    return f"Decided by {title} ({100 * race.weights[name] / total:.0f} % of the vote)."
+    return f"Decided by {_judge_name(race, name)} ({100 * race.weights[name] / total:.0f} % of the vote)."
 
 
 def judge_lines(race: Race, outcome: Outcome) -> list[str]:
@@ -128,13 +127,14 @@ def dissent_words(race: Race, outcome: Outcome) -> str:
         by_verdict[alone[name][race.serves == "groups"].said].append(name)
     if not by_verdict["better"] or len(by_verdict["better"]) == len(alone):
         return ""
-    said = [f"{listed([_judge_name(race, name) for name in names])} {FOUND[verdict].format(_ending(names))}"
+    called = {name: f"{_judge_name(race, name)}{', a weak judge,' * (name in WEAK)}" for name in alone}
+    said = [f"{listed([called[name] for name in names])} {FOUND[verdict].format(_ending(names))}"
             for verdict, names in by_verdict.items() if names]
     return f"Not all judges agree: {'; '.join(said)}."
 
 
 def _judge_name(race: Race, name: str) -> str:
-    return "the raw pixels, a weak judge," if name in WEAK else race.titles.get(name, name)
+    return "the raw pixels" if name in WEAK else race.titles.get(name, name)
 
 
 def _ending(names: Sequence[str]) -> str:

@@ -11,25 +11,22 @@ import hashlib
 import json
 import os
 import shutil
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import RLock
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from filelock import FileLock
 
 from udml_core.base.errors import UserError
 from udml_core.base.files import parse_json, replace_text, version_of
+from udml_core.base.memory import Memory
 from udml_core.base.paths import given_folder
 from udml_core.data.dataset import Dataset, FileImages
 from udml_core.data.given.following import all_names, moved_names, renamed
 
-MOST_KEPT = 16
-_KEPT: OrderedDict[Any, Any] = OrderedDict()
-"""What follows from logs, by its name and the versions of the logs: a page asks a dozen times."""
-_LOCK = RLock()
+_MEMORY = Memory(16)
+"""What follows from logs, by its name and the versions of the logs."""
 Result = TypeVar("Result")
 
 
@@ -70,15 +67,7 @@ def kept(what: str, dataset: Dataset, kinds: Sequence[str], compute: Callable[[]
         compute: Computes it. A line that another process adds meanwhile may count already.
     """
     key = (what, dataset.fingerprint, *((log_path_of(dataset, kind), log_version(dataset, kind)) for kind in kinds))
-    with _LOCK:
-        if key in _KEPT:
-            _KEPT.move_to_end(key)
-            return cast("Result", _KEPT[key])
-        result = compute()
-        _KEPT[key] = result
-        while len(_KEPT) > MOST_KEPT:
-            _KEPT.popitem(last=False)
-        return result
+    return _MEMORY.get(key, compute)
 
 
 def _pointer_path(dataset: Dataset) -> Path:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from udml_core.base.arrays import Integers
+from udml_core.base.memory import Memory
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.duplicate_decisions import KIND, decisions_of
 from udml_core.data.given.log import log_version
@@ -20,9 +20,8 @@ from udml_core.runs.analyses.kinds.audit import DataAudit
 from udml_core.runs.finding import list_runs
 from udml_core.runs.search.names import FROZEN
 
-MOST_KEPT = 4
-_KEPT: dict[Any, Integers] = {}
-"""The last answers by what they depend on, because every look at a page asks for them."""
+_MEMORY = Memory(4)
+"""First copies by what they depend on."""
 
 
 def known_copies(dataset: Dataset, root: Path) -> Integers:
@@ -38,17 +37,16 @@ def known_copies(dataset: Dataset, root: Path) -> Integers:
     audit = next((audit for run in list_runs(root) if (spec := run.spec()).method == FROZEN
                   and spec.fingerprint == dataset.fingerprint
                   and (audit := analysis_at(run, plan_analysis(DataAudit))).is_done()), None)
-    key = (dataset.fingerprint, audit, 0.0 if audit is None else audit.stored_status().ticket,
-           log_version(dataset, KIND))
-    first = _KEPT.get(key)
-    if first is None:
-        first = np.arange(len(dataset))
-        for group in _groups(dataset, audit):
-            first[group] = group[0]
-        if audit is not None:  # hashes may be stored at any moment
-            while len(_KEPT) >= MOST_KEPT:
-                _KEPT.pop(next(iter(_KEPT)), None)
-            _KEPT[key] = first
+    if audit is None:  # hashes may be stored at any moment
+        return _first_copies(dataset, None)
+    key = dataset.fingerprint, audit, audit.stored_status().ticket, log_version(dataset, KIND)
+    return _MEMORY.get(key, lambda: _first_copies(dataset, audit))
+
+
+def _first_copies(dataset: Dataset, audit: Analysis | None) -> Integers:
+    first = np.arange(len(dataset))
+    for group in _groups(dataset, audit):
+        first[group] = group[0]
     return first
 
 

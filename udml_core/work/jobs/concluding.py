@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
 
 from udml_core.base.errors import UserError, listed
+from udml_core.base.memory import Memory
 from udml_core.data.dataset import Dataset
 from udml_core.data.given import duplicate_decisions, exclusions, judged_pairs, judgments
 from udml_core.data.given.log import log_version
@@ -34,10 +33,8 @@ SEARCHED = (exclusions.KIND, duplicate_decisions.KIND)
 """The logs on which it depends which queries differ."""
 START = "the frozen features"
 AS_NOW = "the search as now (frozen features)"
-MOST_KEPT = 16
-_KEPT: dict[Any, Any] = {}
-"""The last comparisons and what their judgments say, by what they depend on, because every page asks for them."""
-Result = TypeVar("Result")
+_MEMORY = Memory(16)
+"""Comparisons and what their judgments say, by what they depend on."""
 
 
 def conclusion_of(analysis: Analysis, dataset: Dataset | None = None, for_other_aim: Race | None = None) -> Conclusion:
@@ -71,10 +68,8 @@ def conclusion_on(race: Race, root: Path, dataset: Dataset | None = None, is_don
     """
     own, candidate = subject_of(race, elsewhere)
     said = UNJUDGED if candidate is None else stored_judgments(own, candidate, results_of(race), root, dataset)
-    of = conclude(race, said, is_done, elsewhere, for_other_aim, others or ())
-    if of.use is None or not is_prepared(of.use, root):
-        return of
-    return conclude(race, said, is_done, elsewhere, for_other_aim, others or (), is_ready=True)
+    is_ready = candidate is not None and is_prepared(candidate, root)
+    return conclude(race, said, is_done, elsewhere, for_other_aim, others or (), is_ready)
 
 
 def results_of(race: Race) -> Results:
@@ -112,7 +107,7 @@ def stored_judgments(race: Race, outcome: Outcome, results: Results, root: Path,
         ticket = ticket_of(run, frame)
         versions = tuple(log_version(images, kind) for kind in (*SEARCHED, judgments.KIND, judged_pairs.KIND))
         key = start.root, start.id, run.id, frame, ticket, results, names, images.fingerprint, versions
-        return _kept(key, lambda: _judgments(start, run, frame, ticket, images, results, names))
+        return _MEMORY.get(key, lambda: _judgments(start, run, frame, ticket, images, results, names))
     except UserError:  # a run, the images or an embedding are missing, which pages say
         return UNJUDGED
 
@@ -147,19 +142,8 @@ def compared(start: Run, run: Run, own: str, frame: str, gallery: Gallery, resul
     copies = known_copies(dataset, start.root)
     key = (start.root, start.id, own, run.id, frame, ticket, gallery, results, dataset.fingerprint,
            hash(copies.tobytes()), log_version(dataset, exclusions.KIND))
-    return _kept(key, lambda: compare(
+    return _MEMORY.get(key, lambda: compare(
         Side(Retrieval(start, dataset), own), Side(Retrieval(run, dataset), frame), gallery, results))
-
-
-def _kept(key: Any, compute: Callable[[], Result]) -> Result:
-    """Return a result, computed once while what it depends on stays; two sessions may both compute it."""
-    if key not in _KEPT:
-        result = compute()
-        while len(_KEPT) >= MOST_KEPT:
-            _KEPT.pop(next(iter(_KEPT)), None)
-        _KEPT[key] = result
-        return result
-    return cast("Result", _KEPT[key])
 
 
 def _said(comparison: Comparison, names: tuple[str, str]) -> Judgments:
