@@ -15,7 +15,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.archive import SUFFIXES, image_paths, plain_stem
 from udml_core.data.sources.embeddings import EmbeddingTable
-from udml_core.data.sources.image_folder import LAYOUT, Folder
+from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.levels import (
     NO_CLASSES,
     ClassLevel,
@@ -41,6 +41,13 @@ CHOICES = {"label": ("Classes", "Column of the table, or version of the labels, 
            "part": ("Part", "The images of the data set: with labels, without labels, or all."),
            "crop": ("Crop", "What each image is cropped to.")}
 """Title and help of the choice of an option, by its key in the name of the data set."""
+WAYS = (":material/folder_open: On this computer", ":material/upload: Upload images",
+        ":material/scatter_plot: Upload embeddings")
+"""Ways of an import."""
+FORMATS = ("Images can lie in the folder itself, or in a subfolder for each class. Other layouts that are read: a "
+           "metadata.csv, benchmarks in the files of their authors such as CUB-200-2011, lists of FiftyOne and "
+           "Croissant, and images in the rows of Parquet, Arrow, WebDataset and LanceDB files.")
+"""What can be imported by its path."""
 OPEN, PATH, IMPORTED = "import-form", "import-path", "import-done"
 """Session keys: whether the form is open, its path, and whether a data set was imported just now."""
 
@@ -51,38 +58,49 @@ def import_folder() -> None:
         st.session_state[OPEN] = False
     st.session_state.setdefault(OPEN, "import" in st.query_params)
     with st.expander("Import your own images", icon=":material/drive_folder_upload:", key=OPEN, on_change="rerun"):
-        st.caption(f"Expected layout: {LAYOUT}, a folder with metadata.csv, or a benchmark in the files of its "
-                   "authors, such as CUB-200-2011; ZIP and TAR archives of these are extracted. Images in the rows of "
-                   "Parquet, Arrow, WebDataset and LanceDB files are read, and lists of FiftyOne and Croissant. A "
-                   "table of embeddings, such as vectors.parquet, needs no images. Most methods train on images "
-                   "without labels.")
-        path = st.text_input("Folder on this computer, a ZIP or TAR archive, or a table of embeddings",
-                             placeholder="/home/me/photos", key=PATH).strip()
-        level = choose_level(path) if path else None
-        path = choose_columns(choose_label(path))
-        clicked = st.button("Use this table" if is_table_path(path) else "Use this folder", disabled=not path,
-                            icon=":material/folder_open:")
-        with keep_user_errors("import-folder", (path, level), clicked):
-            if clicked:
-                open_import(name_with_level(path, level))
-        files = st.file_uploader("Upload a folder", type=sorted(ending[1:] for ending in ENDINGS),
-                                 accept_multiple_files="directory")
-        archive = st.file_uploader("Upload an archive", type=sorted({suffix.rpartition(".")[2] for suffix in SUFFIXES}),
-                                   key="import-archive")
-        archive_level = None if archive is None else choose_level_of_upload(archive)
-        name = st.text_input("Name of the data set", key="import-name", placeholder="" if archive is None else
-                             plain_stem(archive.name))
-        clicked = st.button("Import these files", disabled=archive is None and not (files and name.strip()),
-                            icon=":material/upload:")
-        with keep_user_errors("import-files", (name, len(files), archive and archive.file_id), clicked):
-            if clicked and archive is not None:
-                with progress_bar(f"Extracting {archive.name} …") as report:
-                    folder = catalog.import_archive(name.strip() or plain_stem(archive.name), archive, archive.name,
-                                                    report)
-                open_import(name_with_level(str(folder), archive_level))
-            elif clicked:
-                open_import(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
-        upload_table(open_import)
+        on_computer, from_browser, embeddings = st.tabs(WAYS)
+        with on_computer:
+            _import_path()
+        with from_browser:
+            _import_upload()
+        with embeddings:
+            upload_table(open_import)
+
+
+def _import_path() -> None:
+    """Show the path of a folder, an archive or a table, and what can be chosen there."""
+    line = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    path = line.text_input("Folder of images, ZIP or TAR archive, or table of embeddings",
+                           placeholder="/home/me/photos", key=PATH, help=FORMATS).strip()
+    level = choose_level(path) if path else None
+    path = choose_columns(choose_label(path))
+    clicked = line.button("Use this table" if is_table_path(path) else "Use this folder", disabled=not path,
+                          icon=":material/folder_open:", type="primary")
+    with keep_user_errors("import-folder", (path, level), clicked):
+        if clicked:
+            open_import(name_with_level(path, level))
+
+
+def _import_upload() -> None:
+    """Show the form that imports a folder or an archive from the browser."""
+    files = st.file_uploader("Upload a folder", type=sorted(ending[1:] for ending in ENDINGS),
+                             accept_multiple_files="directory")
+    archive = st.file_uploader("Upload an archive", type=sorted({suffix.rpartition(".")[2] for suffix in SUFFIXES}),
+                               key="import-archive")
+    archive_level = None if archive is None else choose_level_of_upload(archive)
+    line = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    name = line.text_input("Name of the data set", key="import-name", placeholder="" if archive is None else
+                           plain_stem(archive.name))
+    clicked = line.button("Import these files", disabled=archive is None and not (files and name.strip()),
+                          icon=":material/upload:", type="primary")
+    with keep_user_errors("import-files", (name, len(files), archive and archive.file_id), clicked):
+        if clicked and archive is not None:
+            with progress_bar(f"Extracting {archive.name} …") as report:
+                folder = catalog.import_archive(name.strip() or plain_stem(archive.name), archive, archive.name,
+                                                report)
+            open_import(name_with_level(str(folder), archive_level))
+        elif clicked:
+            open_import(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
 
 
 def offer_folder(name: str) -> bool:

@@ -91,8 +91,8 @@ def upload_table(open_table: Callable[[str], None]) -> None:
     Args:
         open_table: Opens a data set by its name.
     """
-    st.caption(f"Embeddings: {LAYOUT}, and a CSV or Parquet file with the columns of its rows if they are in another "
-               "file. Columns called label, split, name and image are recognized, and others can be chosen.")
+    st.caption(f"{LAYOUT}, and a CSV or Parquet file with the columns of its rows if they are in another file. Columns "
+               "called label, split, name and image are recognized, and others can be chosen.")
     files = st.file_uploader("Upload embeddings", type=[ending[1:] for ending in (*ENDINGS, ".csv")],
                              accept_multiple_files=True, key="import-table")
     stem = PurePath(files[0].name).stem if files else ""
