@@ -35,7 +35,7 @@ class Names {
     return this.found;
   }
 
-  // Draw the names that overlap no other name, no taken box and no image; return their boxes. `images` are the boxes of the
+  // Draw the names that overlap no other name, no taken box, no image and no tool; return their boxes. `images` are the boxes of the
   // images that are drawn, `side` is their side, and `reach` how many sides a name may lie from the middle of its category;
   // without images a name lies on its category or is left out.
   draw(pen, width, height, taken, images = [], side = 0, reach = Infinity) {
@@ -49,12 +49,13 @@ class Names {
     pen.lineWidth = 4;
     pen.strokeStyle = this.chart.paper;
     pen.fillStyle = this.chart.text;
+    const { below } = this.chart.free(); // the tools
     for (const { code, name, row } of this.centers()) {
       if (lit !== null ? lit !== code : this.chart.grayed(row)) continue;
       const [x, y] = this.chart.screenPosition(row);
       const half = pen.measureText(name).width / 2;
       const others = [...taken, ...drawn, ...images];
-      const isFree = (box) => box.left >= 0 && box.right <= width && box.top >= 0 && box.bottom <= height
+      const isFree = (box) => box.left >= 0 && box.right <= width && box.top >= below && box.bottom <= height
         && !others.some((other) => overlap(box, other));
       const spots = side ? [...(this.moved.has(code) ? [this.moved.get(code)] : []), ...NAME_SPOTS]
         .filter((each) => Math.hypot(...each) <= reach) : [[0, 0]];

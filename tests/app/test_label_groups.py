@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -450,6 +451,13 @@ def test_a_class_that_images_look_unlike_is_given_only_after_a_question(photos: 
     test = select_three(1)
     test.button(key="labels-class-2").click().run()
     assert len(given.assigned_labels(dataset)) == len(before) + 6, "images that look like the class get it at once"
+    given.assign(dataset, np.flatnonzero(groups == 1)[:1].tolist(), "zero")  # no image of group 1 is one
+    test = opened("labels", run=photos.id, section="groups", groups="8")
+    assert re.search(r"named \*zero\* may be something else:\*\* [\w ]+ looks? more like \*one\*", texts(test))
+    test.button(key="labels-doubts").click().run()
+    assert np.flatnonzero(groups == 1)[0] in test.session_state["selection"].ids
+    test.button(key="labels-clear").click().run()
+    assert "named *zero* may be" not in texts(test), "doubts that were looked at are said once"
 
 
 def test_guesses_are_offered_for_a_look_after_the_next_group(photos: Run) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udml_core.exploration.doubtful import doubtful_rows, unlike_rows
+from udml_core.exploration.doubtful import find_doubts, unlike_rows
 
 
 def directions(center: int, count: int) -> np.ndarray:
@@ -15,35 +15,40 @@ def directions(center: int, count: int) -> np.ndarray:
     return np.eye(6)[center] + 0.05 * around
 
 
-def doubtful(points: np.ndarray, codes: list[int], is_open: np.ndarray | None = None) -> list[int]:
-    return doubtful_rows(points, np.array(codes), np.ones(len(codes), bool) if is_open is None else is_open).tolist()
+def doubtful(points: np.ndarray, codes: list[int], is_open: np.ndarray | None = None) -> list[tuple[int, int]]:
+    """Return the row of each doubtful image and the class that it lies nearer to."""
+    found = find_doubts(points, np.array(codes), np.ones(len(codes), bool) if is_open is None else is_open)
+    return list(zip(found.rows.tolist(), found.nearer.tolist(), strict=True))
 
 
 def test_images_nearer_to_another_class_are_doubtful() -> None:
     points = np.concatenate([directions(0, 10), directions(1, 10)])
     assert doubtful(points, [0] * 10 + [1] * 10) == []
-    assert doubtful(points, [0] * 9 + [1] + [1] * 10) == [9], "named as the other class"
-    assert doubtful(points * 7, [0] * 9 + [1] + [1] * 10) == [9], "lengths do not matter"
+    assert doubtful(points, [0] * 9 + [1] + [1] * 10) == [(9, 0)], "named as the other class"
+    assert doubtful(points * 7, [0] * 9 + [1] + [1] * 10) == [(9, 0)], "lengths do not matter"
     mixed = np.arange(20) != 9
     assert doubtful(points, [0] * 9 + [1] + [1] * 10, mixed) == [], "an excluded image is no doubt"
 
 
 def test_an_image_far_from_all_others_of_its_class_is_doubtful() -> None:
     points = np.concatenate([directions(0, 20), directions(3, 1)])
-    assert doubtful(points, [0] * 21)[:1] == [20], "also if there is no other class"
+    assert doubtful(points, [0] * 21)[:1] == [(20, -1)], "also if there is no other class"
+    both = np.concatenate([points, directions(1, 3)])
+    assert doubtful(both, [5] * 21 + [7] * 3)[:1] == [(20, 7)], "the number of a class, not its place"
 
 
 def test_an_image_does_not_pull_the_middle_of_its_own_class() -> None:
     angles = np.radians([0, 0, 46, 90, 90, 90])  # 46 degrees are just nearer to 90; with itself the middle would be 15
     points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    assert doubtful(points, [0, 0, 0, 1, 1, 1]) == [2]
+    assert doubtful(points, [0, 0, 0, 1, 1, 1]) == [(2, 1)]
 
 
 def test_few_names_give_no_doubts() -> None:
     points = directions(0, 5)
     assert doubtful(points, [-1] * 5) == []
     assert doubtful(points, [0, 0, 1, -1, -1]) == []
-    assert doubtful(np.concatenate([directions(0, 3), directions(1, 2)]), [0, 0, 0, 1, 0])[:1] != [3], "one is no class"
+    both = np.concatenate([directions(0, 3), directions(1, 2)])
+    assert 3 not in dict(doubtful(both, [0, 0, 0, 1, 0])), "one image is no class"
 
 
 def test_images_that_look_unlike_a_class_are_known_before_they_get_its_name() -> None:

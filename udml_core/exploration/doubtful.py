@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import sparse
 
@@ -14,8 +16,20 @@ FEWEST_SPREAD, FENCE = 8, 1.5
 the width of the middle half."""
 
 
-def doubtful_rows(points: Floats, codes: Integers, is_open: Booleans) -> Integers:
-    """Return the rows of named images that may have the wrong class, the most doubtful first.
+class Doubts(NamedTuple):
+    """Named images that may have the wrong class, the most doubtful first.
+
+    Attributes:
+        rows: Rows (m,) of the images.
+        nearer: Class (m,) that each lies nearer to; −1 if it only lies far from the others of its own.
+    """
+
+    rows: Integers
+    nearer: Integers
+
+
+def find_doubts(points: Floats, codes: Integers, is_open: Booleans) -> Doubts:
+    """Return the named images that may have the wrong class.
 
     An image is compared with the middle of its class without itself, and with the middles of the other classes.
 
@@ -27,7 +41,7 @@ def doubtful_rows(points: Floats, codes: Integers, is_open: Booleans) -> Integer
     rows = np.flatnonzero(codes >= 0)
     classes, own, sizes = np.unique(codes[rows], return_inverse=True, return_counts=True)
     if not len(rows) or sizes.max() < FEWEST_NAMED:
-        return rows[:0]
+        return Doubts(rows[:0], rows[:0])
     images = np.asarray(points[rows], np.float32)
     lengths = np.sqrt(np.einsum("md,md->m", images, images))
     scale, squares = 1 / np.maximum(lengths, 1e-12), (lengths > 0).astype(float)  # of unit vectors, never formed
@@ -42,7 +56,8 @@ def doubtful_rows(points: Floats, codes: Integers, is_open: Booleans) -> Integer
     margin = np.where(sizes[own] >= FEWEST_NAMED, to_own - distances.min(axis=1), -np.inf)
     doubtful = (margin > 0) | (to_own > _fences(to_own, own, sizes)[own])
     found = np.flatnonzero(doubtful & is_open[rows])
-    return rows[found[np.lexsort((-to_own[found], -margin[found]))]]
+    found = found[np.lexsort((-to_own[found], -margin[found]))]
+    return Doubts(rows[found], np.where(margin[found] > 0, classes[distances[found].argmin(axis=1)], -1))
 
 
 def unlike_rows(points: Floats, codes: Integers, rows: Integers, code: int) -> Integers:

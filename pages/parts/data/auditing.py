@@ -133,7 +133,9 @@ def _await_audit(dataset: Dataset, encoder: EncoderSpec) -> None:
     status = task.status()
     if status.state in LIVE_STATES:  # else the page shows another step of these images, which comes first
         line = line_of(task, status)
-        st.caption(f":material/hourglass_top: Audit of these images: {escaped(line[:1].lower() + line[1:])}.",
+        is_beside = isinstance(task, Run) and st.session_state.get(VIEW) != "advice"  # with its step and time left
+        st.caption(":material/hourglass_top: " + ("Their audit follows." if is_beside else
+                                                  f"Audit of these images: {escaped(line[:1].lower() + line[1:])}."),
                    width="content")
 
 

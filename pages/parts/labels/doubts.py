@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import counted
-from udml_core.exploration.doubtful import doubtful_rows, unlike_rows
+from udml_core.exploration.doubtful import Doubts, find_doubts, unlike_rows
 from udml_core.runs import Run
 
 from ..shell.run_hash import RUN_HASH
@@ -25,20 +27,32 @@ def say_doubts(board: Board) -> None:
     if not board.spreads or len(selection(board.dataset).ids):
         return
     looked = _looked(board)
-    found = _doubtful(board.run, board.frame, board.codes.tobytes(), board.left_out.tobytes(), board)
-    rows = [row for row in found.tolist() if int(board.images[row]) not in looked]
-    if not rows:
+    found = _doubts(board.run, board.frame, board.codes.tobytes(), board.left_out.tobytes(), board)
+    nearer = {row: other for row, other in zip(found.rows.tolist(), found.nearer.tolist(), strict=True)
+              if int(board.images[row]) not in looked}
+    if not nearer:
         return
+    rows = list(nearer)
     code = np.bincount(board.codes[rows]).argmax()  # the class with the most
-    images = board.images[[row for row in rows if board.codes[row] == code]]
-    others = len({int(board.codes[row]) for row in rows}) - 1
+    rows, others = [row for row in rows if board.codes[row] == code], len({int(board.codes[row]) for row in rows}) - 1
+    images = board.images[rows]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         more = f" {counted(others, 'other class')} to check, too." if others else ""
         st.markdown(f":material/help: **{counted(len(images), 'image')} named *{escaped(board.names[code])}* may be "
-                    f"something else.**{more}", width="content")
+                    f"something else:** {_reason(board, [nearer[row] for row in rows])}.{more}", width="content")
         st.button("Look", icon=":material/visibility:", key="labels-doubts", on_click=_show, args=(board, images),
                   help="Selects images that lie far from the others of this class, or nearer to another class; name "
                        "them again, or clear the selection to keep them.")
+
+
+def _reason(board: Board, nearer: list[int]) -> str:
+    """Return why images are doubtful: the class that most look more like, or that they look like no other."""
+    counts, it = Counter(other for other in nearer if other >= 0), "it looks" if len(nearer) == 1 else "they look"
+    if not counts:
+        return f"{it} unlike the others"
+    (other, count), = counts.most_common(1)
+    which = it if count == len(nearer) else f"{count:,} look{'s' * (count == 1)}"
+    return f"{which} more like *{escaped(board.names[other])}*"
 
 
 def count_unlike(board: Board, images: list[int], name: str) -> int:
@@ -62,5 +76,5 @@ def _show(board: Board, images: Array) -> None:
 
 
 @st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
-def _doubtful(run: Run, frame: str, codes: bytes, left_out: bytes, _board: Board) -> Array:  # noqa: ARG001
-    return doubtful_rows(_board.points, np.where(_board.left_out, -1, _board.codes), ~_board.left_out)
+def _doubts(run: Run, frame: str, codes: bytes, left_out: bytes, _board: Board) -> Doubts:  # noqa: ARG001
+    return find_doubts(_board.points, np.where(_board.left_out, -1, _board.codes), ~_board.left_out)
