@@ -40,11 +40,11 @@ def show_focus(bench: Workbench) -> None:
                                                                     gap="small")
     with left:
         picture(image_to_draw(bench.dataset.images, bench.focus), 64, f"Current image: {bench.caption}")
-    half = "Training half." if bench.focus in bench.split.train else "Test half."
     why = ""
     if load_retrieval(bench.run).is_changed and bench.focus in interesting_images(bench.run)[:1]:
         why = "Typical of the images whose results change through training as they do on average."
-    middle.markdown(f"**{escaped(bench.title)}**  \n:small[{escaped(bench.file)}. {half}]", help=why or None)
+    facts = f"  \n:small[{escaped(bench.facts)}]" if bench.facts else ""
+    middle.markdown(f"**{escaped(bench.title)}**{facts}", help=why or None)
     with right.container(gap=None):
         # Without tooltips, which would cover the other button.
         for label, icon, step, images in (("Next", ":material/skip_next:", 1, interesting_images(bench.run)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from udml_core.base import locks
 from udml_core.data.given.labels import assign
 from udml_core.data.given.log import log_path_of
 from udml_core.exploration import density
+from udml_core.exploration.grouping import similar_groups
 from udml_core.exploration.map_content import Color, Layout
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, AnalysisSpec, create_analysis, list_analyses, plan_analysis
@@ -242,22 +244,27 @@ def test_two_grids_stand_beside_each_other(run: Run) -> None:
     assert "before training" in second["label"]
 
 
-def test_unlabeled_images_are_colored_by_what_training_kept_and_by_density(unlabeled: Run) -> None:
+def test_unlabeled_images_without_training_are_colored_by_groups_and_by_density(unlabeled: Run) -> None:
     shown = load_map(unlabeled, list_analyses(unlabeled, PCA)[0].id)
     choices = colorings(shown)
-    assert list(choices)[:3] == ["neighbors kept", "density", "outlier score"]
+    assert list(choices)[:3] == ["group", "density", "outlier score"]
+    assert "neighbors kept" not in choices, "frozen features keep all neighbors"
+    groups = similar_groups(unlabeled.embeddings("final"), 10)
+    assert choices["group"]().values.tolist() == groups[shown.projection.indices].tolist()
     distances = density.neighbor_distances(unlabeled.embeddings("final"), shown.neighbors)
     np.testing.assert_allclose(choices["density"]().values, density.density(distances))
     np.testing.assert_allclose(choices["outlier score"]().values, density.outlier_score(distances, shown.neighbors))
-    color = the_map(opened("explore", run=unlabeled.id))["color"]
-    assert (color["label"], color["kind"]) == ("neighbors kept", "number")
-    assert color["low"] < color["high"]
+    test = opened("explore", run=unlabeled.id)
+    assert not re.search(r"half\.|png\.", texts(test)), "a file name is said once, and no half where there is none"
+    color = the_map(test)["color"]
+    assert (color["label"], color["kind"]) == ("group", "category")
+    assert len(set(groups.tolist())) == len(color["names"]) == 10
 
 
 def test_labeled_images_are_colored_by_class_and_pseudo_labels_are_offered(run: Run) -> None:
     choices = list(colorings(load_map(run, list_analyses(run, PCA)[0].id)))
     assert choices[0] == "class"
-    assert {"cluster", "density", "outlier score"} <= set(choices)
+    assert {"cluster", "density", "outlier score", "neighbors kept"} <= set(choices)
     assert the_map(opened("explore", run=run.id, map=whole_map(run), color="density"))["color"]["label"] == "density"
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.exploration.test_naming import clouds
-from udml_core.exploration.grouping import alikeness, build_tree, first_number, tightest_first
+from udml_core.exploration.grouping import alikeness, build_tree, first_number, similar_groups, tightest_first
 
 
 @pytest.mark.parametrize(("classes", "each"), [(40, 15), (15, 40), (10, 60)])
@@ -15,6 +15,14 @@ def test_the_first_number_of_groups_is_that_of_the_clouds(classes: int, each: in
     tree = build_tree(points)
     assert first_number(tree, points, 300) == classes
     assert first_number(tree, points, 8) == 8, "never more than a page offers"
+
+
+def test_similar_images_share_a_group_whatever_their_lengths() -> None:
+    points, truth = clouds(6, 20, 0.1)
+    scaled = points * np.random.default_rng(0).uniform(0.1, 10, (len(points), 1))
+    groups = similar_groups(scaled, 6)
+    assert len(set(zip(groups.tolist(), truth.tolist(), strict=True))) == 6
+    assert (np.diff(np.bincount(similar_groups(points[:90], 6))) <= 0).all(), "the largest group is the first"
 
 
 def test_the_first_number_of_few_images_is_at_least_two() -> None:

@@ -35,6 +35,7 @@ from udml_core.exploration.duplicates import (
 )
 from udml_core.exploration.quality import CHECKS, poor_images
 from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.refinement.linear import unit_rows
 
 Compare = Literal["aligned", "both", "either", "hash", "features"]
 LARGEST_DISTANCE = 12
@@ -345,8 +346,7 @@ def compare_images(perceptual: Array | None, content: Integers, features: Array 
         cosines = np.full(len(pairs), np.nan, np.float32)
         return Audit(content, pairs, distances, cosines, none.astype(np.int32), none.astype(np.float32))
     report(0.0, "comparing features")
-    unit = np.asarray(features, np.float32)
-    unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
+    unit = unit_rows(features)
     neighbors = nearest(unit, min(NEIGHBORS, len(unit) - 1))[1].astype(np.int32)
     return Audit(content, pairs, distances, _cosines(unit, pairs), neighbors, neighbor_similarities(unit, neighbors))
 

@@ -10,6 +10,7 @@ import numpy as np
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.density import outlier_score
+from udml_core.numerics.refinement.linear import unit_rows
 
 Order = Literal["index", "class", "name", "outlier", "duplicate"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -29,9 +30,9 @@ def neighbor_similarities(embeddings: Array, neighbors: Integers) -> Floats:
     """
     similarities = np.empty(neighbors.shape, np.float32)
     for start in range(0, len(neighbors), BLOCK):
-        rows = _unit(embeddings[start : start + BLOCK])
+        rows = unit_rows(embeddings[start : start + BLOCK])
         for column in range(neighbors.shape[1]):
-            others = _unit(embeddings[neighbors[start : start + BLOCK, column]])
+            others = unit_rows(embeddings[neighbors[start : start + BLOCK, column]])
             similarities[start : start + BLOCK, column] = np.einsum("nd,nd->n", rows, others)
     return similarities.clip(-1.0, 1.0)
 
@@ -139,8 +140,3 @@ def _by_number(name: str) -> list[tuple[int, str]]:
     """Return a sorting key that puts image 2 before image 10."""
     parts = re.split(r"(\d+)", name.rsplit("/", 1)[-1].casefold())
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in [*parts, name]]
-
-
-def _unit(rows: Array) -> Floats:
-    values = np.asarray(rows, dtype=np.float32)
-    return values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-12)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from udml_core.base.arrays import Booleans, Floats, Integers
+from udml_core.numerics.refinement.linear import unit_rows
 
 FEWEST_NAMED = 3
 """Fewest images of a class whose middle says something."""
@@ -77,20 +78,15 @@ def unlike_rows(points: Floats, codes: Integers, rows: Integers, code: int) -> I
     classes = np.flatnonzero(sizes >= FEWEST_NAMED)
     if code not in classes:
         return rows[:0]
-    images, to_middle = _directions(points[rows]), np.full((len(rows), len(sizes)), np.inf)
+    images, to_middle = unit_rows(points[rows]), np.full((len(rows), len(sizes)), np.inf)
     for each in classes.tolist():
-        to_middle[:, each] = _to_middle(images, _directions(points[named == each]).mean(axis=0))
+        to_middle[:, each] = _to_middle(images, unit_rows(points[named == each]).mean(axis=0))
     to_class = to_middle[:, code].copy()
     to_middle[:, code] = np.inf
-    members = _directions(points[named == code])
+    members = unit_rows(points[named == code])
     without = (members.sum(axis=0) - members) / (len(members) - 1)
     fence = _fences(_to_middle(members, without), np.zeros(len(members), int), sizes[[code]])[0]
     return rows[(to_class > to_middle.min(axis=1)) | (to_class > fence)]
-
-
-def _directions(points: Floats) -> Floats:
-    lengths = np.linalg.norm(points, axis=1, keepdims=True)
-    return np.asarray(points / np.maximum(lengths, 1e-12), float)
 
 
 def _to_middle(points: Floats, middles: Floats) -> Floats:

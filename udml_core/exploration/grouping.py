@@ -14,6 +14,7 @@ from udml_core.base.arrays import Array, Booleans, Floats, Integers, rows_by_gro
 from udml_core.data.given.group_changes import GroupChange
 from udml_core.numerics.neighbors import Report, ignore_progress
 from udml_core.numerics.neighbors.centers import nearest_center, sample_rows, train_centers
+from udml_core.numerics.refinement.linear import unit_rows
 
 MOST_LEAVES = 2_000
 """Largest number of images whose tree is exact; of more images, this many centers are the leaves."""
@@ -99,8 +100,7 @@ def alikeness(points: Floats, groups: Integers) -> Floats:
         points: Embedding (n, d).
         groups: Group (n,) of each image, 0 … g−1.
     """
-    rows = np.asarray(points, np.float32)
-    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    rows = unit_rows(points)
     sizes, total = np.bincount(groups), float((rows.mean(axis=0) ** 2).sum())
     cosines = ((_means(rows, groups) ** 2).sum(axis=1) * sizes - 1) / np.maximum(sizes - 1, 1)
     return np.where(sizes == 1, 1.0, (cosines - total) / max(1 - total, 1e-12))
@@ -113,6 +113,17 @@ def tightest_first(alike: Floats, sizes: Integers) -> Integers:
     """
     is_small = 2 * sizes < np.median(sizes[sizes > 0])
     return np.lexsort((-alike, is_small))
+
+
+def similar_groups(points: Floats, count: int) -> Integers:
+    """Return the group (n,) of each point (n, d) by k-means of the directions, numbered by falling size.
+
+    Args:
+        points: Embedding (n, d).
+        count: Largest number of groups, ≤ n.
+    """
+    rows = unit_rows(points)
+    return by_size(nearest_center(rows, train_centers(rows[sample_rows(len(rows), MOST_LEAVES)], count)))
 
 
 def by_size(groups: Integers) -> Integers:

@@ -14,6 +14,7 @@ from udml_core.exploration.clusters import Summary, cluster_summary
 from udml_core.exploration.triplets import Shape, shape_in
 from udml_core.numerics.graph import AuthorityGraph
 from udml_core.numerics.neighbors import graph_neighbors
+from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.sampling import cluster_triplets, generator
 
 SAMPLE = 1500
@@ -79,8 +80,7 @@ def draw_sample(features: Callable[[Integers], Array], train: Integers) -> Sampl
 
 def unit_features(features: Callable[[Integers], Array], indices: Integers) -> Array:
     """Return the features (m, d) of images at unit length; see `draw_sample`."""
-    rows = np.asarray(features(indices), dtype=np.float32)
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return unit_rows(features(indices))
 
 
 def assignment_at(graph: AuthorityGraph, epsilon: float, gamma: float) -> Integers:

@@ -21,6 +21,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import excluded_images
 from udml_core.exploration.browsing import neighbor_similarities, outlier_scores
 from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.refinement.linear import unit_rows
 
 Kind = Literal["diverse", "typical", "outlying", "next"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -57,8 +58,7 @@ def neighborhoods_of(dataset: Dataset, features: Array) -> tuple[Integers, Neigh
         features: Features (n, d) of all images.
     """
     images = np.setdiff1d(np.arange(len(dataset)), excluded_images(dataset))
-    rows = np.asarray(features[images], np.float32)
-    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    rows = unit_rows(features[images])
     neighbors = nearest(rows, min(NEIGHBORS, len(rows) - 1))[1]
     return images, Neighborhoods(rows, neighbors, neighbor_similarities(rows, neighbors))
 
@@ -104,7 +104,7 @@ def farthest_first(rows: Array, images: Integers, count: int) -> Integers:
     points = np.asarray(rows[images], np.float32)
     if points.shape[1] > DIMENSIONS:
         points = points @ random.standard_normal((points.shape[1], DIMENSIONS), dtype=np.float32)
-    points = points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
+    points = unit_rows(points)
     chosen = [int((points @ points.mean(axis=0)).argmax())]
     nearest = points @ points[chosen[0]]  # cosine similarity to the most similar chosen image
     while len(chosen) < min(count, len(images)):

@@ -83,6 +83,13 @@ class Workbench:
         return self.file if labels is None else self.dataset.class_names[labels[self.focus]]
 
     @property
+    def facts(self) -> str:
+        """The file name of the current image below its class, and its half; empty without classes and halves."""
+        file = "" if self.dataset.labels is None else f"{self.file}. "
+        half = "Training half." if self.focus in self.split.train else "Test half."
+        return file + (half if self.split.name != "all" else "")
+
+    @property
     def frame_words(self) -> str:
         """The name of the embedding that the map shows."""
         return frame_words(self.frame, self.run)

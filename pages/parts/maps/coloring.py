@@ -14,11 +14,13 @@ from udml_core.base.arrays import Array, rows_of
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import map_values as views
 from udml_core.exploration.density import density, neighbor_distances, outlier_score
+from udml_core.exploration.grouping import similar_groups
 from udml_core.exploration.map_content import Color
 from udml_core.methods.rpml import RPML
 from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.numerics.explanations import Clusters, Triplets, Uncertainty
 from udml_core.runs import Run
+from udml_core.runs.search.names import FROZEN, TRAINED
 from udml_core.runs.search.words import reads_words
 
 from ..shell.address import choose_in_box
@@ -31,17 +33,19 @@ from .spreading import SPREAD, has_few_labels, spread_color
 from .uncertainty import LABEL, noise, noise_epoch
 from .word_axis import AXIS, ask_for_axis, axis_values
 
-KEPT = "neighbors kept"
+KEPT, GROUP = "neighbors kept", "group"
+GROUPS = 10
+"""Number of groups of similar images, which the first colors of a palette tell apart."""
 COLOR_WORDS = {
     "class": "Class", "purity": "Purity: neighbors of the same class", "cluster": "Cluster of authority ascent",
     SPREAD: "Spread labels",
-    "density": "Density", "outlier score": "Outlier score",
+    GROUP: "Similar groups", "density": "Density", "outlier score": "Outlier score",
     "trustworthiness": "Trustworthiness", "continuity": "Continuity",
     KEPT: "Neighbors kept since the first embedding", "half": "Training or test half",
     "weight": "Mean triplet weight", LABEL: "Uncertainty σ",
     AXIS: "Text axis: between two texts",
 }
-NEEDS_NEIGHBORS = ("purity", "density", "outlier score", "trustworthiness", "continuity", KEPT)
+NEEDS_NEIGHBORS = (GROUP, "purity", "density", "outlier score", "trustworthiness", "continuity", KEPT)
 """Colorings that a map without stored neighbors does not have."""
 
 
@@ -85,8 +89,11 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
         choices["purity"] = lambda: _percent("purity", views.neighbor_purity(shown.neighbors, labels), 0)
     if has_few_labels(shown.run, dataset):
         choices[SPREAD] = lambda: spread_color(shown)
-    if len(projection.frames) > 1 and dataset.labels is None:  # before clusters, whose colors change with the epoch
-        choices[KEPT] = lambda: _kept_color(shown)
+    is_trained = shown.run.spec().method != FROZEN or shown.name not in TRAINED  # else all neighbors are kept
+    if len(projection.frames) > 1 and dataset.labels is None and is_trained:
+        choices[KEPT] = lambda: _kept_color(shown)  # before clusters, whose colors change with the epoch
+    if dataset.labels is None:
+        choices[GROUP] = lambda: _group_color(shown.run, shown.map_id, frame)
     if shown.epoch is not None or has_record(shown.run, Clusters):
         choices["cluster"] = lambda: _cluster_color(shown)
     if shown.epoch is not None or shown.name in ("initial", "final"):  # of other embeddings none is stored
@@ -96,7 +103,7 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
     if np.isfinite(projection.continuity[frame]).all():
         choices["trustworthiness"] = lambda: _percent("trustworthiness", projection.trustworthiness[frame])
         choices["continuity"] = lambda: _percent("continuity", projection.continuity[frame])
-    if len(projection.frames) > 1:
+    if len(projection.frames) > 1 and is_trained:
         choices.setdefault(KEPT, lambda: _kept_color(shown))
     choices["half"] = lambda: _half_color(shown)
     if load_record(shown.run, _last_epoch(shown.run), Triplets) is not None:
@@ -141,6 +148,15 @@ def _cluster_color(shown: MapFrame) -> Color:
     rows = rows_of(load_split(shown.run).train, shown.projection.indices)
     codes = np.where(rows >= 0, np.asarray(pseudo_labels.labels)[rows], -1)
     return Color("cluster", codes, _cluster_names(pseudo_labels), none="not in the training half")
+
+
+@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
+def _group_color(run: Run, map_id: str, frame: int) -> Color:
+    """Color by groups of similar images, the largest first."""
+    shown = load_map(run, map_id, frame)
+    indices = shown.projection.indices
+    groups = similar_groups(load_retrieval(run).frames.vectors(shown.name, indices), min(GROUPS, len(indices)))
+    return Color(GROUP, groups, tuple(f"group {number + 1}" for number in range(groups.max() + 1)))
 
 
 @st.cache_data(max_size="128MB", show_spinner=False, hash_funcs=RUN_HASH)
