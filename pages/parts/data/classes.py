@@ -64,12 +64,13 @@ def show_caution(dataset: Dataset) -> None:
 
 def show_overview(dataset: Dataset) -> None:
     """Show the numbers of images and classes, and the skipped files, in the row of the caller."""
-    classes = counted(len(dataset.class_names), "class") if dataset.class_names else "These images have no classes"
-    size = f"shorter side usually {dataset.native_size} px" if dataset.vectors is None else (
+    classes = counted(len(dataset.class_names), "class") if dataset.class_names else "no classes"
+    size = f"usually {dataset.native_size} px" if dataset.vectors is None else (
         f"{dataset.vectors.shape[1]:,} numbers for each image")
     excluded = len(excluded_images(dataset))
     left_out = f" · {excluded:,} excluded" if excluded else ""
-    st.markdown(f"**{counted(len(dataset), 'image')}**{left_out} · {classes} · {size}", width="content")
+    st.markdown(f"**{counted(len(dataset), 'image')}**{left_out} · {classes} · {size}", width="content",
+                help=None if dataset.vectors is not None else "Pixels are those of the shorter side.")
     if dataset.skipped:
         was = "was" if len(dataset.skipped) == 1 else "were"
         with st.popover(f"{counted(len(dataset.skipped), 'file')} {was} skipped", icon=":material/warning:"):
