@@ -334,7 +334,7 @@ def test_views_count_once_their_features_are_stored(run: Run) -> None:
 def test_votes_of_the_image_in_the_link_are_shown(run: Run) -> None:
     test = opened("refine", run=run.id, recipe="average:k=5", query="1500", image="1600")
     assert "by the mean of **6** images" in texts(test)
-    assert len(tiles(test, "Images that voted")) == 6
+    assert len(tiles(test, "Images that decided")) == 6
     alone = texts(opened("refine", run=run.id, recipe="whiten", query="1500"))
     assert "This rank rests on the similarity (cosine)" in alone
 

@@ -633,7 +633,7 @@ def test_a_race_names_its_judges_with_what_they_count() -> None:
         "judges": ("squeezenet", "pixels")})})
     weighed = race_of(both).model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.3}})
     assert race_judges_words(weighed) == (
-        "SqueezeNet 1.1 (75 % of the vote), which took no part, and the raw pixels (25 % of the vote), which "
+        "SqueezeNet 1.1 (weight 75 %), which took no part, and the raw pixels (weight 25 %), which "
         "differ as soon as an object moves")
     light = weighed.model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.05}})
     assert race_judges_words(light) == "SqueezeNet 1.1, which took no part", "pixels hardly count"

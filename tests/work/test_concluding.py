@@ -67,6 +67,7 @@ def test_a_conclusion_follows_each_judgment_and_its_undoing(tmp_path: Path) -> N
     assert suggestion is not None
     assert (suggestion.method, suggestion.words) == (
         "", "First results: Keep searching as now: your 16 judgments prefer it.")
+    assert not suggestion.is_trained
     began = time.process_time()
     for _page in range(10):
         conclusion_of(analysis, dataset)

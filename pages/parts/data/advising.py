@@ -62,10 +62,10 @@ def what_words(backbone: str) -> str:
     """
     judges = independent(JUDGES, {backbone})
     named = listed([f"**{'the raw pixels' if name in WEAK else escaped(encoder_title(name))}**" for name in judges])
-    who = f"{named}, which took no part, look at the results and vote on" if judges else "Judges decide"
+    who = f"{named}, which took no part, look at the results and judge" if judges else "Judges decide"
     return ("Tries ways to improve the search one after the other, from seconds of arithmetic to short training "
             f"without labels. {who[:1].upper()}{who[1:]} which way finds better images than the pretrained network as "
-            "it is. A steady judge has more votes, and three quarters of them decide. No label is read.")
+            "it is. A judge that says the same of a changed copy of an image has more weight. No label is read.")
 
 
 def action_of(dataset: Dataset) -> str:

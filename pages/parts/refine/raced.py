@@ -71,11 +71,11 @@ def show_raced_metrics(raced: Raced) -> None:
             figure, value = f"by blind judgments · the race: {value}, {figure}", SAID[decides]
         st.metric(question, value, f"{figure}{advised}", delta_color="off", delta_arrow="off", width="content",
                   help=f"{text} Below: how many of 100 searches get better and worse results, or, where they "
-                       "were not counted, the change of the mean similarity of a query and its results.")
+                       "were not counted, how much more similar a query and its results look to them, from −1 to 1.")
 
 
 def _figure(outcome: Outcome, serves: Serves) -> str:
-    """Return how many of 100 searches get better and worse results, else the gain in mean similarity."""
+    """Return how many of 100 searches get better and worse results, else the gain in similarity."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
     count = of.count(serves)
