@@ -794,8 +794,8 @@ def test_a_run_that_its_race_did_not_judge_is_as_strictly_judged_on_every_page(f
     table = leaderboard([trained, frozen])
     assert table[["First result", "Whole group"]].to_numpy().tolist() == [
         ["no clear difference", "better"], ["reference", "reference"]]
-    note = ("No race judged this training alone, only as part of a search: pca, then whitening, so the race's advice "
-            "stays.")
+    note = ("No race judged this training alone, only as part of a search: pca, then whitening, so the advice of "
+            "Best search stays.")
     pages = {"runs": texts(opened("runs", run=trained.id)), "search": frame_verdict(trained, "final")[0],
              "compare": texts(opened("compare", runs=f"{trained.id}.{frozen.id}", part="Settings"))}
     for page, words in pages.items():

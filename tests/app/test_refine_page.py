@@ -118,7 +118,7 @@ def nearest_rows(rows: np.ndarray, query: int) -> np.ndarray:
 def test_distillation_is_offered_with_the_runs_data_and_its_record(plain_run: Run) -> None:
     test = opened("refine", run=plain_run.id, section="distill")
     assert not test.exception
-    assert "it has seen no test image" in texts(test)
+    assert "a new image is found as if these steps were applied to it" in texts(test)
     links = {link.proto.label: link.proto for link in test.get("page_link")}
     assert "dataset=digits&method=distill" in links["Train it on Digits"].query_string
     assert links["What was measured"].query_string == "record=birds100-last"

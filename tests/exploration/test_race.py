@@ -532,7 +532,8 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
     assert "no clear difference in first results (of 100 searches 20 get better, 10 worse;" in told.details[0]
     assert figure_line(race) == (
         "95 % intervals, for up to 50 candidates at once, however many were tried: 47 to 69 of 100 better; mean "
-        "similarity 0.350 → 0.370: +0.020, 0.003 to 0.037, on a scale from −1 to 1."), "wider by 3.29 / 1.96"
+        "similarity 0.350 → 0.370: +0.020, 0.003 to 0.037, of a query and its results as judges see them, on a scale "
+        "from −1 to 1."), "wider by 3.29 / 1.96"
     first = race.model_copy(update={"serves": "first"})
     assert "58 get a better group of results" in advice_words(first), "a race without a winner tells of the other aim"
     assert tell_advice(first).headline == "Nothing is better: keep searching as now."

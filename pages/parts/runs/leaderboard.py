@@ -133,8 +133,8 @@ def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool]) -> dict[str, list[
     rows, are_judged = [], False
     for run, frozen in zip(runs, is_frozen, strict=True):
         verdicts, advised = None if frozen else run_verdicts(run), advised_search(run)
-        are_judged = are_judged or verdicts is not None
         missing = COMPARED_WITH if frozen else _missing(run) if run.stored_status().state == "done" else ""
+        are_judged = are_judged or verdicts is not None or missing == NOT_ALONE
         rows.append((*(map(SAID.__getitem__, verdicts) if verdicts else (missing, missing)),
                      advised.words if advised else ""))
     if not are_judged:
