@@ -25,6 +25,7 @@ from udml_core.runs.search.judging_words import (
     BLIND,
     QUESTIONS,
     advice_words,
+    agreement_words,
     copies_words,
     differing_words,
     result_words,
@@ -32,6 +33,7 @@ from udml_core.runs.search.judging_words import (
 )
 from udml_core.work.jobs.advising import races_of
 
+from ..data.copies import offer_excluding
 from ..shell.address import choose_segment
 from ..shell.meaning import choose_words, words_for_same
 from ..shell.pools import among
@@ -95,6 +97,7 @@ def show_judging(runs: Sequence[Run]) -> None:
         _show_progress(judging)
     _show_waiting(judging)
     st.caption(_explain(contest, comparison))
+    offer_excluding(comparison.dataset)
     _link_race(contest.sides[1].retrieval.run)
     show_files(judging)
 
@@ -197,6 +200,8 @@ def _show_progress(judging: Judging) -> None:
         if share.is_decided:
             range_bar(share, is_blind=True)
         (st.success if share.is_decided else st.markdown)(unbroken(f"**{advice}**{result}"))
+        if agreed := agreement_words(judging):
+            st.markdown(f":material/group: {escaped(agreed)}")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">'
             f"{html.escape(f'{message} {advice_words(judging, is_blind=True)}')}</div>")
 

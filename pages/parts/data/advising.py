@@ -40,7 +40,7 @@ from ..shell.empty_state import show_empty
 from ..shell.run_status import UNSEEN, escaped, escaped_message
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from .computed import choose_backbone, chosen_encoder
-from .copies import offer_deciding
+from .copies import offer_deciding, offer_excluding
 from .ended_race import ICON, show_ended
 from .race import show_race
 from .using import BUDGETS, awaited_search, show_awaited, show_race_button
@@ -125,6 +125,7 @@ def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
         choose_backbone(encoder)
     st.caption(MEANINGS[served])
     offer_deciding(dataset)
+    offer_excluding(dataset)
     return plan_analysis(Advice, budget=float(budget), serves=served)
 
 
