@@ -31,6 +31,7 @@ from udml_core.runs.search.judging_words import (
     result_words,
     waiting_words,
 )
+from udml_core.runs.search.stored_comparison import stored_comparison
 from udml_core.work.jobs.advising import races_of
 
 from ..data.copies import offer_excluding
@@ -112,9 +113,11 @@ def compare_contest(contest: Contest, results: Results = "first") -> Comparison:
 
 @st.cache_resource(max_entries=8, show_spinner="Searching with every image in both embeddings …", hash_funcs=RUN_HASH)
 def _comparison(first: Run, second: Run, first_frame: str, second_frame: str, gallery: Gallery,  # noqa: ARG001
-                versions: tuple[tuple[str, float], ...], results: Results,  # noqa: ARG001
-                copies: Integers, _sides: tuple[Side, Side]) -> Comparison:  # noqa: ARG001
-    return compare(*_sides, gallery, results)
+                versions: tuple[tuple[str, float], ...], results: Results,
+                copies: Integers, _sides: tuple[Side, Side]) -> Comparison:
+    names, tickets = (_sides[0].name, _sides[1].name), (versions[0][1], versions[1][1])
+    return stored_comparison(_sides[0].retrieval.dataset, names, gallery, results, copies, tickets,
+                             lambda: compare(*_sides, gallery, results))
 
 
 def _version(side: Side) -> tuple[str, float]:

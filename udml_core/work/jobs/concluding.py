@@ -25,6 +25,7 @@ from udml_core.runs.search.judged_runs import judged_galleries, stance_of
 from udml_core.runs.search.judging import Judging
 from udml_core.runs.search.judging_words import could_decide_words, finding_words, found_words, score_words
 from udml_core.runs.search.query import Gallery
+from udml_core.runs.search.stored_comparison import stored_comparison
 from udml_core.work.jobs.advising import elsewhere_of, finished_race, races_beside, races_of, refinement_of
 
 START_FRAMES = ("frozen", "initial", "final")
@@ -142,8 +143,10 @@ def compared(start: Run, run: Run, own: str, frame: str, gallery: Gallery, resul
     copies = known_copies(dataset, start.root)
     key = (start.root, start.id, own, run.id, frame, ticket, gallery, results, dataset.fingerprint,
            hash(copies.tobytes()), log_version(dataset, exclusions.KIND))
-    return _MEMORY.get(key, lambda: compare(
-        Side(Retrieval(start, dataset), own), Side(Retrieval(run, dataset), frame), gallery, results))
+    names = side_name(start.id, own), side_name(run.id, frame)
+    return _MEMORY.get(key, lambda: stored_comparison(
+        dataset, names, gallery, results, copies, (ticket_of(start, own), ticket), lambda: compare(
+            Side(Retrieval(start, dataset), own), Side(Retrieval(run, dataset), frame), gallery, results)))
 
 
 def _said(comparison: Comparison, names: tuple[str, str]) -> Judgments:
