@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import AT_ONCE, MEASURES, SAID, balance_words, figure_words, setup_words
+from udml_core.exploration.race_figures import MEASURES, SAID, balance_words, figure_words, setup_words
 from udml_core.exploration.race_measured import Measured, Serves
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.numerics.second_opinion import IMAGES
@@ -130,4 +130,4 @@ def raced_words(raced: Raced, total: int) -> str:
     """
     images = f"all {total:,} images" if total <= IMAGES else f"{IMAGES:,} evenly spaced of {total:,} images"
     return (f"Judged on {images} in the race for the best search, without labels, by "
-            f"{escaped(race_judges_words(raced.race))}. Its intervals hold 95 %, {AT_ONCE}.")
+            f"{escaped(race_judges_words(raced.race))}.")
