@@ -641,6 +641,11 @@ def test_the_line_of_a_run_names_what_its_button_opens(frozen: Run, launched: li
     assert "A race judged this training together with further steps. Pca, then whitening, against the frozen" in shown
     assert "Not judged alone yet: a race judged it with further steps only." in shown
     assert leaderboard([trained, worked(runs_folder())])["First result"].tolist()[0] == "not judged alone"
+    suggestion = concluding.suggested_by_race(frozen.dataset(), runs_folder())
+    assert suggestion is not None
+    assert suggestion.of_method("pca") == (
+        "In the race on these images, pca, then whitening: no clear difference in first results, better whole groups.")
+    assert suggestion.of_method("plm") == ""
     test.button(key=f"with-steps-use-{trained.id}").click().run()
     assert [task.spec().recipe for task in launched] == ["whiten"]
 

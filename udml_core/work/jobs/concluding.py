@@ -193,14 +193,15 @@ class Suggestion:
         return f"{MEASURES[self.race.serves].capitalize()}: {self.conclusion.headline}"
 
     def of_method(self, method: str) -> str:
-        """Return what the race said of a method, in a sentence; empty if it did not judge the method alone.
+        """Return what the race said of a method, in a sentence, alone or else with further steps; empty if nothing.
 
         Args:
             method: The method, or a step of a refinement of the same name.
         """
         alone = ((method, ""), (FROZEN, method))
-        judged = next((of for of in self.race.judged if (of.setup.method, of.setup.recipe) in alone
-                       and of.setup.backbone == self.race.start.backbone), None)
+        judging = [of for of in self.race.judged if of.setup.backbone == self.race.start.backbone
+                   and (of.setup.method == method != FROZEN or (of.setup.method, of.setup.recipe) in alone)]
+        judged = min(judging, key=lambda of: (of.setup.method, of.setup.recipe) not in alone, default=None)
         return "" if judged is None else (
             f"In the race on these images, {setup_words(self.race, judged.setup)}: "
             f"{said_words(*self.race.verdicts(judged))}.")
