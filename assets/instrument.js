@@ -49,7 +49,8 @@ class Instrument {
     this.root.onkeydown = (event) => { if (!this.key(event) && isStreamlits(event.key)) event.stopPropagation(); };
     this.onKey = (event) => { if (document.activeElement === document.body && this.isSeen) this.key(event); };
     document.addEventListener("keydown", this.onKey);
-    this.fingers = new Fingers(this.map, (...gesture) => this.gesture(...gesture));
+    this.fingers = new Fingers(this.map, (...gesture) => this.gesture(...gesture),
+      (left, top, factor) => this.zoom(factor, left, top));
     this.map.onpointermove = (event) => this.move(event);
     this.map.onpointerleave = () => { this.hovered = -1; this.tip.hidden = true; this.stale = true; };
     this.map.onpointerdown = (event) => {
@@ -59,11 +60,6 @@ class Instrument {
     this.map.onpointerup = (event) => this.release(event);
     this.map.onpointercancel = () => { this.grip = null; };
     this.map.ondblclick = (event) => this.zoom(2, event.offsetX, event.offsetY);
-    this.map.addEventListener("wheel", (event) => { // without focus the wheel scrolls the page
-      if (!event.ctrlKey && this.root.getRootNode().activeElement !== this.map) return;
-      event.preventDefault();
-      this.zoom(Math.exp(-event.deltaY / 400), event.offsetX, event.offsetY);
-    }, { passive: false });
     this.seen = new IntersectionObserver(([entry]) => { this.isSeen = entry.isIntersecting; if (this.isSeen) this.wake(); });
     this.seen.observe(this.stage);
     this.resized = new ResizeObserver(() => { this.layouts = []; this.stale = true; this.wake(); });

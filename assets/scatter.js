@@ -598,7 +598,8 @@ class Chart {
 
   listen() {
     const { surface } = this;
-    this.fingers = new Fingers(surface, (...gesture) => { if (this.header) this.gesture(...gesture); });
+    this.fingers = new Fingers(surface, (...gesture) => { if (this.header) this.gesture(...gesture); },
+      (...zoom) => { if (this.header) this.zoomAt(...zoom); });
     surface.onpointerdown = (event) => this.down(event);
     surface.onpointermove = (event) => this.pointed(event);
     surface.onpointerup = (event) => this.up(event);
@@ -609,12 +610,6 @@ class Chart {
       event.preventDefault();
       this.query(this.nearest(...this.at(event)));
     };
-    surface.addEventListener("wheel", (event) => {
-      if (!this.header) return;
-      event.preventDefault();
-      const [left, top] = this.at(event);
-      this.zoomAt(left, top, Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0016)));
-    }, { passive: false });
     this.root.onkeydown = (event) => this.key(event);
     this.onHover = ({ detail }) => {
       if (this.header && detail.group === this.header.group && detail.from !== this) {

@@ -1,6 +1,7 @@
 """Compare: two to six runs in one view."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import streamlit as st
 
@@ -14,12 +15,13 @@ from pages.parts.compare.seed_means import MOST_RANKED, show_measures
 from pages.parts.compare.settings import show_settings
 from pages.parts.curves.run_curves import show_curves
 from pages.parts.shell.address import address_decides, note_address, note_click, write_address
-from pages.parts.shell.cached import load_retrieval
+from pages.parts.shell.cached import dataset_at_hand, load_retrieval
 from pages.parts.shell.empty_state import offer_example, offer_lab, show_empty
 from pages.parts.shell.focus import carry_image
 from pages.parts.shell.run_picker import keep_app_run
 from pages.parts.shell.run_status import run_titles
 from pages.parts.shell.user_errors import show_user_errors
+from udml_core.base.errors import UserError
 from udml_core.runs import Run, list_runs, runs_folder
 
 QUERY, WINS, JUDGE, CLASSES = "Same query", "Where they differ", "Judge", "Classes"
@@ -49,6 +51,14 @@ def decide_part() -> str | None:
     return st.session_state.get(PART)
 
 
+def parts_of(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Return the parts that can be chosen: images without labels have no classes."""
+    with suppress(UserError):  # the images are missing, which the parts say
+        if dataset_at_hand(runs[0].spec().dataset).labels is None:
+            return tuple(part for part in PARTS if part != CLASSES)
+    return PARTS
+
+
 def choose_part(first: str, parts: Sequence[str] = PARTS) -> str:
     """Choose what is compared.
 
@@ -76,7 +86,7 @@ def compare(runs: Sequence[Run]) -> None:
     if share_images(runs):
         carry_image(runs[0].spec().fingerprint)
     show_measures(runs)
-    part = choose_part(first_part(runs))
+    part = choose_part(first_part(runs), parts_of(runs))
     names = list(run_titles(runs).values())
     if part in OF_IMAGES and not share_images(runs):
         st.info("These runs search different test images. Choose runs on the same data set and split.",
@@ -110,7 +120,8 @@ def draw() -> None:
         finished = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"]
         if decide_part() == JUDGE and finished:
             is_pair = len(finished) < FEWEST or run_of_pair(finished) is not None
-            choose_part(*((WINS, PAIR_PARTS) if is_pair else (QUERY, PARTS)))
+            judged = [run for run in finished if st.query_params.get("a", "").startswith(run.id)] or finished
+            choose_part(*((WINS, PAIR_PARTS) if is_pair else (QUERY, parts_of(judged))))
             show_judging(finished)
             keep_pair(finished)
         elif len(finished) < FEWEST and run_of_pair(finished):

@@ -86,12 +86,10 @@ def _change_words(name: str, before: float, after: float) -> str:
 
 def show_distillation(run: Run) -> None:
     """Explain distillation and its limits, and offer to train it."""
-    st.markdown(f"A recipe needs several views of each image, the gallery, or both. **{Distill.card.title}** trains "
-                "the encoder so that one view of a new image lies where views, whitening and averages would put it. "
-                "The targets come from the training half without labels. It is inductive: it has seen no test image.")
-    st.caption("It is this project's own method, not a paper's. Its gain is far smaller than the gain of a recipe with "
-               "the gallery; most of it comes from whitening, and more epochs can overfit the training images. The "
-               "record on the page Results says what was measured. Check your own data against the frozen features.")
+    st.markdown(f"**{Distill.card.title}** trains the encoder so that a new image is found as if these steps were "
+                "applied to it, without the other images and without labels.")
+    st.caption("It is this project's own method, not a paper's. Its gain is far smaller than the gain of the steps "
+               "themselves, most of it comes from whitening, and long training can make it worse.")
     with st.container(horizontal=True, gap="small"):
         spec = run.spec()
         view_link("train", label=f"Train it on {escaped(spec.dataset_title)}", icon=":material/model_training:",

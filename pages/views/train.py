@@ -22,6 +22,7 @@ from pages.parts.train.method_choice import (
     explain,
     explain_missing_labels,
     lacks_labels,
+    show_raced,
     suggested_method,
 )
 from pages.parts.train.preview import hindrance_of, show_preview, show_some
@@ -160,10 +161,13 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
     method = choose_method(suggested, dataset)
     example = offered_example(dataset, method.card.name)
     wanted = wanted_settings(example)
-    box, top, start, details = st.container(), st.container(), st.container(key="lab-start"), st.container()
+    box, top, raced = st.container(), st.container(), st.container(gap="xsmall")
+    start, details = st.container(key="lab-start"), st.container()
     with details, st.expander("About these values", icon=":material/info:"):
         settings = explain_settings(wanted, method, dataset, example)
         more = st.container()
+    with raced:
+        show_raced(dataset)
     with top:
         fields = main_form(method, settings)
         supervised, pairs = choose_supervision(method, dataset, settings.options)

@@ -325,14 +325,16 @@ def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -
     assert not test.exception
     assert test.query_params["method"] in ("whiten", ["whiten"])
     words = texts(test).replace("\\", "")
-    assert "Race on these images · Whole groups: Best search: whitening. It needs no training." in words
+    assert ":material/trophy: Whole groups: Best search: whitening. It needs no training." in words
+    assert "In the race on these images, whitening: no clear difference in first results, better whole groups." in words
     assert "takes seconds" not in words, "the form measures the time"
+    assert [link.label for link in test.get("page_link")].count("Use the best search") == 1, "the next step"
 
 
 def test_lab_says_if_nothing_surely_won_the_race(frozen: Run) -> None:
     finished(frozen, outcomes(frozen)[:1])
     words = texts(opened("train", dataset="digits")).replace("\\", "")
-    assert "Race on these images · Whole groups: Nothing is better: keep searching as now." in words
+    assert ":material/balance: Whole groups: Nothing is better: keep searching as now." in words
     assert "needs no training" not in words
 
 
@@ -539,7 +541,9 @@ def test_refine_opens_with_the_advice_of_the_race_and_leads_back_to_it(frozen: R
     won = opened("refine", run=frozen.id)
     assert [step for step in ("whiten", "average") if won.toggle(key=f"refine-on-{step}").value] == ["average"]
     assert "The race for the best search compared averaging" in texts(won)
-    assert texts(won).count("better whole groups") == 1, "the figures stand once"
+    (line,) = [caption for caption in won.caption if "better whole groups" in caption.value]
+    assert "of 100" not in line.value, "the figures stand once, beside the measures"
+    assert "The race for the best search compared averaging" in line.help
     assert not [one for one in won.button if one.label == "Use the advised recipe"]
     other = opened("refine", run=frozen.id, recipe="whiten+diffuse")
     button(other, "Use the advised recipe").click().run()
@@ -601,7 +605,7 @@ def test_the_table_of_runs_names_the_advised_search_and_leads_to_it(frozen: Run)
 
 def test_a_search_that_a_race_advises_is_a_row_of_runs_with_its_verdict_date_and_button(
         frozen: Run, launched: list[Any]) -> None:
-    assert "Searches that a race advises" not in texts(opened("runs", run=frozen.id))
+    assert "Best searches of races" not in texts(opened("runs", run=frozen.id))
     finished(frozen, outcomes(frozen))
     st.cache_data.clear()
     test = opened("runs", run=frozen.id)
@@ -634,8 +638,14 @@ def test_the_line_of_a_run_names_what_its_button_opens(frozen: Run, launched: li
                               against_best=better, against_start=better, run=trained.id)])
     test = opened("runs", run=trained.id)
     shown = texts(test).replace("\\", "")
-    assert "A race judged this training with further steps. Pca, then whitening, against the frozen features" in shown
-    assert "This run has no labels and no second opinion yet." in shown, "the run alone"
+    assert "A race judged this training together with further steps. Pca, then whitening, against the frozen" in shown
+    assert "Not judged alone yet: a race judged it with further steps only." in shown
+    assert leaderboard([trained, worked(runs_folder())])["First result"].tolist()[0] == "not judged alone"
+    suggestion = concluding.suggested_by_race(frozen.dataset(), runs_folder())
+    assert suggestion is not None
+    assert suggestion.of_method("pca") == (
+        "In the race on these images, pca, then whitening: no clear difference in first results, better whole groups.")
+    assert suggestion.of_method("plm") == ""
     test.button(key=f"with-steps-use-{trained.id}").click().run()
     assert [task.spec().recipe for task in launched] == ["whiten"]
 
@@ -791,8 +801,8 @@ def test_a_run_that_its_race_did_not_judge_is_as_strictly_judged_on_every_page(f
     table = leaderboard([trained, frozen])
     assert table[["First result", "Whole group"]].to_numpy().tolist() == [
         ["no clear difference", "better"], ["reference", "reference"]]
-    note = ("No race judged this training alone, only as part of a search: pca, then whitening, so the race's advice "
-            "stays.")
+    note = ("No race judged this training alone, only as part of a search: pca, then whitening, so the advice of "
+            "Best search stays.")
     pages = {"runs": texts(opened("runs", run=trained.id)), "search": frame_verdict(trained, "final")[0],
              "compare": texts(opened("compare", runs=f"{trained.id}.{frozen.id}", part="Settings"))}
     for page, words in pages.items():
@@ -809,8 +819,8 @@ def test_a_training_whose_step_a_race_judged_as_a_refinement_is_not_called_unjud
     reduced = worked(runs_folder(), method="pca", split="all", fields={"dimension": 16})
     finished(frozen, outcomes(frozen))
     assert unraced_words(whitened) == (
-        "The race judged the same step as a refinement of the features, so its advice stays.")
-    assert unraced_words(reduced) == "No race judged this training, so the race's advice stays."
+        "The race judged the same step as a refinement of the features, so the advice of Best search stays.")
+    assert unraced_words(reduced) == "No race judged this training, so the advice of Best search stays."
 
 
 @pytest.mark.parametrize("page", ["retrieval", "explore", "refine"])

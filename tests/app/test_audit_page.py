@@ -16,6 +16,8 @@ from sklearn.datasets import load_sample_image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.data import auditing, computed, duplicates, excluding
+from pages.parts.data.auditing import load_facts
+from pages.parts.data.copies import poor_words
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.selection import Selection
 from tests.app.opening import offer, opened, texts
@@ -169,6 +171,23 @@ def test_a_race_is_offered_with_the_copies_that_take_part_and_leads_to_them(data
     assert test.query_params["view"] == "audit"
     exclude(dataset, [index(dataset, "flower/copy.bmp")])
     assert "Decide on" not in " ".join(labels(opened("data", dataset=dataset.name, view="advice")))
+
+
+def test_poor_images_that_take_part_in_races_and_judgments_are_counted_and_can_be_excluded(
+        dataset: Dataset, audited: None) -> None:
+    facts = load_facts(dataset)
+    assert facts is not None
+    poor = np.unique(np.concatenate([poor_images(facts, np.ones(len(dataset), bool), check) for check in CHECKS]))
+    assert len(poor) > 1
+    test = opened("data", dataset=dataset.name, view="advice")
+    assert f"{len(poor)} images that the audit lists under Quality" in texts(test)
+    assert "finding=quality" in next(link.proto.query_string for link in test.get("page_link")
+                                     if link.proto.label == "Look at them")
+    exclude(dataset, poor[1:])
+    assert poor_words(dataset).startswith("1 image that the audit lists under Quality")
+    assert poor_words(dataset).endswith(" takes part.")
+    exclude(dataset, poor)
+    assert "lists under Quality" not in texts(opened("data", dataset=dataset.name, view="advice"))
 
 
 def test_a_race_that_is_offered_during_the_audit_says_to_begin_after_it(

@@ -179,6 +179,37 @@ def test_the_camera_never_runs_into_blank_space(page: Page, mapped: Run) -> None
     settle(page)
 
 
+ZOOM = "chart => chart.chart.camera.zoom"
+ZOOMED = f"([chart, before]) => ({ZOOM})(chart) > before"
+
+
+def test_the_wheel_scrolls_past_a_map_until_it_is_clicked(page: Page, app: App) -> None:
+    page.goto("/lab?dataset=digits")
+    chart = drawn_map(page)
+    settle(page)
+    surface = chart.locator(".overlay")
+    surface.hover()
+    before = chart.evaluate(ZOOM)
+    page.mouse.wheel(0, -200)
+    expect(page.locator(".fingers")).to_have_text("Ctrl and the wheel zoom the map, or click it first")
+    assert chart.evaluate(ZOOM) == before
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+    page.wait_for_function(ZOOMED, arg=[chart.element_handle(), before])
+    before = chart.evaluate(ZOOM)
+    surface.focus()  # as after a click
+    page.mouse.wheel(0, -200)
+    page.wait_for_function(ZOOMED, arg=[chart.element_handle(), before])
+    page.set_viewport_size({"width": 1400, "height": 600})  # which the map fills
+    settle(page)
+    before = chart.evaluate(ZOOM)
+    surface.blur()
+    surface.hover()
+    page.mouse.wheel(0, -200)
+    page.wait_for_function(ZOOMED, arg=[chart.element_handle(), before])
+
+
 def test_a_map_without_a_size_shows_the_view_of_its_address_once_it_has_one(page: Page, mapped: Run) -> None:
     page.goto(f"/explore?run={mapped.id}")
     chart = drawn_map(page)

@@ -14,13 +14,15 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.compare import seed_means
 from pages.parts.compare.classes import class_means
+from pages.parts.compare.colors import swatch_of
 from pages.parts.compare.matched_maps import matched_maps
 from pages.parts.compare.queries import FEW_ROWS, HITS_IN_ROW, won_tiles
 from pages.parts.compare.seed_means import gap_interval, paper_table
+from pages.parts.draw.palette import BEFORE
 from pages.parts.shell.cached import load_retrieval
 from tests.app.opening import opened, texts
 from tests.app.test_run_picker import go, shown
-from tests.running import worked
+from tests.running import worked, write_digits
 from udml_core.base.errors import UserError
 from udml_core.exploration.comparison import only_first_hits
 from udml_core.runs import Run
@@ -138,6 +140,22 @@ def test_a_table_for_a_paper_is_tested_over_seeds_where_there_are_enough_or_else
 
     monkeypatch.setattr(seed_means, "load_retrieval", fail)
     assert paper_table(named).over == "seeds", "the measures are at hand without images"
+
+
+def test_images_without_labels_have_no_classes_and_their_frozen_features_come_first(places: Path) -> None:
+    folder = str(write_digits(places / "unlabeled", 60, by_class=False))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UDML_RUNS", str(places / "unlabeled-runs"))
+        frozen, trained = (worked(places / "unlabeled-runs", dataset=folder, split="all", method=method, fields=fields)
+                           for method, fields in (("frozen", {}), ("pca", {"dimension": 4})))
+        for own in (frozen, trained):
+            test = opened("compare", run=own.id)
+            assert not test.exception
+            assert compared(test) == [frozen.id, trained.id], "A and B as in Search and Judge"
+            assert "Classes" not in test.segmented_control(key="compare-part").options
+        assert "Classes" not in opened("compare", part="Judge").segmented_control(key="compare-part").options
+        assert swatch_of([frozen, trained], 0).count(BEFORE) == 1
+        assert BEFORE not in swatch_of([frozen, trained], 1)
 
 
 def test_every_class_has_the_mean_of_its_queries_in_each_run(pair: list[Run]) -> None:

@@ -159,8 +159,12 @@ def test_two_people_are_combined_where_both_have_judged(run: Run) -> None:
             question = session.question()
             assert question is not None
             session.answer(question, choice)  # type: ignore[arg-type]
-    test = press(open_judge(run, judge="Ben"), "judge-reveal")
+    agreed = "Ben and Ana agree on 0 of 2 queries that both judged."
+    test = open_judge(run, judge="Ben")
+    assert agreed in texts(test), "before the names are revealed"
+    press(test, "judge-reveal")
     assert "2 people judged the same 2 queries. After 2 judgments" in texts(test)
+    assert agreed in texts(test)
     [table] = test.dataframe
     assert table.value["Judge"].tolist() == ["Ben", "Ana"]
     assert table.value["Judgments"].tolist() == [2, 4]

@@ -164,7 +164,7 @@ def test_a_button_starts_a_missing_second_opinion_and_its_progress_is_shown(
     run, started = without_labels(worked(root)), []
     monkeypatch.setattr(jobs, "analyse", lambda run, spec: started.append((run.id, spec)))
     test = opened("runs", run=run.id)
-    assert "This run has no labels and no second opinion yet." in texts(test)
+    assert "Not judged yet: this run has no labels." in texts(test)
     test.button(key=f"opinion-new-{run.id}").click().run()
     assert started == [(run.id, OF_RUN)]
 
@@ -195,7 +195,8 @@ def test_a_training_that_its_race_gave_up_leaves_the_advice_as_it_is(root: Path)
     assert frame_verdict(run, "final")[0].endswith("better first results, better whole groups.")
     run.write_notes(Notes.make(tags=("candidate",)))
     st.cache_data.clear()
-    assert frame_verdict(run, "final")[0].endswith("groups. No race judged this training, so the race's advice stays.")
+    assert frame_verdict(run, "final")[0].endswith(
+        "groups. No race judged this training, so the advice of Best search stays.")
 
 
 def test_runs_without_labels_are_compared_by_second_opinions(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

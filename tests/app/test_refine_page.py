@@ -118,7 +118,7 @@ def nearest_rows(rows: np.ndarray, query: int) -> np.ndarray:
 def test_distillation_is_offered_with_the_runs_data_and_its_record(plain_run: Run) -> None:
     test = opened("refine", run=plain_run.id, section="distill")
     assert not test.exception
-    assert "it has seen no test image" in texts(test)
+    assert "a new image is found as if these steps were applied to it" in texts(test)
     links = {link.proto.label: link.proto for link in test.get("page_link")}
     assert "dataset=digits&method=distill" in links["Train it on Digits"].query_string
     assert links["What was measured"].query_string == "record=birds100-last"
@@ -334,7 +334,7 @@ def test_views_count_once_their_features_are_stored(run: Run) -> None:
 def test_votes_of_the_image_in_the_link_are_shown(run: Run) -> None:
     test = opened("refine", run=run.id, recipe="average:k=5", query="1500", image="1600")
     assert "by the mean of **6** images" in texts(test)
-    assert len(tiles(test, "Images that voted")) == 6
+    assert len(tiles(test, "Images that decided")) == 6
     alone = texts(opened("refine", run=run.id, recipe="whiten", query="1500"))
     assert "This rank rests on the similarity (cosine)" in alone
 

@@ -18,7 +18,7 @@ from pages.parts.shell.run_status import escaped
 from pages.parts.train import measures
 from pages.parts.train.cluster_counts import cluster_counts, count_words
 from pages.parts.train.encoder_choice import SECOND
-from pages.parts.train.method_cards import MARKS, card_groups, lacking
+from pages.parts.train.method_cards import MARKS, SUGGESTED, card_groups, lacking
 from pages.parts.train.method_choice import choose_method, lacks_labels
 from pages.parts.train.result_bars import bars_of, protocol_of
 from pages.parts.train.settings import TriedAlpha, tried_alpha
@@ -540,8 +540,8 @@ def test_methods_that_need_labels_are_marked_where_there_are_none(
              for method in METHODS}
     assert marks == {"none": "", "few": "needs labels", "pairs": "needs pairs", "all": "needs labels"}
     assert not any(lacks_labels(method, catalog.load("digits")) for method in METHODS)
-    reasons = {card["name"]: card["reason"] for group in card_groups("whiten", lambda method: lacking(method, dataset)
-                                                                     if lacks_labels(method, dataset) else "")
+    reasons = {card["name"]: card["reason"] for group in card_groups(
+        "whiten", SUGGESTED, lambda method: lacking(method, dataset) if lacks_labels(method, dataset) else "")
                for card in group["cards"]}
     assert reasons["nca"] == "Needs the class of every image; these images have none."
     assert "Assign labels" in reasons["ssdml"]
@@ -549,7 +549,7 @@ def test_methods_that_need_labels_are_marked_where_there_are_none(
 
 
 def test_every_method_has_one_card_with_a_short_line_and_the_suggested_method_comes_first() -> None:
-    groups = card_groups("whiten", lambda _method: "")
+    groups = card_groups("whiten", SUGGESTED, lambda _method: "")
     names = [card["name"] for group in groups for card in group["cards"]]
     assert names[0] == "whiten"
     assert sorted(names) == sorted(method.card.name for method in METHODS)

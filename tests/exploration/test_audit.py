@@ -153,7 +153,7 @@ def test_a_folder_with_a_scaled_and_a_mirrored_copy_is_audited(tmp_path: Path, m
     assert audit.near_pairs(kept, AuditSettings()).tolist() == [[0, 2]]
     assert [group.tolist() for group in audit.duplicate_groups(kept, settings("either", 6, 0.9))] == [[0, 2, 3], [1, 4]]
     assert list(dict.fromkeys(steps)) == ["hashes of the images", "comparing hashes", "comparing features",
-                                          "reading pairs", "aligning pairs"]
+                                          "aligning pairs · reading the images", "aligning pairs"]
 
 
 def test_findings_leave_out_excluded_images_and_name_each_split_with_two_halves() -> None:

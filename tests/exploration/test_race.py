@@ -532,7 +532,8 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
     assert "no clear difference in first results (of 100 searches 20 get better, 10 worse;" in told.details[0]
     assert figure_line(race) == (
         "95 % intervals, for up to 50 candidates at once, however many were tried: 47 to 69 of 100 better; mean "
-        "similarity 0.350 → 0.370: +0.020, 0.003 to 0.037, on a scale from −1 to 1."), "wider by 3.29 / 1.96"
+        "similarity 0.350 → 0.370: +0.020, 0.003 to 0.037, of a query and its results as judges see them, on a scale "
+        "from −1 to 1."), "wider by 3.29 / 1.96"
     first = race.model_copy(update={"serves": "first"})
     assert "58 get a better group of results" in advice_words(first), "a race without a winner tells of the other aim"
     assert tell_advice(first).headline == "Nothing is better: keep searching as now."
@@ -633,7 +634,7 @@ def test_a_race_names_its_judges_with_what_they_count() -> None:
         "judges": ("squeezenet", "pixels")})})
     weighed = race_of(both).model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.3}})
     assert race_judges_words(weighed) == (
-        "SqueezeNet 1.1 (75 % of the vote), which took no part, and the raw pixels (25 % of the vote), which "
+        "SqueezeNet 1.1 (weight 75 %), which took no part, and the raw pixels (weight 25 %), which "
         "differ as soon as an object moves")
     light = weighed.model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.05}})
     assert race_judges_words(light) == "SqueezeNet 1.1, which took no part", "pixels hardly count"

@@ -112,8 +112,8 @@ def test_an_advice_that_one_judge_does_not_see_says_which() -> None:
 def test_no_clear_difference_names_what_the_race_can_tell() -> None:
     race = race_with(5.0).model_copy(update={"images": 1589})
     assert resolution_words(race) == (
-        "No clear difference does not mean equal: with 1,589 images, a difference in first results below about 0.003 "
-        "in mean similarity may be chance.")
+        "No clear difference does not mean equal: with 1,589 images, a difference below about 0.003 in the similarity "
+        "of first results may be chance.")
     assert "with these images, a difference" in resolution_words(race_with(5.0, 10))
 
 

@@ -19,9 +19,10 @@ from udml_core.data.given.judged_pairs import choose_meaning
 from udml_core.data.given.log import log_path_of
 from udml_core.runs.search import judgment_files as files
 from udml_core.runs.search.differing import Comparison, comparison_key, draw_queries
-from udml_core.runs.search.judging import Choice, Judging, Left, shifted
+from udml_core.runs.search.judging import Agreement, Choice, Judging, Left, shifted
 from udml_core.runs.search.judging_words import (
     advice_words,
+    agreement_words,
     left_words,
     result_words,
     rounded,
@@ -150,6 +151,24 @@ def test_several_people_count_as_their_mean_where_all_have_judged() -> None:
     assert both.mean == pytest.approx(np.mean([person.values[first_four] for person in people.values()]))
     assert Judging(comparison, "Ben").people() == ["Ben", "Ana", "Cy"]
     assert Judging(comparison, "Dee").shared_share() == both, "a newcomer without a judgment changes nothing"
+
+
+def test_agreement_counts_the_queries_that_two_people_have_judged() -> None:
+    comparison = comparison_of("agreement")
+    assert agreement_words(Judging(comparison, "Ana")) == ""
+    for name, sides in (("Ana", "AAB="), ("Ben", "ABB"), ("Cy", "B")):
+        judging = Judging(comparison, name)
+        for side in sides:
+            question = judging.question()
+            assert question is not None
+            is_left_second = question.left == comparison.options(question.position)[1]
+            judging.answer(question, "equal" if side == "=" else "left" if is_left_second == (side == "B") else "right")
+        if name == "Ben":
+            assert judging.agreement() == Agreement(pairs=3, same=2, opposite=1)
+            assert agreement_words(judging) == (
+                "Ben and Ana agree on 2 of 3 queries that both judged; on 1 they contradict each other.")
+    assert agreement_words(judging) == (
+        "The judges agree on 2 of 5 shared answers, over all pairs of 3 people; on 3 they contradict each other.")
 
 
 @pytest.mark.parametrize("sessions", fast_first([20, SESSIONS]))

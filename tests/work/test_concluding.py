@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.exploration.test_race import comparison
 from tests.running import worked
+from udml_core.base.memory import Memory
+from udml_core.base.paths import dataset_cache
+from udml_core.data.given.exclusions import exclude
 from udml_core.exploration.race import Outcome, Race, Setup
+from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search import Retrieval
-from udml_core.runs.search.differing import Side, compare
+from udml_core.runs.search.differing import Comparison, Side, compare
 from udml_core.runs.search.judging import Choice, Judging
+from udml_core.work.jobs import concluding
 from udml_core.work.jobs.concluding import advised_beside, conclusion_of, suggested_by_race
 from udml_core.work.workers import analyse as worker
 
@@ -67,6 +74,7 @@ def test_a_conclusion_follows_each_judgment_and_its_undoing(tmp_path: Path) -> N
     assert suggestion is not None
     assert (suggestion.method, suggestion.words) == (
         "", "First results: Keep searching as now: your 16 judgments prefer it.")
+    assert not suggestion.is_trained
     began = time.process_time()
     for _page in range(10):
         conclusion_of(analysis, dataset)
@@ -77,6 +85,38 @@ def test_a_conclusion_follows_each_judgment_and_its_undoing(tmp_path: Path) -> N
     few = conclusion_of(analysis, dataset)
     assert few.next_step.startswith("Your ")
     assert few.next_step.endswith(" decide.")
+
+
+def test_a_comparison_outlives_a_restart_until_images_are_excluded_or_its_file_is_damaged(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    run = worked(tmp_path, method="frozen", split="all")
+    analysis, dataset, searches = raced(run), run.dataset(), []
+
+    def counted_compare(*sides: Any) -> Comparison:
+        searches.append(sides)
+        return compare(*sides)
+
+    def restart() -> Conclusion:
+        monkeypatch.setattr(concluding, "_MEMORY", Memory(16))
+        return conclusion_of(analysis, dataset)
+
+    monkeypatch.setattr(concluding, "compare", counted_compare)
+    for _ in range(4):
+        answer(judging_of(run), is_second=True)
+    said = restart()
+    assert len(searches) == 1
+    assert restart() == said
+    assert len(searches) == 1, "it is read"
+    (stored,) = (dataset_cache(dataset.fingerprint) / "comparisons").iterdir()
+    whole = stored.read_bytes()
+    stored.write_bytes(whole[:100])
+    assert restart() == said
+    assert len(searches) == 2
+    assert stored.stat().st_size == len(whole)
+    exclude(dataset, [int(judging_of(run).comparison.differing[-1])])
+    restart()
+    assert len(searches) == 3
 
 
 def test_judgments_of_several_people_are_named_and_equal_answers_alone_do_not_stop_them(tmp_path: Path) -> None:

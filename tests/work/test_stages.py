@@ -5,15 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.running import spec, write_digits
+from udml_core.base.paths import dataset_cache
+from udml_core.data import catalog
 from udml_core.data.given.exclusions import exclude
+from udml_core.data.speed import measured_speed, record_speed
+from udml_core.exploration import duplicates
+from udml_core.exploration.duplicates import check_pairs
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import create_analysis
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs.follow_ups import AUDIT, want
-from udml_core.work.jobs.stages import Stage, stage_of
+from udml_core.work.jobs.stages import Promise, Stage, promise_of, stage_of
 from udml_core.work.workers import train as worker
 from udml_core.work.workers.execute import Reporter
 
@@ -84,3 +90,50 @@ def test_without_an_audit_the_map_is_the_last_stage(run: Run) -> None:
     assert stage_of(run, Status(phase="")).words == "Step 1 of 4, reading the files"
     assert stage_of(run, Status(phase="joining neighbors", searchable=True)).number == 4
     assert stage_of(run, Status(phase="evaluation", searchable=True)).number == 3
+
+
+UNEVEN = ((5.13, 0.081), (7.46, 0.121), (9.13, 0.161), (10.42, 0.201), (13.05, 0.242), (14.47, 0.282), (16.11, 0.362),
+          (18.14, 0.443), (19.34, 0.524), (20.69, 0.644), (22.09, 0.765), (23.76, 0.886), (24.93, 0.967))
+"""Seconds and finished shares of an audit of 1,589 photographs on a machine that had other work, too."""
+BEGAN, TOOK = 3.64, 25.48
+
+
+def test_a_time_left_never_rises_and_never_promises_less_than_a_stage_takes() -> None:
+    promise, shown = None, []
+    for second, share in UNEVEN:
+        status = Status(state="running", phase="comparing", share=share, phase_started=BEGAN, heartbeat=second)
+        promise = promise_of(("audit", 5), status, second, promise)
+        assert promise is not None
+        shown.append(promise.left_words(second))
+        assert promise.end >= TOOK
+    said = [int(words.split()[3]) for words in shown]
+    assert said == sorted(said, reverse=True)
+    assert len(set(said)) > 4
+    slow = Status(state="running", phase="comparing", share=0.5, phase_started=0.0, heartbeat=1000.0)
+    late = promise_of(("audit", 5), slow, 1000.0, promise)
+    assert late is not None
+    assert late.left_words(1000.0) == "longer than expected"
+    assert promise_of(("audit", 4), slow, 1000.0, promise) == Promise(("audit", 4), 2450.0), "another stage"
+    assert promise_of(("audit", 5), Status(state="running"), 1000.0, None) is None
+
+
+def test_the_share_of_an_alignment_follows_what_images_and_pairs_took(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    dataset = catalog.load(str(write_digits(tmp_path / "photos", 40, by_class=False)))
+    pairs = np.array([[left, right] for left in range(40) for right in range(left)])
+
+    def shares() -> dict[str, float]:
+        seen: dict[str, float] = {}
+        (dataset_cache(dataset.fingerprint) / "aligned-32.npz").unlink(missing_ok=True)
+        check_pairs(dataset, pairs, lambda share, step: seen.update({step: share}))
+        return seen
+
+    assert shares()["aligning pairs"] == 1.0
+    assert measured_speed("aligned pair") is not None, "780 pairs are timed"
+    assert measured_speed("aligned image") is None, "40 images are too few"
+    assert duplicates._aligned_share(40, 0, pairs[:40, 0], pairs[:0]) == 1.0
+    for kind, seconds in (("aligned image", 3.0), ("aligned pair", 1.0)):
+        for _ in range(5):
+            record_speed(kind, seconds)
+    assert duplicates._aligned_share(10, 0, np.arange(10), pairs[:10]) == pytest.approx(0.75)

@@ -139,6 +139,7 @@ def _lines(judging: Judging) -> list[str]:
     """Return the state in lines: the embeddings, each person's result, and the result of all."""
     from udml_core.runs.search.judging_words import (
         advice_words,
+        agreement_words,
         copies_words,
         differing_words,
         result_words,
@@ -151,7 +152,7 @@ def _lines(judging: Judging) -> list[str]:
     lines += filter(None, [copies_words(comparison).rstrip()])
     if len(people) > 1:
         lines += [f"{person}: {result_words(judging.share(person), comparison)}" for person in people]
-        lines.append("Queries that all have judged:")
+        lines += [agreement_words(judging), "Queries that all have judged:"]
     if waiting := judging.elsewhere():
         lines.append(waiting_words(waiting, judging.meaning))
     return [*lines, f"{result_words(judging.shared_share(), comparison)}.",

@@ -277,4 +277,5 @@ def figure_line(race: Race, elsewhere: Elsewhere | None = None) -> str:
     gain = best.against_start.served(race.serves)
     interval = better_interval(gain.count)
     better = f"{interval} of 100 better; " if interval else ""
-    return f"95 % intervals, {AT_ONCE}: {better}mean {interval_words(gain)}, on a scale from −1 to 1."
+    return (f"95 % intervals, {AT_ONCE}: {better}mean {interval_words(gain)}, of a query and its results as "
+            "judges see them, on a scale from −1 to 1.")

@@ -72,8 +72,8 @@ def resolution_words(race: Race) -> str:
         return ""
     halves = [(gain.high - gain.low) / 2 for outcome in race.judged for gain in [race.gain(outcome).wide]]
     images = f"{race.images:,} images" if race.images else "these images"
-    return (f"{SAID['cannot tell'].capitalize()} does not mean equal: with {images}, a difference in "
-            f"{MEASURES[race.serves]} below about {figure_words(median(halves))} in mean similarity may be chance.")
+    return (f"{SAID['cannot tell'].capitalize()} does not mean equal: with {images}, a difference below "
+            f"about {figure_words(median(halves))} in the similarity of {MEASURES[race.serves]} may be chance.")
 
 
 def called_otherwise(race: Race, others: Iterable[Race]) -> str:

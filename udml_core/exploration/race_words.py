@@ -101,12 +101,12 @@ def race_judges_words(race: Race) -> str:
 
 
 def decider_words(race: Race) -> str:
-    """Return that one of several judges has enough of the vote to decide alone, in a sentence; empty if none has."""
+    """Return that one of several judges has enough weight to decide alone, in a sentence; empty if none has."""
     total = sum(race.weights.values())
     name = max(race.weights, key=race.weights.__getitem__, default="")
     if len(race.weights) < 2 or race.weights[name] < QUORUM * total:
         return ""
-    return f"Decided by {_judge_name(race, name)} ({100 * race.weights[name] / total:.0f} % of the vote)."
+    return f"Decided by {_judge_name(race, name)} (weight {100 * race.weights[name] / total:.0f} %)."
 
 
 def judge_lines(race: Race, outcome: Outcome) -> list[str]:

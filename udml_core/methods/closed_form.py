@@ -58,7 +58,7 @@ class PCA(Method):
         title="PCA",
         paper="K. Pearson, 1901.",
         summary=("Keeps only the directions in which the images differ most, and drops the rest as noise. It needs "
-                 "no labels and no epochs, and is hard to beat at the same dimension if the features are good."),
+                 "no labels, and is hard to beat at the same dimension if the features are good."),
         idea=("Subtract the mean and keep the directions in which the unit features vary most. Nothing is learned "
               "about similarity, but noise is removed and the embedding is small. With strong features, PCA is hard "
               "to beat at the same dimension."),
@@ -101,8 +101,8 @@ class Whiten(Method):
         title="Whitening from mutual neighbors",
         paper="Within-class whitening (R. Fisher, 1936), with mutual neighbors in place of classes.",
         summary=("Looks for pairs of images that are each other's nearest neighbors, and pays less attention to "
-                 "whatever differs within such pairs. It needs no labels and no epochs, and helps if the features "
-                 "are already good."),
+                 "whatever differs within such pairs. It needs no labels, and helps if the features are already "
+                 "good."),
         idea=("Two images that are among each other's nearest neighbors probably show the same class. Whitening "
               "shrinks the directions in which such pairs differ. It needs a covariance matrix and no training loop."),
         supervision="none",

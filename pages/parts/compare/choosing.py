@@ -54,7 +54,8 @@ def choose_compared(runs: Sequence[Run]) -> list[Run]:
 def compared_by_default(runs: Sequence[Run], own: Run) -> list[str]:
     """Return the ids of two runs on the same test images: one, and the best of those with different settings.
 
-    Without labels no run is known to be best, and the frozen features come first.
+    Without labels no run is known to be best, and the frozen features are the other. They are always the first of the
+    two, as in Search and Judge.
 
     Args:
         runs: Finished runs, newest first.
@@ -68,7 +69,7 @@ def compared_by_default(runs: Sequence[Run], own: Run) -> list[str]:
         if rivals:
             other = max(rivals, key=lambda run: (are_different([first, run]), standing(run.evaluation()).after or 0.0,
                                                  run.spec().method == FROZEN))
-            return [first.id, other.id]
+            return [run.id for run in sorted((first, other), key=lambda run: run.spec().method != FROZEN)]
     return [own.id, *(run.id for run in runs if run.id != own.id)][:FEWEST]
 
 

@@ -27,16 +27,13 @@ def show_classes(runs: Sequence[Run], names: Sequence[str]) -> None:
     """Show MAP@R of the classes on which the runs differ most, a mark for each run."""
     opened = [load_retrieval(run) for run in runs]
     dataset, test = opened[0].dataset, opened[0].split.test
-    if dataset.labels is None:
-        st.info("Classes need class labels, and this data set has none. Compare the same query instead.",
-                icon=":material/lightbulb:")
-        return
     if len(test) > MOST_RANKED:
         st.info(f"This part ranks all test images for each of them, at most {MOST_RANKED:,}; these runs have "
                 f"{len(test):,}.", icon=":material/lightbulb:")
         return
     with progress_bar() as report:
         scores = [retrieval.precisions(report) for retrieval in opened]
+    assert dataset.labels is not None, "the part is offered with labels only"
     classes, values = class_means([dataset.labels[retrieval.split.test] for retrieval in opened], scores)
     titles = [dataset.class_names[label] for label in classes]
     order = np.argsort(np.min(values, axis=0) - np.max(values, axis=0), kind="stable")

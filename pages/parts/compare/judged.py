@@ -12,7 +12,14 @@ from udml_core.exploration.gallery_content import Tile
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search.differing import Comparison
 from udml_core.runs.search.judging import EQUAL, Judging
-from udml_core.runs.search.judging_words import advice_words, interval_words, leading, leads, result_words
+from udml_core.runs.search.judging_words import (
+    advice_words,
+    agreement_words,
+    interval_words,
+    leading,
+    leads,
+    result_words,
+)
 from udml_core.runs.search.judgment_files import read_judgments, write_judgments, write_table
 
 from ..draw.downloads import Download, share
@@ -68,7 +75,8 @@ def show_judged(judging: Judging, names: tuple[str, str]) -> None:
         shared = judging.shared_share()
         queries = "1 query" if shared.count == 1 else f"the same {shared.count:,} queries"
         st.markdown(unbroken(f"{len(people)} people judged {queries}. "
-                             f"{result_words(shared, comparison, (first, second))}."))
+                             f"{result_words(shared, comparison, (first, second))}. "
+                             f"{escaped(agreement_words(judging))}"))
         range_bar(shared, is_blind=False)
         _show_people(judging, names)
     else:

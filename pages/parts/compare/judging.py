@@ -25,13 +25,16 @@ from udml_core.runs.search.judging_words import (
     BLIND,
     QUESTIONS,
     advice_words,
+    agreement_words,
     copies_words,
     differing_words,
     result_words,
     waiting_words,
 )
+from udml_core.runs.search.stored_comparison import stored_comparison
 from udml_core.work.jobs.advising import races_of
 
+from ..data.copies import offer_excluding
 from ..shell.address import choose_segment
 from ..shell.meaning import choose_words, words_for_same
 from ..shell.pools import among
@@ -95,6 +98,7 @@ def show_judging(runs: Sequence[Run]) -> None:
         _show_progress(judging)
     _show_waiting(judging)
     st.caption(_explain(contest, comparison))
+    offer_excluding(comparison.dataset)
     _link_race(contest.sides[1].retrieval.run)
     show_files(judging)
 
@@ -109,9 +113,11 @@ def compare_contest(contest: Contest, results: Results = "first") -> Comparison:
 
 @st.cache_resource(max_entries=8, show_spinner="Searching with every image in both embeddings …", hash_funcs=RUN_HASH)
 def _comparison(first: Run, second: Run, first_frame: str, second_frame: str, gallery: Gallery,  # noqa: ARG001
-                versions: tuple[tuple[str, float], ...], results: Results,  # noqa: ARG001
-                copies: Integers, _sides: tuple[Side, Side]) -> Comparison:  # noqa: ARG001
-    return compare(*_sides, gallery, results)
+                versions: tuple[tuple[str, float], ...], results: Results,
+                copies: Integers, _sides: tuple[Side, Side]) -> Comparison:
+    names, tickets = (_sides[0].name, _sides[1].name), (versions[0][1], versions[1][1])
+    return stored_comparison(_sides[0].retrieval.dataset, names, gallery, results, copies, tickets,
+                             lambda: compare(*_sides, gallery, results))
 
 
 def _version(side: Side) -> tuple[str, float]:
@@ -197,6 +203,8 @@ def _show_progress(judging: Judging) -> None:
         if share.is_decided:
             range_bar(share, is_blind=True)
         (st.success if share.is_decided else st.markdown)(unbroken(f"**{advice}**{result}"))
+        if agreed := agreement_words(judging):
+            st.markdown(f":material/group: {escaped(agreed)}")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">'
             f"{html.escape(f'{message} {advice_words(judging, is_blind=True)}')}</div>")
 

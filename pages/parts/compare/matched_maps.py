@@ -65,7 +65,7 @@ def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
         for column, (number, matched) in zip(st.columns(SIDE_PANEL_WIDTH), shown[start:start + SIDE_PANEL_WIDTH],
                                              strict=False):
             with column:
-                run_heading(number, names[number])
+                run_heading(runs, number, names[number])
                 show_matched_map(matched, names[number])
     st.caption(f"Each map is rotated, mirrored and scaled to match the first as well as possible. {UNITS}")
 

@@ -251,7 +251,9 @@ def opinions_html(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
         if verdicts is not None:
             cells = "".join(f"<td><b>{SAID[verdict]}</b>{_measured(runs, question)}</td>"
                             for question, verdict in zip(QUESTIONS, verdicts, strict=True))
-            rows.append(f"<tr><th scope='row'>{''.join(map(swatch, members))}{html.escape(name)}</th>{cells}</tr>")
+            lines = "".join(swatch(number, run.spec().method == FROZEN)
+                            for number, run in zip(members, runs, strict=True))
+            rows.append(f"<tr><th scope='row'>{lines}{html.escape(name)}</th>{cells}</tr>")
     heads = "".join(f"<th scope='col'>{question}</th>" for question in QUESTION_WORDS)
     return ("<div class='compare-table' tabindex='0' role='region' aria-label='Verdicts without labels'><table><thead>"
             f"<tr><th scope='col'>Run</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>")

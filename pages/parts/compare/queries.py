@@ -24,7 +24,7 @@ from ..shell.address import number_from_address, write_address
 from ..shell.cached import load_retrieval, progress_bar
 from ..shell.pools import among
 from ..shell.run_status import escaped
-from .colors import run_heading, swatch
+from .colors import run_heading, swatch_of
 from .matched_maps import MOST_MAPS, maps_by_kind, matched_maps, show_coming_maps, show_matched_map
 
 SAME_QUERY = "Same query"
@@ -86,7 +86,7 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
             with column:
                 hits = opened[number].search_item(query, SHOWN_HITS, gallery="test")
                 known = [hit.correct for hit in hits if hit.correct is not None]
-                run_heading(number, name, f" · {sum(known)} of {len(known)} hits" if known else "")
+                run_heading(runs, number, name, f" · {sum(known)} of {len(known)} hits" if known else "")
                 clicks.append(gallery(dataset, [_tile(dataset, hit) for hit in hits], f"The {len(hits)} nearest test "
                                       f"images in {name}", f"compare-hits-{run.id}", side))
                 if run.id in maps:
@@ -149,7 +149,8 @@ def _show_won(runs: Sequence[Run], names: Sequence[str], pair: tuple[int, int], 
     for column, won, (winner, loser) in zip(st.columns(2, gap="medium"), won_by, (pair, pair[::-1]), strict=True):
         with column:
             share = percent(100 * len(won) / max(1, count))
-            run_heading(winner, f"Hit only with {names[winner]}", f": {len(won):,} of {count:,} queries ({share})")
+            run_heading(runs, winner, f"Hit only with {names[winner]}",
+                        f": {len(won):,} of {count:,} queries ({share})")
             if len(won):
                 clicks.append(_won_rows(runs, names, (winner, loser), won[:rows]))
             else:
@@ -175,7 +176,7 @@ def _won_rows(runs: Sequence[Run], names: Sequence[str], pair: tuple[int, int], 
     """Show a row for each query: the query, and its nearest test images in both runs, with hits marked."""
     opened = [load_retrieval(runs[number]) for number in pair]
     heads = "".join(f'<span style="grid-column:span {HITS_IN_ROW};overflow:hidden;text-overflow:ellipsis">'
-                    f"{swatch(number)}{html.escape(names[number])}</span>" for number in pair)
+                    f"{swatch_of(runs, number)}{html.escape(names[number])}</span>" for number in pair)
     columns = 1 + HITS_IN_ROW * len(pair)
     st.html(f'<div style="display:grid;grid-template-columns:repeat({columns},minmax(0,1fr));gap:8px;'
             f'font-size:0.8rem;white-space:nowrap"><span>Query</span>{heads}</div>')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from ..shell.race_verdict import run_verdicts
 from ..shell.run_groups import group_column, group_of
 from ..shell.run_status import escaped, group_titles, run_titles
 from .choosing import share_images
-from .colors import swatch
+from .colors import swatch, swatch_of
 from .opinions import is_pair, joint_verdicts, show_opinions, words_of
 from .own_judgments import show_own_judgments
 from .settings import dimension_of, facts, learns_from
@@ -202,7 +203,7 @@ def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal
                 st.caption(cautions, help=RESAMPLED)
     if is_pair(named) and share_images(runs):
         show_own_judgments([members[0] for members in named.values()], list(named), None)
-    st.html(table_html(table, positions, COLUMNS))
+    st.html(table_html(table, positions, COLUMNS, runs))
     if opposed := _opposed(named):
         st.markdown(f"Labels and judges differ on {listed([escaped(name) for name in opposed])}. {TRUST}")
     seeds = " Runs that differ only in the seed share a row: mean ± standard deviation." if any(table["Seeds"] > 1) \
@@ -216,7 +217,7 @@ def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal
         "First result and whole group: against frozen features, judged without labels by encoders that took no part."))
     with st.expander("Before training, change, and distance to the best run"):
         st.html(table_html(table[["", "Run", FACTS, "Seeds", *(f"{title} {name}" for title in TITLES.values()
-                                                               for name in MORE)]], positions, MORE))
+                                                               for name in MORE)]], positions, MORE, runs))
     if share_images(runs):
         share(table_downloads("comparison", lambda: paper_table(named)), "compare")
 
@@ -238,13 +239,15 @@ def _opposed(named: Mapping[str, Sequence[Run]]) -> list[str]:
                               if verdicts is not None and "disagree" in agreement(verdicts, evaluation).values()))
 
 
-def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]], columns: Sequence[str]) -> str:
+def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]], columns: Sequence[str],
+               runs: Sequence[Run] = ()) -> str:
     """Return the measures as an HTML table, which needs less room than a data frame: two lines of headings.
 
     Args:
         table: The table of `measure_table`.
         positions: Positions of each row's runs among the compared runs, for their colors.
         columns: The columns of each measure.
+        runs: The compared runs, if the frozen features among them have their color.
     """
     heads = dict.fromkeys((measure.plain_title for measure in MAIN_MEASURES), len(columns))
     judged = [name for name in QUESTION_WORDS if name in table]
@@ -256,13 +259,14 @@ def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]], columns:
     first = "".join(f"<th scope='col' rowspan='2'>{html.escape(name)}</th>" for name in ("Run", *plain))
     parts = [f"<th scope='colgroup' colspan='{count}'>{title}</th>" for title, count in heads.items()]
     second = "".join(f"<th scope='col'>{name}</th>" for name in (*list(columns) * len(TITLES), *map(str.lower, judged)))
+    line = partial(swatch_of, runs) if runs else swatch
     rows = []
     for row, members in zip(table.to_dict("records"), positions, strict=True):
         cells = "".join(f"<td class='said'>{html.escape(str(row[name]))}</td>" for name in plain)
         cells += "".join(_cell(row[f"{title} {name}"], name) for title in TITLES.values() for name in columns)
         cells += "".join(f"<td class='said'>{html.escape(str(row[name]))}</td>" for name in judged)
         star = "★ " if row[""] else ""
-        rows.append(f"<tr><th scope='row'>{''.join(map(swatch, members))}{star}{html.escape(row['Run'])}"
+        rows.append(f"<tr><th scope='row'>{''.join(map(line, members))}{star}{html.escape(row['Run'])}"
                     f"<small>{html.escape(row[FACTS])}</small></th>{cells}</tr>")
     return ("<div class='compare-table' tabindex='0' role='region' aria-label='Measures of the runs'><table><thead>"
             f"<tr>{first}{''.join(parts)}</tr><tr>{second}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>")

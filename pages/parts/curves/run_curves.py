@@ -38,6 +38,7 @@ OPINION_WORDS = ("Second opinion: an encoder that took no part compares what eac
 SHOWN_FIRST = ("sample map@r", "sample recall@1", *OPINIONS, TRAINED_OPINION)
 A_ROW = 3
 FEWEST_POINTS = 3
+NO_CURVES = ("this run was", "these runs were")
 LOSS = "loss"
 """The curve whose scale depends on the method."""
 JUDGE = "Compare MAP@R first: it judges the whole ranking, R@1 only the nearest image."
@@ -61,8 +62,7 @@ def show_curves(runs: Sequence[Run], key: str) -> None:
     of_methods = [name for name in drawn if name == LOSS and len({run.spec().method for run in runs}) > 1]
     drawn = [name for name in drawn if name not in {*of_methods, *of_one}]
     if not drawn:
-        st.caption(f"A curve needs {FEWEST_POINTS} epochs. These runs have fewer, or their method has a closed form "
-                   "without epochs.")
+        st.caption(f"No curves: {NO_CURVES[len(runs) > 1]} computed at once, or in fewer than {FEWEST_POINTS} epochs.")
         if max(map(len, metrics.values())) < 2:
             return
     drawn.sort(key=lambda name: SHOWN_FIRST.index(name) if name in SHOWN_FIRST else len(SHOWN_FIRST))

@@ -40,7 +40,7 @@ from ..shell.empty_state import show_empty
 from ..shell.run_status import UNSEEN, escaped, escaped_message
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from .computed import choose_backbone, chosen_encoder
-from .copies import offer_deciding
+from .copies import offer_deciding, offer_excluding
 from .ended_race import ICON, show_ended
 from .race import show_race
 from .using import BUDGETS, awaited_search, show_awaited, show_race_button
@@ -62,10 +62,10 @@ def what_words(backbone: str) -> str:
     """
     judges = independent(JUDGES, {backbone})
     named = listed([f"**{'the raw pixels' if name in WEAK else escaped(encoder_title(name))}**" for name in judges])
-    who = f"{named}, which took no part, look at the results and vote on" if judges else "Judges decide"
+    who = f"{named}, which took no part, look at the results and judge" if judges else "Judges decide"
     return ("Tries ways to improve the search one after the other, from seconds of arithmetic to short training "
             f"without labels. {who[:1].upper()}{who[1:]} which way finds better images than the pretrained network as "
-            "it is. A steady judge has more votes, and three quarters of them decide. No label is read.")
+            "it is. A judge that says the same of a changed copy of an image has more weight. No label is read.")
 
 
 def action_of(dataset: Dataset) -> str:
@@ -125,6 +125,7 @@ def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
         choose_backbone(encoder)
     st.caption(MEANINGS[served])
     offer_deciding(dataset)
+    offer_excluding(dataset)
     return plan_analysis(Advice, budget=float(budget), serves=served)
 
 

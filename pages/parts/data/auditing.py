@@ -219,11 +219,16 @@ def _kinds(dataset: Dataset, audit: Audit) -> list[str]:
 
 def _counts(dataset: Dataset, findings: Findings, excluded: Integers, facts: ImageFacts | None) -> dict[str, int]:
     changes = load_changes(dataset)
-    poor = 0 if facts is None else _count_poor(dataset.fingerprint, len(dataset), excluded.tobytes(), facts)
+    poor = count_poor(dataset, excluded, facts)
     return {"exact": len(findings.exact), "near": len(findings.near), "border": len(findings.border),
             "leakage": sum(map(len, findings.leaks.values())), "quality": poor,
             "outliers": len(findings.outliers), "classes": len(findings.small_classes), "broken": len(dataset.skipped),
             "excluded": len(excluded), "new": 0 if changes is None else len(np.setdiff1d(changes.to_look_at, excluded))}
+
+
+def count_poor(dataset: Dataset, excluded: Integers, facts: ImageFacts | None) -> int:
+    """Return the number of images that are not excluded and that a check of quality finds; 0 without facts."""
+    return 0 if facts is None else _count_poor(dataset.fingerprint, len(dataset), excluded.tobytes(), facts)
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

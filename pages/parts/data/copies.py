@@ -1,10 +1,11 @@
-"""Copies in a data set that an audit found and that are not excluded: in a race, they count as images of their own."""
+"""Copies and poor images that an audit found and that are not excluded: they take part in races and judgments."""
 
 from __future__ import annotations
 
 import numpy as np
 import streamlit as st
 
+from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.duplicate_decisions import Decisions, decisions_of
 from udml_core.data.given.exclusions import excluded_images
@@ -15,7 +16,8 @@ from udml_core.work.jobs.auditing import find_auditing
 from udml_core.work.jobs.browse import DataAnalysis
 
 from ..shell.run_hash import RUN_HASH
-from .auditing import VIEW, load_audit
+from ..shell.views import view_link
+from .auditing import VIEW, count_poor, load_audit, load_facts
 from .computed import chosen_encoder
 
 NOTHING = "an image with a copy finds that copy first in every search, so it cannot show which search is better"
@@ -41,6 +43,24 @@ def offer_deciding(dataset: Dataset) -> None:
         st.button(f"Decide on {copies} first", icon=":material/fact_check:", key="advice-decide",
                   on_click=st.session_state.update, args=({VIEW: "audit"},),
                   help="Opens the audit, where one click excludes all but the best image of each group of copies.")
+
+
+def offer_excluding(dataset: Dataset) -> None:
+    """Say how many images with findings of quality take part, with a link to them; nothing without any."""
+    if words := poor_words(dataset):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="poor-images"):
+            st.caption(f":material/broken_image: {words}", width="content")
+            view_link("data", label="Look at them", icon=":material/fact_check:", width="content", query_params={
+                "dataset": dataset.name, "view": "audit", "finding": "quality"},
+                help="The audit, where you can exclude images from races, judgments and searches.")
+
+
+def poor_words(dataset: Dataset) -> str:
+    """Return how many images with findings of quality take part, in a sentence; empty without any."""
+    count = count_poor(dataset, excluded_images(dataset), load_facts(dataset))
+    takes = "takes" if count == 1 else "take"
+    return (f"{counted(count, 'image')} that the audit lists under Quality (blurry, plain or oddly shaped, for "
+            f"example) {takes} part.") if count else ""
 
 
 def copies_of(dataset: Dataset, state: DataAnalysis) -> int:

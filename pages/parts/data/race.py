@@ -138,7 +138,7 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str, is_live: bool) -
     names = [START, *points]
     figure.update_yaxes(range=[end, 0], automargin=True, tickvals=[rows[name] for name in names], zeroline=False,
                         ticktext=["<br>".join(labels[name]) for name in names])
-    figure.update_xaxes(title="gain in mean similarity", tickformat=".3~g", zeroline=False)
+    figure.update_xaxes(title="gain in similarity, as judges see it", tickformat=".3~g", zeroline=False)
     draw(figure, key, f"Gain of {len(judged)} candidates over the frozen features: " + "; ".join(
         f"{name} {figure_words(point.difference, '+')}" for name, point in points.items()) + ".")
 

@@ -22,11 +22,11 @@ from .live import Live, rank_after
 
 TILES, VOTERS = 24, 12
 VOTE_WORDS = {
-    "average": "The refinement replaced this image by the mean of **{count}** images, itself included. Each votes with "
+    "average": "The refinement replaced this image by the mean of **{count}** images, itself included. Each adds "
                "its part of the similarity (cosine) of this mean and the query: {score:.3f} in total.",
-    "expand": "The refinement replaced the query by the mean of **{count}** images, itself included. Each votes with "
+    "expand": "The refinement replaced the query by the mean of **{count}** images, itself included. Each adds "
               "its part of the similarity (cosine) of this mean and this image: {score:.3f} in total.",
-    "rerank": "The query and this image share **{count}** reciprocal neighbors. Each votes with the smaller of its two "
+    "rerank": "The query and this image share **{count}** mutual neighbors. Each adds the smaller of its two "
               "weights: an overlap of {score:.3f}, where 1 is the largest possible.",
     "diffuse": "**{count}** mutual neighbors of this image pass on their own score from the walk that starts at the "
                "query: {score:.3g} in total.",
@@ -207,8 +207,8 @@ def show_votes(live: Live, refined: RefinedGallery, query: int, image: int, rank
                      f"{value:.3f}{' ∩' if common and sign else ''}")
              for row, value, common in zip(votes.rows[:VOTERS].tolist(), votes.values, votes.common, strict=False)]
     left = len(votes.rows) - len(tiles)
-    clicked = gallery(live.dataset, tiles, "Images that voted", "refine-votes", 64)
-    largest, smaller = ("largest votes", "smaller votes") if voting != "none" else (
+    clicked = gallery(live.dataset, tiles, "Images that decided", "refine-votes", 64)
+    largest, smaller = ("largest shares", "smaller shares") if voting != "none" else (
         "nearest shared neighbors", "farther shared neighbors")
     st.caption(f"The {largest} first." + (f" {left:,} {smaller} are not shown." if left else "") + sign
                + " Click any image above to explain its rank.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import AT_ONCE, MEASURES, SAID, balance_words, figure_words, setup_words
+from udml_core.exploration.race_figures import MEASURES, SAID, balance_words, figure_words, setup_words
 from udml_core.exploration.race_measured import Measured, Serves
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.numerics.second_opinion import IMAGES
@@ -71,11 +71,11 @@ def show_raced_metrics(raced: Raced) -> None:
             figure, value = f"by blind judgments · the race: {value}, {figure}", SAID[decides]
         st.metric(question, value, f"{figure}{advised}", delta_color="off", delta_arrow="off", width="content",
                   help=f"{text} Below: how many of 100 searches get better and worse results, or, where they "
-                       "were not counted, the change of the mean similarity of a query and its results.")
+                       "were not counted, how much more similar a query and its results look to them, from −1 to 1.")
 
 
 def _figure(outcome: Outcome, serves: Serves) -> str:
-    """Return how many of 100 searches get better and worse results, else the gain in mean similarity."""
+    """Return how many of 100 searches get better and worse results, else the gain in similarity."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
     count = of.count(serves)
@@ -130,4 +130,4 @@ def raced_words(raced: Raced, total: int) -> str:
     """
     images = f"all {total:,} images" if total <= IMAGES else f"{IMAGES:,} evenly spaced of {total:,} images"
     return (f"Judged on {images} in the race for the best search, without labels, by "
-            f"{escaped(race_judges_words(raced.race))}. Its intervals hold 95 %, {AT_ONCE}.")
+            f"{escaped(race_judges_words(raced.race))}.")

@@ -62,7 +62,8 @@ def show_choice(run: Run, recipe: Recipe) -> None:
         of_recipe = race_verdict(run, str(recipe)) if recipe.steps else ""
         if of_recipe:  # the same verdict as in the tiles, not another second opinion on the same recipe
             if not show_conclusion_of(run, str(recipe), of_recipe):
-                st.caption(f":material/balance: {of_recipe}", width="stretch")
+                st.caption(f":material/balance: {race_verdict(run, str(recipe), is_brief=True)}", help=of_recipe,
+                           width="stretch")
                 show_judgments_of(run, str(recipe))
             _offer_advised(run, recipe)
         elif not recipe.steps and advised_recipe(run):

@@ -14,7 +14,7 @@ from udml_core.base.errors import UserError
 from udml_core.exploration.gallery_content import Mark, Tile
 from udml_core.results.embedding_words import in_numbers
 from udml_core.runs.analyses import REFINED, find_analysis
-from udml_core.runs.search import DISTANCE, FROZEN, RECIPE, Hit, Query, Retrieval, epoch_words
+from udml_core.runs.search import DISTANCE, RECIPE, Hit, Query, Retrieval, epoch_words
 from udml_core.runs.search.resemblance import find_unlike
 from udml_core.runs.search.same import Threshold
 from udml_core.work.exporting import embeddings_file, images_file, model_archive, steps_without_vectors
@@ -34,6 +34,8 @@ from .words import word_vector
 
 MARKS: dict[bool | None, Mark] = {True: "hit", False: "miss", None: ""}
 SIDE, CELL = 88, 160
+FEWEST_EPOCHS = 3
+"""States of a run from which its epochs are shown: the start, and two epochs. A single step is before and after."""
 """Width of an image in pixels at first, and the pixels that are sent, which the image size slider may show."""
 
 MOST_WIDE = 2
@@ -210,8 +212,8 @@ def _are_judged(rankings: Sequence[SearchResult]) -> bool:
 
 
 def show_epochs(retrieval: Retrieval, index: int, on_pick: Callable[[int], None]) -> None:
-    """Show the nearest image of a query in the fixed sample by epoch, if the run has several epochs."""
-    if retrieval.spec.method == FROZEN or len(retrieval.run.epoch_numbers()) < 2:
+    """Show the nearest image of a query in the fixed sample by epoch, if the run trained for several epochs."""
+    if len(retrieval.run.epoch_numbers()) < FEWEST_EPOCHS:
         return
     shown = st.toggle("Nearest image by epoch", st.query_params.get("epochs") == "1", key="query-epochs")
     write_address("epochs", "1" if shown else "")

@@ -13,12 +13,12 @@ from udml_core.exploration.race_figures import MEASURES, chain_words, recipe_wor
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.search import FROZEN
-from udml_core.work.jobs.advising import judged_in_race, races_from
+from udml_core.work.jobs.advising import races_from
 from udml_core.work.jobs.concluding import advised_beside
 
 from ..data.using import use_button
 from ..shell.cached import dataset_at_hand
-from ..shell.race_verdict import concluded, conclusion_icon, judgments_version, race_verdict
+from ..shell.race_verdict import concluded, conclusion_icon, judgments_version, race_verdict, raced_with_steps
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_title
 
@@ -36,8 +36,8 @@ def show_advised(runs: Sequence[Run], chosen: Sequence[Run] = ()) -> None:
     rows = list(_advised(runs))
     if not rows:
         return
-    st.markdown("**Searches that a race advises**", help="A race on the page Data compares ways to search. These are "
-                                                         "the best of it, with the race's verdict on each.")
+    st.markdown("**Best searches of races**", help="A race on the page Data compares ways to search. Blind judgments "
+                                                   "decide before the race.")
     for number, (start, race, outcome, analysis) in enumerate(rows):
         of = concluded(race)
         said = f". {of.headline}" if of.is_judged else f": {said_words(*race.verdicts(outcome))}"
@@ -83,11 +83,11 @@ def _advised(runs: Sequence[Run]) -> Iterator[tuple[Run, Race, Outcome, Analysis
 
 def show_with_steps(run: Run) -> None:
     """Show what a race says of a trained run with further steps, and the button that searches with exactly these."""
-    judged = judged_in_race(run)
-    if judged is None or not judged[1].setup.recipe or run.spec().method == FROZEN:
+    judged = raced_with_steps(run)
+    if judged is None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"with-steps-{run.id}"):
-        st.markdown(f":material/balance: A race judged this training with further steps. "
+        st.markdown(f":material/balance: A race judged this training together with further steps. "
                     f"{race_verdict(run, is_brief=True)}", width="stretch")
         use_button("Search with these steps", SEARCH, *judged, "retrieval", USES, key=f"with-steps-use-{run.id}",
                    dataset=run.spec().dataset)

@@ -19,7 +19,7 @@ from udml_core.work.jobs.advising import is_trial
 
 from ..draw.palette import change_mark
 from ..shell.address import choose_in_box, write_address
-from ..shell.race_verdict import advised_search, run_verdicts
+from ..shell.race_verdict import advised_search, raced_with_steps, run_verdicts
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
 from ..shell.run_picker import app_run, first_chosen
 from ..shell.run_status import SUPERVISION, escaped, run_titles
@@ -47,8 +47,9 @@ SHORT = dict(zip(PLAIN, QUESTION_WORDS[::-1], strict=True))
 """The same in words that fit above their figures."""
 JUDGED = dict(zip(QUESTION_WORDS, ("Judged first", "Judged group"), strict=True))
 """Headings of the verdicts without labels, beside the measures of the same names."""
-NOT_JUDGED, COMPARED_WITH = "not judged", "reference"
-"""Cells of runs without a verdict: nothing judged them yet, or the others are compared with them."""
+NOT_JUDGED, NOT_ALONE, COMPARED_WITH = "not judged", "not judged alone", "reference"
+"""Cells of runs without a verdict: nothing judged them yet, a race judged them with further steps only, or the others
+are compared with them."""
 HIDDEN = {BEST, ADVISED, *OVER.values(), "Labels", "Tags"}
 """Columns that only the table's own menu shows, as a run's details name what they hold. So the table fits beside the
 sidebar of a small screen."""
@@ -132,13 +133,18 @@ def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool]) -> dict[str, list[
     rows, are_judged = [], False
     for run, frozen in zip(runs, is_frozen, strict=True):
         verdicts, advised = None if frozen else run_verdicts(run), advised_search(run)
-        are_judged = are_judged or verdicts is not None
-        missing = COMPARED_WITH if frozen else NOT_JUDGED if run.stored_status().state == "done" else ""
+        missing = COMPARED_WITH if frozen else _missing(run) if run.stored_status().state == "done" else ""
+        are_judged = are_judged or verdicts is not None or missing == NOT_ALONE
         rows.append((*(map(SAID.__getitem__, verdicts) if verdicts else (missing, missing)),
                      advised.words if advised else ""))
     if not are_judged:
         rows = [("", "", advised) for *_, advised in rows]
     return {heading: [row[place] for row in rows] for place, heading in enumerate((*QUESTION_WORDS, ADVISED))}
+
+
+def _missing(run: Run) -> str:
+    """Return why a finished run that is trained has no verdict."""
+    return NOT_JUDGED if raced_with_steps(run) is None else NOT_ALONE
 
 
 def are_labeled(runs: Sequence[Run], evaluations: Sequence[Mapping[str, Any] | None]) -> bool:

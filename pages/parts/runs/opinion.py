@@ -31,7 +31,7 @@ from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.opinions import stored_opinion
 from ..shell.race_judgments import run_judgments
-from ..shell.race_verdict import race_verdict, said_of, show_conclusion_of
+from ..shell.race_verdict import race_verdict, raced_with_steps, said_of, show_conclusion_of
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
 from .advised import show_with_steps
@@ -151,7 +151,8 @@ def _show_missing(run: Run, is_raced: bool) -> None:
                              "Lets encoders that took no part in this run compare its results with the results "
                              "of the frozen features, in the background.")
             if not is_raced and not has_labels(run.evaluation()):
-                st.caption("This run has no labels and no second opinion yet.")
+                st.caption("Not judged alone yet: a race judged it with further steps only." if raced_with_steps(run)
+                           else "Not judged yet: this run has no labels.")
     else:
         status = analysis.status()
         message = " ".join(part for part in (status.message, ADVICE[status.state]) if part)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 import streamlit as st
 
-from udml_core.base.errors import UserError, counted, duration
+from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import stored_words
 from udml_core.runs import Run, find_run, runs_folder
@@ -19,7 +20,7 @@ from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 from udml_core.work.jobs.auditing import find_auditing
 from udml_core.work.jobs.browse import continue_browsing
-from udml_core.work.jobs.stages import Stage, stage_of
+from udml_core.work.jobs.stages import Stage, promise_of, stage_of
 
 from .cached import load_dataset
 from .run_hash import RUN_HASH
@@ -29,6 +30,8 @@ from .views import view_link
 
 AWAITED = "app-run-awaited"
 """Session key of the id of the run whose features the user waits for."""
+PROMISED = "app-run-promised"
+"""Session key of the time that was said last to be left."""
 CHANGED = "app-exclusions-changed"
 """Session key of the name of the data set whose list of excluded images has changed."""
 
@@ -167,7 +170,9 @@ def line_of(task: Run | Analysis, status: Status) -> str:
 def _ahead(task: Run | Analysis, status: Status) -> str:
     """Return the time left of the step in words, or what a task waits for."""
     if status.state == "running":
-        return f", about {duration(status.seconds_left)} left in this step" if status.seconds_left else ""
+        now, stage = time.time(), (task.id, stage_of(task, status).number)
+        promise = st.session_state[PROMISED] = promise_of(stage, status, now, st.session_state.get(PROMISED))
+        return "" if promise is None else f", {promise.left_words(now)}"
     ahead = 0 if isinstance(task, Analysis) else jobs.queue_position(task, runs_folder())
     return f": waiting for the device, behind {counted(ahead, 'run')}" if ahead else ": starting"
 

@@ -11,7 +11,7 @@ import streamlit as st
 from udml_core.base.errors import UserError
 from udml_core.data.given.judgments import KIND as JUDGMENTS
 from udml_core.data.given.log import log_version
-from udml_core.exploration.race import Outcome, Race
+from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.exploration.race_measured import Measured, Serves
@@ -50,6 +50,12 @@ def raced_verdicts(run: Run, recipe: str | None) -> Verdicts | None:
     """Return the verdicts of the newest race that judged a run's search; see `race_verdict`."""
     judged = judged_in_race(run, recipe)
     return None if judged is None else Verdicts(*judged[0].verdicts(judged[1]))
+
+
+def raced_with_steps(run: Run) -> tuple[Race, Outcome] | None:
+    """Return the newest race that judged a trained run with further steps, and the search; None without one."""
+    judged = None if run.spec().method == FROZEN else judged_in_race(run)
+    return judged if judged is not None and judged[1].setup.recipe else None
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,17 @@ from ..shell.method_lines import line_of
 HTML = '<div class="cards" role="radiogroup"></div>\n'
 GROUPS = {"none": "Without labels", "few": "With a few labels", "pairs": "With pairs of images",
           "all": "With the class of every training image"}
+SUGGESTED, SECOND = "Suggested for these images", "First choice if you train"
+"""Headings of the first card: of the suggestion, and where a race advises no training."""
 MARKS = {"few": "needs labels", "pairs": "needs pairs", "all": "needs labels"}
 
 
-def card_groups(suggested: str, reason: Callable[[type[Method]], str]) -> list[dict[str, Any]]:
+def card_groups(suggested: str, heading: str, reason: Callable[[type[Method]], str]) -> list[dict[str, Any]]:
     """Return the cards in groups: the suggested method, then the others by the labels that they need.
 
     Args:
         suggested: Name of the method that is suggested for the data set.
+        heading: What stands above it.
         reason: Returns why a method cannot be chosen; empty if it can.
     """
     def card(method: type[Method]) -> dict[str, str]:
@@ -31,20 +34,21 @@ def card_groups(suggested: str, reason: Callable[[type[Method]], str]) -> list[d
                 "mark": MARKS.get(method.card.supervision, ""), "reason": reason(method)}
 
     first = [method for method in METHODS if method.card.name == suggested]
-    groups = [{"title": "Suggested for these images", "cards": list(map(card, first))}]
+    groups = [{"title": heading, "cards": list(map(card, first))}]
     for supervision, title in GROUPS.items():
         members = [method for method in METHODS if method.card.supervision == supervision and method not in first]
         groups.append({"title": title, "cards": list(map(card, members))})
     return [group for group in groups if group["cards"]]
 
 
-def method_cards(chosen: str, suggested: str, reason: Callable[[type[Method]], str], on_pick: Callable[[str], None]
-                 ) -> None:
+def method_cards(chosen: str, suggested: str, heading: str, reason: Callable[[type[Method]], str],
+                 on_pick: Callable[[str], None]) -> None:
     """Show the cards.
 
     Args:
         chosen: Name of the chosen method.
         suggested: Name of the method that is suggested for the data set.
+        heading: What stands above it.
         reason: Returns why a method cannot be chosen; empty if it can.
         on_pick: Called with the name of another method before the page runs again.
     """
@@ -53,8 +57,9 @@ def method_cards(chosen: str, suggested: str, reason: Callable[[type[Method]], s
         if name:
             on_pick(str(name))
 
-    component("cards", HTML)(data={"label": "Method", "chosen": chosen, "groups": card_groups(suggested, reason)},
-                             key="lab-methods", on_picked_change=picked)
+    groups = card_groups(suggested, heading, reason)
+    component("cards", HTML)(data={"label": "Method", "chosen": chosen, "groups": groups}, key="lab-methods",
+                             on_picked_change=picked)
 
 
 def lacking(method: type[Method], dataset: Dataset) -> str:

@@ -14,9 +14,10 @@ from udml_core.runs import runs_folder
 from udml_core.work import jobs
 from udml_core.work.jobs.concluding import suggested_by_race
 
+from ..shell.race_verdict import conclusion_icon
 from ..shell.run_status import escaped
 from ..shell.views import view_link
-from .method_cards import lacking, method_cards
+from .method_cards import SECOND, SUGGESTED, lacking, method_cards
 from .settings import forget_fields
 
 # What the summaries of these methods leave out.
@@ -25,6 +26,12 @@ NEEDS = {"few": "**Needs a few labels.** ", "pairs": "**Needs pairs of images ma
 FEWEST_CLASSES = 2
 PROMISES = {"gain": "In the records, training improves how well whole groups are found",
             "may fall": "Training can make whole groups harder to find"}
+NEXT = {"": ("Open the race", ":material/trophy:", "data"),
+        "use": ("Use the best search", ":material/trophy:", "data"),
+        "judge": ("Judge it yourself", ":material/thumbs_up_down:", "data"),
+        "name": ("Name groups", ":material/label:", "labels"),
+        "search": ("Search as now", ":material/image_search:", "retrieval")}
+"""The link to the next step of a conclusion: its label, its icon and its view."""
 
 
 def choose_method(first: str, dataset: Dataset) -> type[Method]:
@@ -41,7 +48,10 @@ def choose_method(first: str, dataset: Dataset) -> type[Method]:
             forget_fields()
             st.query_params["method"] = other
 
-    method_cards(name, first, lambda method: lacking(method, dataset) if lacks_labels(method, dataset) else "", pick)
+    race = suggested_by_race(dataset, runs_folder())
+    heading = SUGGESTED if race is None or race.is_trained else SECOND
+    method_cards(name, first, heading,
+                 lambda method: lacking(method, dataset) if lacks_labels(method, dataset) else "", pick)
     st.query_params["method"] = name
     return by_name[name]
 
@@ -75,11 +85,21 @@ def explain(method: type[Method], dataset: Dataset, fixed: bool = False) -> None
         says = f"{PROMISES[card.promise]}." if dataset.labels is not None else measured
     if text := f"{NEEDS.get(card.supervision, '')}{says}".strip():
         st.caption(text, help=f"MAP@R: {MAIN_MEASURES[0].help} {card.source}")
-    if (race := suggested_by_race(dataset, runs_folder())) is not None:
-        trains = " It needs no training." if race.method == FROZEN else ""
-        st.caption(f":material/trophy: Race on these images · {escaped(race.words)}{trains}")
-        view_link("data", label="Open the race", icon=":material/trophy:", width="content", query_params={
-            "dataset": dataset.name, "view": "advice"})
+    if (suggestion := suggested_by_race(dataset, runs_folder())) and (said := suggestion.of_method(card.name)):
+        st.caption(f":material/balance: {escaped(said)}")
+
+
+def show_raced(dataset: Dataset) -> None:
+    """Show what race and judgments of these images concluded, and the link to the next step; nothing without a race."""
+    suggestion = suggested_by_race(dataset, runs_folder())
+    if suggestion is None:
+        return
+    of, trains = suggestion.conclusion, " It needs no training." if suggestion.method == FROZEN else ""
+    st.markdown(f"{conclusion_icon(of)} {escaped(suggestion.words)}{trains}")
+    label, icon, view = NEXT.get(of.action, NEXT[""])
+    parameters = {"dataset": dataset.name, "view": "advice"} if view == "data" else {
+        "run": of.use.run if of.use is not None else of.race.run}
+    view_link(view, label=label, icon=icon, width="content", query_params=parameters)
 
 
 def suggested_method(dataset: Dataset) -> str:

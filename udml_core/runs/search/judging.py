@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -54,6 +55,21 @@ class Left:
     most: int | None
     known: int
     has_grown: bool
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How well several people agree on queries that two of them have judged, over all pairs of people.
+
+    Attributes:
+        pairs: Number of pairs of answers to one query.
+        same: Pairs in which both prefer the same embedding, or neither.
+        opposite: Pairs in which each prefers the other embedding.
+    """
+
+    pairs: int
+    same: int
+    opposite: int
 
 
 @dataclass(frozen=True)
@@ -225,6 +241,14 @@ class Judging:
         shared = min(map(len, values), default=0)
         means = np.mean([of_judge[:shared] for of_judge in values], axis=0) if shared else []
         return share_of(list(means), len(self.comparison.differing))
+
+    def agreement(self) -> Agreement:
+        """Count over all pairs of people how often both gave the same answer to a query that both have judged."""
+        pairs = [(self.value(one, position), self.value(other, position))
+                 for one, other in combinations(self.people(), 2)
+                 for position in range(min(self.count(one), self.count(other)))]
+        return Agreement(len(pairs), sum(one == other for one, other in pairs),
+                         sum(abs(one - other) == 1 for one, other in pairs))
 
     def left(self) -> Left | None:
         """Forecast how many more judgments the person's session needs, from whole tens of judgments.

@@ -156,6 +156,18 @@ def count_words(judging: Judging, is_blind: bool = False) -> str:
     return score_words(judging, judging.judge)
 
 
+def agreement_words(judging: Judging) -> str:
+    """Say how well several people agree on the queries that both of a pair have judged; empty without such a query."""
+    of, people = judging.agreement(), judging.people()
+    if not of.pairs:
+        return ""
+    queries = "query" if of.pairs == 1 else "queries"
+    shared = f"{of.same} of {of.pairs} {queries} that both judged" if len(people) == 2 else (
+        f"{of.same} of {of.pairs} shared answers, over all pairs of {len(people)} people")
+    against = f"; on {of.opposite} they contradict each other" if of.opposite else ""
+    return f"{listed(people) if len(people) == 2 else 'The judges'} agree on {shared}{against}."
+
+
 def waiting_words(waiting: Mapping[str, int], meaning: str) -> str:
     """Say how many judgments wait because they were given under other words for the same.
 

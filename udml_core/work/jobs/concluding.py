@@ -14,7 +14,7 @@ from udml_core.data.given.log import log_version
 from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_conclusion import UNJUDGED, Conclusion, Judgments, conclude, subject_of
 from udml_core.exploration.race_elsewhere import Elsewhere
-from udml_core.exploration.race_figures import MEASURES, setup_words
+from udml_core.exploration.race_figures import MEASURES, said_words, setup_words
 from udml_core.runs import Run, find_run, list_runs
 from udml_core.runs.analyses import REFINED, Analysis, analysis_at, find_analysis, list_analyses
 from udml_core.runs.analyses.kinds.advice import Advice
@@ -25,6 +25,7 @@ from udml_core.runs.search.judged_runs import judged_galleries, stance_of
 from udml_core.runs.search.judging import Judging
 from udml_core.runs.search.judging_words import could_decide_words, finding_words, found_words, score_words
 from udml_core.runs.search.query import Gallery
+from udml_core.runs.search.stored_comparison import stored_comparison
 from udml_core.work.jobs.advising import elsewhere_of, finished_race, races_beside, races_of, refinement_of
 
 START_FRAMES = ("frozen", "initial", "final")
@@ -142,8 +143,10 @@ def compared(start: Run, run: Run, own: str, frame: str, gallery: Gallery, resul
     copies = known_copies(dataset, start.root)
     key = (start.root, start.id, own, run.id, frame, ticket, gallery, results, dataset.fingerprint,
            hash(copies.tobytes()), log_version(dataset, exclusions.KIND))
-    return _MEMORY.get(key, lambda: compare(
-        Side(Retrieval(start, dataset), own), Side(Retrieval(run, dataset), frame), gallery, results))
+    names = side_name(start.id, own), side_name(run.id, frame)
+    return _MEMORY.get(key, lambda: stored_comparison(
+        dataset, names, gallery, results, copies, (ticket_of(start, own), ticket), lambda: compare(
+            Side(Retrieval(start, dataset), own), Side(Retrieval(run, dataset), frame), gallery, results)))
 
 
 def _said(comparison: Comparison, names: tuple[str, str]) -> Judgments:
@@ -166,13 +169,42 @@ class Suggestion:
 
     Attributes:
         analysis: The race.
-        method: The method of the search to use; `frozen` if that needs no training; empty to search as now.
-        words: What the race served, and what to use.
+        race: The same as its outcomes.
+        conclusion: What to use after the race and the judgments of its advice.
     """
 
     analysis: Analysis
-    method: str
-    words: str
+    race: Race
+    conclusion: Conclusion
+
+    @property
+    def method(self) -> str:
+        """The method of the search to use; `frozen` if that needs no training; empty to search as now."""
+        return "" if self.conclusion.use is None else self.conclusion.use.setup.method
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether the search to use needs a training."""
+        return self.method not in ("", FROZEN)
+
+    @property
+    def words(self) -> str:
+        """What the race served, and what to use."""
+        return f"{MEASURES[self.race.serves].capitalize()}: {self.conclusion.headline}"
+
+    def of_method(self, method: str) -> str:
+        """Return what the race said of a method, in a sentence, alone or else with further steps; empty if nothing.
+
+        Args:
+            method: The method, or a step of a refinement of the same name.
+        """
+        alone = ((method, ""), (FROZEN, method))
+        judging = [of for of in self.race.judged if of.setup.backbone == self.race.start.backbone
+                   and (of.setup.method == method != FROZEN or (of.setup.method, of.setup.recipe) in alone)]
+        judged = min(judging, key=lambda of: (of.setup.method, of.setup.recipe) not in alone, default=None)
+        return "" if judged is None else (
+            f"In the race on these images, {setup_words(self.race, judged.setup)}: "
+            f"{said_words(*self.race.verdicts(judged))}.")
 
 
 def suggested_by_race(dataset: Dataset, root: Path) -> Suggestion | None:
@@ -184,9 +216,7 @@ def suggested_by_race(dataset: Dataset, root: Path) -> Suggestion | None:
         for analysis in list_analyses(run, Advice):
             race = finished_race(analysis)
             if race.is_judged and (analysis.is_done() or analysis.has_earlier()):
-                of = conclusion_of(analysis, dataset)
-                method = "" if of.use is None else of.use.setup.method
-                return Suggestion(analysis, method, f"{MEASURES[race.serves].capitalize()}: {of.headline}")
+                return Suggestion(analysis, race, conclusion_of(analysis, dataset))
     return None
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from udml_core.base.errors import duration
 from udml_core.data.dataset import DETAIL, step_name
 from udml_core.data.features import features_file
 from udml_core.runs import Run
@@ -17,6 +19,11 @@ STAGES = ("reading the files", "computing the features", "preparing the search",
 OF_FEATURES = ("loading the network", "thumbnails")
 """Phases beside `features …` that belong to the features."""
 OF_SEARCH = ("training", "embedding", "evaluation")
+CAUTION, EARLY_CAUTION = 1.25, 0.1
+"""By how much a promised time exceeds the time that the share so far would take: a factor, and how much more early on,
+divided by the share, because the first images say little of the others."""
+COARSE = 5
+"""Seconds to whose multiples a promised time is rounded up."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,45 @@ class Stage:
     def words(self) -> str:
         """The stage in words, such as "Step 2 of 5, computing the features: 34 images per second"."""
         return f"Step {self.number} of {self.count}, {self.name}" + (f": {self.detail}" if self.detail else "")
+
+
+@dataclass(frozen=True)
+class Promise:
+    """By when a stage shall end, as it was said; it is never said to end later.
+
+    Attributes:
+        stage: The task and the number of its stage.
+        end: The time in seconds since 1970.
+        is_late: Whether the stage seems to take longer than was said.
+    """
+
+    stage: tuple[str, int]
+    end: float
+    is_late: bool = False
+
+    def left_words(self, now: float) -> str:
+        """Return the time left in words, which does not rise, or that it takes longer than was said."""
+        left = COARSE * math.ceil(max(self.end - now, 1.0) / COARSE)
+        return "longer than expected" if self.is_late else f"at most about {duration(left)} left in this step"
+
+
+def promise_of(stage: tuple[str, int], status: Status, now: float, earlier: Promise | None) -> Promise | None:
+    """Return by when a stage ends, from the share that is finished; None before an estimate is possible.
+
+    Args:
+        stage: The task and the number of its stage.
+        status: The status of the task.
+        now: The time in seconds since 1970.
+        earlier: What was said last, of any stage.
+    """
+    known = earlier if earlier is not None and earlier.stage == stage else None
+    if not status.seconds_left or not status.share:
+        return known
+    expected = status.heartbeat + status.seconds_left
+    end = expected + status.seconds_left * (CAUTION - 1 + EARLY_CAUTION / status.share)
+    if known is None or end < known.end:
+        return Promise(stage, end)
+    return Promise(stage, known.end, is_late=max(expected, now) > known.end)
 
 
 def stage_of(task: Run | Analysis, status: Status) -> Stage:

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pair_sets import PairSet
-from udml_core.exploration.race import FROZEN
 from udml_core.methods import Method, find_method
 from udml_core.runs import RunRequest
 from udml_core.work.jobs.concluding import suggested_by_race
@@ -58,7 +57,7 @@ def first_method(dataset: Dataset, root: Path, example: str = "") -> str:
     suggestion = suggested_by_race(dataset, root)
     if suggestion is None:
         return example or SUPPORTED
-    return SUPPORTED if suggestion.method in ("", FROZEN) else suggestion.method
+    return suggestion.method if suggestion.is_trained else SUPPORTED
 
 
 def quick_settings(method: type[Method], seconds: Callable[[Mapping[str, Any]], float]) -> Settings:
