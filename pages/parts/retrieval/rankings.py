@@ -138,7 +138,8 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
         with place:
             _show_ranking(retrieval, ranking, is_wide, on_pick, _effect(ranking, rankings), has_numbers)
     is_dimmed = any(ranking.end and ranking.end < len(ranking.hits) for ranking in rankings)
-    color_legend("query", *(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ()))
+    if marks := (*(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ())):
+        color_legend("query", *marks)
     st.caption(f"{_explain(rankings, has_numbers)} {badges}".strip())
 
 
@@ -178,6 +179,7 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
         mark = f'<span style="color:{column.color}" aria-hidden="true">■</span>'
         length = f"Each image is compared by {width}, its embedding." if width else None
         st.markdown(f"{mark} **{escaped(column.title)}**{score}", unsafe_allow_html=True, help=length)
+    said: list[str] = []
     if ranking.problem:
         st.info(ranking.problem, icon=":material/block:")
     elif not hits:
@@ -191,11 +193,12 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
         end = "" if ranking.threshold is None else f" {ranking.end} of {len(hits)} count as the same: " \
                                                    f"{ranking.threshold.short}."
         numbers = f"Rank · {ranking.measure}." if has_numbers else ""
-        if below := f"{f'**{effect}.** ' if effect else ''}{numbers}{end}".strip():
-            st.caption(below)
+        said.append(f"{f'**{effect}.** ' if effect else ''}{numbers}{end}".strip())
     # The heading names the images already if they are all images.
     if not known or retrieval.dataset.is_large or not ranking.pool.startswith("among all "):
-        st.caption(ranking.searched)
+        said.append(f"{ranking.searched}.")
+    if any(said):
+        st.caption(" ".join(filter(None, said)))
 
 
 def _explain(rankings: Sequence[SearchResult], has_numbers: bool) -> str:
