@@ -255,7 +255,7 @@ def test_unlabeled_images_without_training_are_colored_by_groups_and_by_density(
     np.testing.assert_allclose(choices["density"]().values, density.density(distances))
     np.testing.assert_allclose(choices["outlier score"]().values, density.outlier_score(distances, shown.neighbors))
     test = opened("explore", run=unlabeled.id)
-    assert not re.search(r"half\.|png\.", texts(test)), "a file name is said once, and no half where there is none"
+    assert not re.search(r"half\.|png\.", texts(test)), "a file name is said once, and no half without halves"
     color = the_map(test)["color"]
     assert (color["label"], color["kind"]) == ("group", "category")
     assert len(set(groups.tolist())) == len(color["names"]) == 10

@@ -70,7 +70,7 @@ def show_overview(dataset: Dataset) -> None:
     excluded = len(excluded_images(dataset))
     left_out = f" · {excluded:,} excluded" if excluded else ""
     st.markdown(f"**{counted(len(dataset), 'image')}**{left_out} · {classes} · {size}", width="content",
-                help=None if dataset.vectors is not None else "Pixels are those of the shorter side.")
+                help=None if dataset.vectors is not None else "Pixels of the shorter side.")
     if dataset.skipped:
         was = "was" if len(dataset.skipped) == 1 else "were"
         with st.popover(f"{counted(len(dataset.skipped), 'file')} {was} skipped", icon=":material/warning:"):
