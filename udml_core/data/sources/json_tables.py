@@ -133,18 +133,25 @@ def _target(target: Any, classes: list[Any] | None) -> dict[str, Any]:
 
 
 def _finder(folder: Path, patterns: Sequence[str]) -> Callable[[str], str]:
-    """Return a function that finds an image below a folder by its path, its name, or its name without extension.
+    """Return a function that finds an image below a folder by its path, or by its name if the entry has no folder.
 
-    An image that is not found keeps its name, so that the message about missing files names it.
+    The path is that from the folder or from a subfolder of it, and an extension may be missing. Where several images
+    have the name, none is meant. An image that is not found keeps its name, so that the message about it has the name.
     """
-    files: dict[str, str] = {}
+    by_form: list[dict[str, list[str]]] = [{} for _ in range(5)]
     for file, _ in listed(folder):
         if any(fnmatchcase(file, pattern) for pattern in patterns):
             path = PurePosixPath(file)
             inner = PurePosixPath(*path.parts[1:]) if len(path.parts) > 1 else path
-            for name in (file, str(inner), str(inner.with_suffix("")), path.name, path.stem):
-                files.setdefault(name, file)
-    return lambda name: files.get(name, files.get(PurePosixPath(name).name, name))
+            forms = (file, str(inner), str(inner.with_suffix("")), path.name, path.stem)
+            for files, form in zip(by_form, forms, strict=True):
+                files.setdefault(form, []).append(file)
+
+    def find(name: str) -> str:
+        matches = next((files[name] for files in by_form if name in files), [])
+        return matches[0] if len(matches) == 1 else name
+
+    return find
 
 
 def _croissant(path: Path, content: dict[str, Any]) -> JsonColumns | None:

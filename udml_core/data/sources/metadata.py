@@ -101,9 +101,13 @@ class MetadataFolder(TableFolder):
             UserError: A table is damaged, or has no such column of labels.
         """
         rows = bounded.call(self.tables[0], self._rows)
-        known = {row.file for row in rows}
+        known, images = {row.file for row in rows}, {file for file, _ in listed(self.path)}
         table = self.tables[0]
-        left_out = [Skipped(file, f"has no row in {table}") for file, _ in listed(self.path) if file not in known]
+        left_out = [Skipped(file, f"has no row in {table}") for file in sorted(images - known)]
+        if table in JSON_TABLES:  # a list of another program can describe more images than were copied
+            left_out += [Skipped(row.file, f"is in {table}, but is no image of this folder") for row in rows
+                         if row.file not in images]
+            rows = [row for row in rows if row.file in images]
         if self.label_column is not None:
             left_out += [Skipped(row.file, self._without_label) for row in rows if row.label is None]
             rows = [row for row in rows if row.label is not None]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,6 +29,19 @@ class RowWriter:
         self.files: dict[str, int] = {}
         self.parts: list[tuple[int, int, int]] = []
         self.entries: list[dict[str, Any]] = []
+
+    @contextmanager
+    def all_or_none(self) -> Iterator[None]:
+        """Forget what was taken if an error ends the context."""
+        count, end = len(self.names), self.copy.tell()
+        try:
+            yield
+        except BaseException:
+            for part in (self.names, self.parts, self.entries):
+                del part[count:]
+            self.copy.seek(end)
+            self.copy.truncate()
+            raise
 
     def take(self, table: str, block: Sequence[StoredImage], over: Callable[..., Iterable[Any]]) -> None:
         """Take the images of some rows of a file."""
