@@ -29,7 +29,8 @@ from udml_core.base.paths import cache_folder, may_read
 from udml_core.data.dataset import DETAIL, Dataset, EncodedImages, Report, Skipped
 from udml_core.data.sources.archive import Budget
 from udml_core.data.sources.json_tables import parquet_patterns
-from udml_core.data.sources.listed import Listing, assemble
+from udml_core.data.sources.listed import SEVERAL_CLASSES, Listing, assemble
+from udml_core.data.sources.listing import only_subfolder
 from udml_core.data.sources.row_file import ROWS, RowFile, StoredImage
 from udml_core.data.sources.row_formats import (
     DamagedError,
@@ -40,7 +41,7 @@ from udml_core.data.sources.row_formats import (
     reading,
 )
 from udml_core.data.sources.row_writer import RowWriter
-from udml_core.data.sources.rows import Row, listing_of, rows_of
+from udml_core.data.sources.rows import Row, listing_of, rows_of, with_classes
 from udml_core.data.sources.scanning import Scan
 from udml_core.data.sources.table_files import HALVES
 from udml_core.data.sources.table_folder import LABEL_COLUMNS, TableFolder
@@ -80,14 +81,22 @@ class RowImages(EncodedImages):
 
 
 def files_of_rows(path: Path) -> list[Path]:
-    """Return the files whose rows hold the images of a data set: the path itself, or files below a folder."""
+    """Return the files whose rows hold the images of a data set: the path itself, or files below a folder.
+
+    The Parquet files of Hugging Face have a folder for each half below that of the only configuration.
+    """
     if path.suffix == ".lance" or path.is_file():
         return [path] if holds_images(path) else []
     if not os.path.isdir(path):
         return []
     folders = [path, *(path / name for name in SUBFOLDERS)]
-    found = [file for folder in folders if may_read(folder) for file in _files_in(folder)] or _described_files(path)
+    found = (_found(folders) or _described_files(path)
+             or _found([only / half for only in [only_subfolder(path)] if only for half in HALVES]))
     return [file for file in found if ending_of(file.name) == ending_of(found[0].name) and may_read(file)]
+
+
+def _found(folders: Iterable[Path]) -> list[Path]:
+    return [file for folder in folders if may_read(folder) for file in _files_in(folder)]
 
 
 def _described_files(path: Path) -> list[Path]:
@@ -163,7 +172,7 @@ class ImageRows(TableFolder):
 
     @cached_property
     def _table(self) -> dict[str, Any]:
-        """The number of rows of each file, the values of each column, and the damaged files with the reasons.
+        """The number of rows of each file, the values and names of columns, and the damaged files with the reasons.
 
         They are those that were read before if nothing changed.
 
@@ -181,6 +190,7 @@ class ImageRows(TableFolder):
         counts: list[int] = []
         values: dict[str, list[Any]] = {}
         flaws: list[tuple[str, str]] = []
+        images: list[str] = []
         for table in self.tables:
             try:
                 with reading(self.path / table):
@@ -188,6 +198,7 @@ class ImageRows(TableFolder):
                     part = {name: reader.read(name) if name in reader.names else [None] * reader.count
                             for name in values or reader.names}
                     count, flaw = reader.count, reader.flaw
+                    images = images or reader.image_columns
                 if take is not None:
                     take(table, reader)
             except DamagedError as error:
@@ -198,7 +209,7 @@ class ImageRows(TableFolder):
                 values.setdefault(name, []).extend(column)
             counts.append(count)
             flaws += [(table, flaw)] if flaw else []
-        return {"counts": counts, "values": values, "flaws": flaws}
+        return {"counts": counts, "values": values, "flaws": flaws, "images": images}
 
     def _bounded(self, function: Callable[..., Any], report: Report | None = None) -> Any:
         """Call a method that reads the files, by a bounded call unless it takes seconds to import their reader.
@@ -209,9 +220,26 @@ class ImageRows(TableFolder):
             return function() if report is None else function(report=report)
         return bounded.call(self.title, function, extra=self._size(), report=report)
 
+    def describe(self) -> str:
+        """Describe the images, and say what of the files is not used."""
+        several = "" if self._several_classes is None else f" {SEVERAL_CLASSES}"
+        used, *unused = self._table["images"] or [""]
+        beside = f" The images are in the column {used}; not used: {', '.join(unused)}." if unused else ""
+        damaged = "".join(f" {table} {reason}." for table, reason in self._table["flaws"])
+        return f"{super().describe()}{several}{beside}{damaged}"
+
+    @property
+    def _several_classes(self) -> list[list[str] | None] | None:
+        """The classes of each image, if some have several; None if the column of labels has one a row."""
+        classes = self._table["values"].get(self.label_column or "", [])
+        return classes if any(isinstance(several, list) and len(several) > 1 for several in classes) else None
+
     @cached_property
     def listing(self) -> Listing:
-        rows, left_out = self._rows(), []
+        rows = self._rows()
+        left_out: list[Skipped] = []
+        if self._several_classes is not None:
+            return with_classes(listing_of(rows, False, self.other_columns, left_out), self._several_classes)
         if self.label_column is not None:
             left_out = [Skipped(row.file, f"has no value in the column {self.label_column}")
                         for row in rows if row.label is None]
@@ -222,10 +250,12 @@ class ImageRows(TableFolder):
         """Return the rows; a row's number stands for the name of the image, which only decoding finds."""
         values, counts = self._table["values"], self._table["counts"]
         halves = [half_of(table) for table, count in zip(self.tables, counts, strict=True) for _ in range(count)]
-        labels = None if self.label_column is None else values[self.label_column]
+        labels = None if self.label_column is None or self._several_classes else [
+            (value or [None])[0] if isinstance(value, list) else value for value in values[self.label_column]]
         return rows_of(list(map(str, range(len(halves)))), labels,
                        values[self.split_column] if self.split_column else halves,
-                       [values[name] for name in self.other_columns])
+                       [[", ".join(value) if isinstance(value, list) else value for value in values[name]]
+                        for name in self.other_columns])
 
     def load(self, report: Report) -> Dataset:
         import numpy as np
@@ -235,6 +265,7 @@ class ImageRows(TableFolder):
         with FileLock(self._kept_path.with_suffix(".lock")):  # several processes may open a data set at once
             kept = self._kept() or self._bounded(self._describe, report)
         self._table = kept["table"]
+        vars(self).pop("listing", None)  # decoding the images can have found more damage
         report(1.0, "reading the images")
         names, parts = kept["names"], np.array(kept["parts"], np.int64).reshape(-1, 3)
         if len(names) != len(self.listing.files) + len(self.listing.left_out):
@@ -261,7 +292,7 @@ class ImageRows(TableFolder):
         try:
             kept = read_json(self._kept_path)
             is_same = (kept["signature"] == self.signature() and kept["copied"] == self._copy_path.stat().st_size
-                       and "flaws" in kept["table"])
+                       and "images" in kept["table"])
             return dict(kept) if is_same else None
         except (OSError, ValueError, TypeError, KeyError):
             return None

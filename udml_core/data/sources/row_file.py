@@ -58,6 +58,11 @@ class RowFile(ABC):
         """Number of rows."""
 
     @property
+    def image_columns(self) -> list[str]:
+        """Names of the columns with images, if columns have names; the first is used."""
+        return []
+
+    @property
     def flaw(self) -> str:
         """Why the file may lack rows, as the reason of a skipped file; empty if it seems whole."""
         return ""

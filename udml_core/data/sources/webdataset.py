@@ -117,8 +117,8 @@ def _open_tar(path: Path) -> tarfile.TarFile:
 
 def _has_end(archive: tarfile.TarFile) -> bool:
     """Return whether a block of zeros follows the last member that was read, as writers mark the end."""
-    archive.fileobj.seek(archive.offset)  # type: ignore[union-attr]
-    return archive.fileobj.read(tarfile.BLOCKSIZE) == bytes(tarfile.BLOCKSIZE)  # type: ignore[union-attr]
+    archive.fileobj.seek(archive.offset)
+    return archive.fileobj.read(tarfile.BLOCKSIZE) == bytes(tarfile.BLOCKSIZE)
 
 
 def _split_key(name: str) -> tuple[str, str]:
