@@ -277,7 +277,8 @@ def test_what_is_no_method_on_vectors_says_why() -> None:
     with pytest.raises(TypeError, match=r"method must be a method with its fields, .* got 'pca'"):
         MetricLearner("pca").fit(X)  # type: ignore[arg-type]
     learner = MetricLearner("pca")  # type: ignore[arg-type]
-    for use in (learner.__sklearn_tags__, lambda: learner._repr_html_(), lambda: learner.set_params(method__dimension=3)):
+    for use in (learner.__sklearn_tags__, lambda: learner._repr_html_(),
+                lambda: learner.set_params(method__dimension=3)):
         with pytest.raises(TypeError, match="method must be a method with its fields"):
             use()
     with pytest.raises(ValueError, match=r"PLM learns from random views of images, but vectors were given\. Choose"):
