@@ -26,6 +26,7 @@ from udml_core.base import bounded
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Skipped, read_user_image
+from udml_core.data.sources.arrow_rows import ParquetRows
 from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.image_rows import ImageRows, RowImages
 from udml_core.data.sources.metadata import MetadataFolder
@@ -172,6 +173,17 @@ def test_a_damaged_file_beside_others_is_skipped_by_name(tmp_path: Path) -> None
     assert [(skipped.file, skipped.reason.partition(":")[0]) for skipped in dataset.skipped] == [
         ("0.tar.gz", "could not be read")]
     assert "0.tar.gz could not be read" in catalog.folder_of(str(tmp_path)).describe()
+
+
+def test_a_file_that_may_not_be_read_now_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(reader: ParquetRows, name: str) -> list[Any]:
+        if "train" in reader.path.name:
+            raise PermissionError(13, "Permission denied")
+        return [None] * reader.count
+
+    monkeypatch.setattr(ParquetRows, "read", read)
+    with pytest.raises(UserError, match=r"train-00000-of-00001\.parquet could not be read: .*Permission denied"):
+        catalog.load(str(FOLDER / "parquet"))
 
 
 def test_a_full_disk_is_no_damage_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
