@@ -174,7 +174,7 @@ class ImageRows(TableFolder):
     def _table(self) -> dict[str, Any]:
         """The number of rows of each file, the values and names of columns, and the damaged files with the reasons.
 
-        They are those that were read before if nothing changed.
+        What was read before is used if nothing changed.
 
         Reading them again would take as long as reading the files: a TAR archive has no list of its members.
         """
