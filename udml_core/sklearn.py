@@ -20,6 +20,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from udml_core.base.arrays import Array
@@ -108,8 +109,9 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         super().set_params(**{name: value for name, value in params.items() if not name.startswith(FIELD)})
         fields = {name.removeprefix(FIELD): value for name, value in params.items() if name.startswith(FIELD)}
         if fields:
+            method = self._checked_method
             with _user_errors_as_value_errors():
-                self.method = self.method.make(self.method.model_dump(exclude_unset=True) | fields)
+                self.method = method.make(method.model_dump(exclude_unset=True) | fields)
         return self
 
     @property
@@ -118,8 +120,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = self.method.positive_only
-        tags.target_tags.required = self.method.card.supervision != "none"
+        tags.input_tags.positive_only = self._checked_method.positive_only
+        tags.target_tags.required = self._checked_method.card.supervision != "none"
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
@@ -139,10 +141,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _training_data(self, X: Any, y: Any, pairs: GivenPairs | None, reset: bool) -> TrainingData:
         """Return the training data with exactly the supervision that the method declares."""
-        method = self.method
-        if not isinstance(method, Method):
-            raise TypeError("method must be a method with its fields, such as udml_core.methods.closed_form.PCA(), got "
-                            f"{quoted(method)}.")
+        method = self._checked_method
         if not method.learns_from_vectors:
             raise ValueError(f"{method.card.title} {method.needs_images}, but vectors were given. Choose "
                              f"{names_of(lambda method: method.learns_from_vectors)}.")
@@ -158,6 +157,13 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if method.card.supervision == "pairs":
             return TrainingData(rows, given_pairs=self._pairs(labels, pairs, len(rows)))
         return TrainingData(rows, given_labels=labels)
+
+    @property
+    def _checked_method(self) -> Method:
+        if not isinstance(self.method, Method):
+            raise TypeError("method must be a method with its fields, such as udml_core.methods.closed_form.PCA(), got "
+                            f"{quoted(self.method)}.")
+        return self.method
 
     def _pairs(self, labels: torch.Tensor | None, pairs: GivenPairs | None, count: int) -> PairSet:
         """Return the given pairs, or pairs drawn from the labels, after a check."""
@@ -189,7 +195,14 @@ def _within(method: Method, data: TrainingData) -> Method:
 
 
 def _number_classes(y: Any, few: bool) -> torch.Tensor:
-    """Return the classes (n,) as numbers from 0; with few labels, −1 stays."""
+    """Return the classes (n,) as numbers from 0; with few labels, −1 stays.
+
+    Raises:
+        ValueError: The labels are continuous, or do not suit few labels.
+    """
+    if type_of_target(y).startswith("continuous"):
+        raise ValueError(f"y must have the class of each row, got the numbers {np.ravel(y)[:3].tolist()}, … . Divide "
+                         "them into classes, such as with numpy.digitize.")
     labeled = ~(np.asarray(y) == -1) if few else np.ones(len(y), dtype=bool)
     labels = np.full(len(y), -1)
     labels[labeled] = np.unique(y[labeled], return_inverse=True)[1]
@@ -214,6 +227,9 @@ def _read_pairs(pairs: GivenPairs, count: int) -> PairSet:
     Raises:
         ValueError: The arrays do not describe pairs of rows.
     """
+    if not hasattr(pairs, "__len__"):
+        raise ValueError("pairs must be two arrays, rows of X (p, 2) and whether the pairs are similar (p,), got "
+                         f"{quoted(pairs)}.")
     rows, same = (np.asarray(part) for part in pairs) if len(pairs) == 2 else (np.zeros(0), np.zeros(0))
     if rows.ndim != 2 or rows.shape[1] != 2 or same.shape != (len(rows),):
         raise ValueError("pairs must be rows of X (p, 2) and whether the pairs are similar (p,), got arrays of the "

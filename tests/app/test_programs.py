@@ -153,7 +153,7 @@ def test_other_methods_are_refused(method: str, path: str, served: Served) -> No
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-@pytest.mark.parametrize("path", ["/api/nothing", "/api/", "/api/runs/1"])
+@pytest.mark.parametrize("path", ["/api/nothing", "/api/", "/api", "/api/runs/1"])
 def test_an_unknown_address_is_refused_as_json(method: str, path: str, served: Served) -> None:
     status, answer, headers = asked(served.url, method, path)
     assert (status, answer["error"].startswith("This address does not exist")) == (404, True)
@@ -165,7 +165,9 @@ def test_an_unknown_address_is_refused_as_json(method: str, path: str, served: S
 @pytest.mark.parametrize(("method", "path"), [("GET", "/api/runs"), ("POST", "/api/search")])
 def test_other_sites_and_foreign_names_are_refused(headers: dict[str, str], method: str, path: str,
                                                    served: Served) -> None:
-    assert asked(served.url, method, path, **headers)[0] == 403
+    status, answer, _ = asked(served.url, method, path, **headers)
+    assert (status, list(answer)) == (403, ["error"])
+    assert isinstance(asked(served.url, "GET", "/apiary", **headers)[1], str), "a page is refused in plain text"
 
 
 @pytest.mark.slow

@@ -246,7 +246,8 @@ PAIRS = (np.array([[0, 1], [2, 3]]), np.array([True, False]))
     (LRML(partition=0), {"y": np.full(100, -1)}, "0 labels in 0 classes"),
     (NML(), {"pairs": (PAIRS[0] + 98, PAIRS[1])}, "rows 0 to 99 of X, got 98 to 101"),
     (NML(), {"pairs": (PAIRS[0], [True, True])}, "both kinds"), (NML(), {}, "requires y to be passed"),
-    (NML(), {"y": np.arange(100)}, "both kinds")])
+    (NML(), {"y": np.arange(100)}, "both kinds"), (NML(), {"pairs": 5}, "pairs must be two arrays, .* got 5"),
+    (NML(), {"y": np.linspace(0, 1, 100)}, r"class of each row, got the numbers \[0.0, 0.01")])
 def test_unsuitable_labels_pairs_and_fields_raise_value_errors(
         method: Method, arguments: dict[str, Any], message: str, digits: tuple[Any, Any]) -> None:
     with pytest.raises(ValueError, match=message):
@@ -275,6 +276,11 @@ def test_what_is_no_method_on_vectors_says_why() -> None:
     X = np.random.default_rng(0).normal(size=(40, 6))
     with pytest.raises(TypeError, match=r"method must be a method with its fields, .* got 'pca'"):
         MetricLearner("pca").fit(X)  # type: ignore[arg-type]
+    learner = MetricLearner("pca")  # type: ignore[arg-type]
+    for use in (learner.__sklearn_tags__, lambda: learner._repr_html_(),
+                lambda: learner.set_params(method__dimension=3)):
+        with pytest.raises(TypeError, match="method must be a method with its fields"):
+            use()
     with pytest.raises(ValueError, match=r"PLM learns from random views of images, but vectors were given\. Choose"):
         MetricLearner(PLM()).fit(X)
     assert "learns from random views of images" in PLM.card.idea

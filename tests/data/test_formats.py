@@ -25,7 +25,8 @@ from tests.data.test_official_lists import classes_of, halves_of
 from udml_core.base import bounded
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
-from udml_core.data.dataset import Dataset, read_user_image
+from udml_core.data.dataset import Dataset, Skipped, read_user_image
+from udml_core.data.sources.arrow_rows import ParquetRows
 from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.image_rows import ImageRows, RowImages
 from udml_core.data.sources.metadata import MetadataFolder
@@ -59,7 +60,7 @@ def colors_of(dataset: Dataset) -> list[tuple[int, ...]]:
     return [dataset.images[row].getpixel((5, 5)) for row in range(len(dataset))]
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", NUMBERS)
 def test_a_data_set_that_the_library_wrote_has_its_images_labels_halves_and_columns(name: str) -> None:
     if name in NEEDED:
         pytest.importorskip(NEEDED[name])
@@ -80,6 +81,30 @@ def test_a_data_set_that_the_library_wrote_has_its_images_labels_halves_and_colu
         assert [len(half) for half in halves_of(dataset, "seen")] == [4, 2]
         assert dataset.official_test is not None
         assert dataset.official_test.tolist() == [number > 3 for number in numbers]
+
+
+def test_lists_of_classes_judge_the_evaluation_and_names_have_no_path_of_a_computer() -> None:
+    path = str(FOLDER / "several-classes" / "photos.parquet")
+    dataset, source = catalog.load(path), catalog.find(path)
+    assert dataset.labels is None
+    assert dataset.class_names == CLASSES
+    assert dataset.evaluation_classes is not None
+    assert dataset.evaluation_classes.tolist() == [[True, False], [False, True], [True, True], [False, False]]
+    assert dataset.names == ("cat/0.png", "dog/0.png", "cat/1.png", "dog/1.png")
+    assert colors_of(dataset) == [image(number).getpixel((5, 5)) for number in range(4)]
+    assert isinstance(source, ImageRows)
+    assert source.describe() == (
+        "4 images in 2 classes, from photos.parquet. An image can have several classes, so methods train without "
+        "labels, and the evaluation counts an image as a hit for each class that it shares with the query. The images "
+        "are in the column photo; not used: mask.")
+
+
+def test_lists_of_one_class_are_labels(tmp_path: Path) -> None:
+    table = parquet.read_table(FOLDER / "several-classes" / "photos.parquet").slice(0, 2)
+    parquet.write_table(pa.concat_tables([table, table, table.slice(0, 0)]), tmp_path / "rows.parquet")
+    dataset = catalog.load(str(tmp_path))
+    assert classes_of(dataset) == ["cat", "dog"] * 2
+    assert dataset.names == tuple(f"rows/{number}" for number in range(4)), "the paths are not unique"
 
 
 def test_the_table_of_formats_names_the_libraries_that_wrote_the_files() -> None:
@@ -136,6 +161,76 @@ def test_a_server_reads_rows_in_a_process_of_its_own_and_a_changed_file_again(tm
         assert len(catalog.load(str(folder))) == 4
     finally:
         bounded.stop()
+
+
+def test_a_damaged_file_beside_others_is_skipped_by_name(tmp_path: Path) -> None:
+    whole = FOLDER / "webdataset-gz" / "photos-train-000000.tar.gz"
+    for name in ("0.tar.gz", "1.tar.gz"):
+        (tmp_path / name).write_bytes(whole.read_bytes())
+    (tmp_path / "0.tar.gz").write_bytes(whole.read_bytes()[:-200])
+    dataset = catalog.load(str(tmp_path))
+    assert colors_of(dataset) == [image(number).getpixel((5, 5)) for number in range(4)]
+    assert [(skipped.file, skipped.reason.partition(":")[0]) for skipped in dataset.skipped] == [
+        ("0.tar.gz", "could not be read")]
+    assert "0.tar.gz could not be read" in catalog.folder_of(str(tmp_path)).describe()
+
+
+def test_a_file_that_may_not_be_read_now_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(reader: ParquetRows, name: str) -> list[Any]:
+        if "train" in reader.path.name:
+            raise PermissionError(13, "Permission denied")
+        return [None] * reader.count
+
+    monkeypatch.setattr(ParquetRows, "read", read)
+    with pytest.raises(UserError, match=r"train-00000-of-00001\.parquet could not be read: .*Permission denied"):
+        catalog.load(str(FOLDER / "parquet"))
+
+
+def test_a_full_disk_is_no_damage_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("udml_core.data.sources.row_writer.RowWriter.take", fail)
+    with pytest.raises(UserError, match="Free some space"):
+        catalog.load(str(FOLDER / "parquet"))
+
+
+def test_a_shard_that_ends_between_two_members_says_so(tmp_path: Path) -> None:
+    path = copied("webdataset", tmp_path) / "photos-train-000000.tar"
+    with tarfile.open(path) as archive:
+        third = archive.getmembers()[6]
+    path.write_bytes(path.read_bytes()[:third.offset])
+    reason = "has no mark of its end, so it may be cut short; 2 images of it can be read"
+    for name in (path, path.parent):
+        assert catalog.load(str(name)).skipped == (Skipped(path.name, reason),)
+    many = write_tar(tmp_path / "many.tar", {f"{number:02}.{ending}": content for number in range(20)
+                                             for ending, content in (("png", png(number)), ("cls", b"1"))})
+    many.write_bytes(many.read_bytes()[:40 * 1024 - 400])
+    with pytest.raises(UserError, match=r"many\.tar could not be read: 'unexpected end of data'"):
+        catalog.load(str(many))
+
+
+def test_a_table_of_lancedb_that_is_cut_short_is_one_message(tmp_path: Path) -> None:
+    pytest.importorskip("lancedb")
+    path = copied("lance", tmp_path) / "photos.lance"
+    data = next((path / "data").iterdir())
+    data.write_bytes(data.read_bytes()[:100])
+    with pytest.raises(UserError, match=r"photos\.lance could not be read"):
+        catalog.load(str(path))
+
+
+def test_the_files_of_hugging_face_open_without_their_description(tmp_path: Path) -> None:
+    folder = copied("croissant-parquet", tmp_path)
+    (folder / "croissant.json").unlink()
+    dataset = catalog.load(str(folder))
+    assert dataset.official_test is not None
+    assert dataset.official_test.tolist() == [False] * 4 + [True] * 2
+
+
+def test_the_column_of_paths_may_begin_with_any_word(tmp_path: Path) -> None:
+    path = copied("imagefolder", tmp_path) / "metadata.jsonl"
+    path.write_text(path.read_text(encoding="utf-8").replace("file_name", "photo_file_name"), encoding="utf-8")
+    assert classes_of(catalog.load(str(path.parent))) == list(CLASSES * 2)
 
 
 @pytest.mark.parametrize("name", ["webdataset/photos-train-000000.tar", "webdataset-gz/photos-train-000000.tar.gz"])
@@ -331,8 +426,23 @@ def test_samples_of_fiftyone_have_their_classification_and_the_halves_of_their_t
     assert [len(half) for half in halves_of(dataset, "seen")] == [2, 2]
     assert list(dataset.columns) == ["guess"]
     samples[0]["tags"] = []
+    (tmp_path / "data" / "cat").mkdir()
+    (tmp_path / "data" / "3.png").rename(tmp_path / "data" / "cat" / "3.png")
+    samples[2]["filepath"], samples[3]["filepath"] = "/home/ann/data/2.png", "data/dog/3.png"
     (tmp_path / "samples.json").write_text(json.dumps({"samples": samples}), encoding="utf-8")
-    assert catalog.load(str(tmp_path)).official_test is None
+    dataset = catalog.load(str(tmp_path))
+    assert dataset.official_test is None
+    assert dataset.names == ("data/0.png", "data/1.png"), "no name of another folder is taken"
+    no_row, no_image = "has no row in samples.json", "is in samples.json, but is no image of this folder"
+    assert {skipped.file: skipped.reason for skipped in dataset.skipped} == {
+        "data/2.png": no_row, "data/cat/3.png": no_row, "/home/ann/data/2.png": no_image, "data/dog/3.png": no_image}
+    for sample, name in zip(samples, ("0.png", "1.png", "3.png", "2.png"), strict=True):
+        sample["filepath"] = name
+    (tmp_path / "samples.json").write_text(json.dumps({"samples": samples}), encoding="utf-8")
+    assert len(catalog.load(str(tmp_path))) == 4
+    (tmp_path / "data" / "dog").mkdir()
+    (tmp_path / "data" / "dog" / "3.png").write_bytes(png(1))
+    assert len(catalog.load(str(tmp_path))) == 3, "two images have the name"
 
 
 @pytest.mark.parametrize("pattern", ["../*.parquet", "/etc/*.parquet", "https://example.org/a.parquet"])

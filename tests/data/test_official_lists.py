@@ -16,9 +16,9 @@ from udml_core.cli.output import print_levels
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, step_name
 from udml_core.data.sources.image_folder import Folder
+from udml_core.data.sources.listing import MOST_BESIDE
 from udml_core.data.sources.official.boxed import Cub
 from udml_core.data.sources.official.layout import OfficialLayout
-from udml_core.data.sources.opening import MOST_BESIDE
 from udml_core.data.splits import make_split
 
 

@@ -41,6 +41,8 @@ def test_the_test_is_paired_by_seed_and_agrees_with_scipy() -> None:
     assert paired_p(first, {**second, 9: 0.0}) == paired_p(first, second), "a seed of one row alone is left out"
     assert paired_p({0: 1.0, 1: 2.0}, {0: 0.5, 1: 1.0}) is None, "two seeds are too few"
     assert paired_p({0: 1.0, 1: 1.0, 2: 1.0}, {0: 2.0, 1: 2.0, 2: 2.0}) is None, "no seed changes anything"
+    noisy = {0: 90.0, 1: 90.0 + 1e-13, 2: 90.0}
+    assert paired_p(noisy, dict.fromkeys(range(3), 89.9999999)) is None, "rounding is no evidence"
 
 
 def test_holms_correction_by_hand() -> None:
@@ -60,7 +62,16 @@ def test_a_dagger_marks_what_differs_after_the_correction() -> None:
     assert table_of({name: three[name] for name in "AB"}).different("map@r") == {"B": True}
     assert "80.0 ± 0.8" in table.written("markdown")
     assert table.written("markdown").count("†") == 3, "two rows and the note"
-    assert "†" not in table_of({name: values[:2] for name, values in FIVE.items()}).written("markdown")
+    assert "Bold with a dagger: the difference is small" in table.notes, "B is within one deviation of A"
+    assert "Bold with a dagger" not in table_of({name: FIVE[name] for name in "AC"}).notes
+    assert "not tested" not in table.notes
+    for few in ({name: values[:2] for name, values in FIVE.items()}, {"A": (90.0,) * 3, "B": (50.0,) * 3}):
+        assert "†" not in table_of(few).written("markdown")
+        assert "MAP@R: a row is not tested if it shares fewer than 3 seeds with the best" in table_of(few).notes
+    assert "not tested" not in table_of({"A": (9.0, 9.0), "B": (8.0, 8.0)}, "epoch").notes
+    lines = list(csv.DictReader(io.StringIO(table.written("csv"))))
+    assert {line["row"]: line["p"] for line in lines} == {
+        "A": "", **{name: str(p) for name, p in table.p_values("map@r").items()}}
 
 
 def test_csv_has_every_seed_and_guards_formulas() -> None:

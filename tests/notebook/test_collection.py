@@ -98,11 +98,19 @@ def test_the_map_lies_along_the_principal_axes_or_as_the_user_says() -> None:
     ((VECTORS, "photos"), "got the single path 'photos'"),
     ((VECTORS, PIXELS / 255), "must be uint8"),
     ((VECTORS, PIXELS.transpose(0, 3, 1, 2)), "must be uint8"),
+    ((VECTORS * 1e30, PIXELS), "`embeddings` must be between −1e+12 and 1e+12; got"),
     ((VECTORS, PIXELS, None, VECTORS), "`positions` must have 2 columns; got 5"),
 ])
 def test_an_error_names_the_argument_and_the_fix(arguments: Any, words: str) -> None:
     with pytest.raises(UserError, match=re.escape(words)):
         collect(*arguments)
+
+
+def test_tensors_with_gradients_and_of_half_precision_are_vectors() -> None:
+    learned = torch.from_numpy(VECTORS).requires_grad_()
+    np.testing.assert_array_equal(collect(learned, PIXELS).embeddings, VECTORS.astype(np.float32))
+    np.testing.assert_allclose(collect(learned.bfloat16(), PIXELS).embeddings, VECTORS, rtol=0.01)
+    assert np.isfinite(collect(VECTORS * 1e11, PIXELS).layout.positions).all(), "what is allowed has a map"
 
 
 def test_an_image_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from udml_core.exploration.paper_tables import paired_p
 from udml_core.runs import Run, create_run
 from udml_core.runs.paper_table import table_of_runs
 from udml_core.runs.search import Retrieval
+from udml_core.runs.spec import ExclusionList
 from udml_core.runs.tasks import Status
 
 
@@ -59,6 +60,13 @@ def test_runs_that_search_other_images_or_have_no_measure_make_no_table(runs: li
         table_of_runs([*runs, other])
     with pytest.raises(UserError, match="has none of these measures: nmi"):
         table_of_runs(runs, ["nmi"])
+    with pytest.raises(UserError, match=r"No run has the measure 'mse'\. Choose among map@r, recall@1\."):
+        table_of_runs(runs, ["map@r", "mse"])
+    excluding = finished(tmp_path, 0, 50.0, method="frozen")
+    path = excluding.folder / "spec.json"
+    path.write_text(excluding.spec().model_copy(update={"excluded": ExclusionList.of(["image 0"])}).model_dump_json())
+    with pytest.raises(UserError, match="that leave out the same images"):
+        table_of_runs([*runs, Run(excluding.folder)])
 
 
 def test_the_command_prints_the_table(runs: list[Run], capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +79,7 @@ def test_the_command_prints_the_table(runs: list[Run], capsys: Any, monkeypatch:
     assert r"Frozen features & 40.0 \\" in out
     code, out, err = call(capsys, monkeypatch, "table", *ids, "--runs", root, "--form", "csv")
     assert code == 0, err
-    assert out.splitlines()[0] == "row,measure,seed,value"
+    assert out.splitlines()[0] == "row,measure,seed,value,p"
     assert out.count("\n") == 1 + 2 * len(ids)
 
 

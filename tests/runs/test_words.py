@@ -68,6 +68,12 @@ def test_the_command_line_prints_what_words_find(run: Run, capsys: pytest.Captur
     assert [row["index"] for row in found["results"]] == expected_order(run)[:3].tolist()
     assert found["query"] == TEXT
     assert found["embedding"] == words_frame(run)
+    monkeypatch.setattr("sys.argv", ["udml", "query", run.id, "--text", TEXT, "--embedding", "initial", "--runs",
+                                     str(run.folder.parent)])
+    with pytest.raises(SystemExit):
+        main()
+    message = f"Words are compared with the embedding {words_frame(run)} only; got 'initial'"
+    assert message in capsys.readouterr().err
 
 
 def test_missing_features_are_computed_by_the_command_line(run: Run, capsys: pytest.CaptureFixture[str],

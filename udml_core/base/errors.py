@@ -13,8 +13,8 @@ class UserError(Exception):
     """
 
 
-class ArrayError(UserError, ValueError, TypeError):
-    """An unsuitable array: of the types that users of scikit-learn expect as well."""
+class InputError(UserError, ValueError, TypeError):
+    """An unsuitable argument, such as an array: of the types that users of scikit-learn expect as well."""
 
 
 def quoted(value: object) -> str:

@@ -28,8 +28,9 @@ def query(name: RunName, image: Annotated[str | None, typer.Argument(help=(
               "semicolons are averaged. Needs a run of CLIP or SigLIP, whose own features are searched."))] = None,
           k: Annotated[int, typer.Option("-k", min=1, max=10_000, help="Number of results.")] = 10,
           gallery: Annotated[Literal["test", "all"], typer.Option(help="Search all images or the test half.")] = "all",
-          embedding: Annotated[str, typer.Option(help="final, initial, frozen, the number of an epoch (fixed sample of "
-                                                      "test images only), or the id of a refinement.")] = "final",
+          embedding: Annotated[str | None, typer.Option(show_default="final, or that of words", help=(
+              "final, initial, frozen, the number of an epoch (fixed sample of test images only), or the id of a "
+              "refinement."))] = None,
           same_only: Annotated[bool, typer.Option("--same-only", help=(
               "Print only the results that count as the same; see udml same."))] = False,
           root: Root = None, as_json: Json = False) -> None:
@@ -43,9 +44,10 @@ def query(name: RunName, image: Annotated[str | None, typer.Argument(help=(
 
     opened = Retrieval(named_run(name, root))
     if text is None and image is not None:
+        embedding = embedding or "final"
         wanted, unlike = _image_query(opened, image, embedding)
     elif image is None and text is not None:
-        wanted, unlike, embedding = _word_query(opened, text)
+        wanted, unlike, embedding = _word_query(opened, text, embedding)
     else:
         raise UserError("A query is an image or --text WORDS. Name one of them.")
     hits, searched = opened.search(wanted, k, embedding, gallery), opened.describe_searched(embedding, gallery)
@@ -91,13 +93,20 @@ def _image_query(opened: Retrieval, image: str, embedding: str) -> tuple[Query, 
     return Query((known[image],)), None
 
 
-def _word_query(opened: Retrieval, text: str) -> tuple[Query, None, str]:
-    """Return the query of words and the embedding that they are compared with, whose missing features are computed."""
+def _word_query(opened: Retrieval, text: str, embedding: str | None) -> tuple[Query, None, str]:
+    """Return the query of words and the embedding that they are compared with, whose missing features are computed.
+
+    Raises:
+        UserError: Another embedding was named.
+    """
     from udml_core.runs.search.words import compute_word_features, word_query, words_frame
 
-    wanted = word_query(opened.run, text)
+    wanted, own = word_query(opened.run, text), words_frame(opened.run)
+    if embedding not in (None, own):
+        raise UserError(f"Words are compared with the embedding {own} only; got {quoted(embedding)}. Leave out "
+                        "--embedding.")
     compute_word_features(opened, print_progress())
-    return wanted, None, words_frame(opened.run)
+    return wanted, None, own
 
 
 def _result_rows(dataset: Dataset, hits: Sequence[Hit], threshold: Threshold | None) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from udml_core.cli.options import Root, named_run
 
 def table(names: Annotated[list[str], typer.Argument(metavar="RUN…", help="Finished runs on the same images.")],
           form: Annotated[Literal["latex", "markdown", "csv"], typer.Option("--form", help=(
-              "LaTeX with booktabs, Markdown, or CSV with each seed."))] = "latex",
+              "LaTeX with booktabs, Markdown, or CSV with each seed and the corrected p-values."))] = "latex",
           measures: Annotated[list[str] | None, typer.Option("--measure", metavar="NAME", help=(
               "Key of a measure, such as map@r; may be repeated. By default recall@1 and map@r."))] = None,
           over: Annotated[Literal["seeds", "queries"], typer.Option("--test-over", help=(

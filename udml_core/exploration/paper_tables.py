@@ -26,6 +26,8 @@ LEVEL = 0.05
 """Corrected p-value below which a row differs from the best."""
 FEWEST = 3
 """Seeds or queries that two rows must share for a test."""
+ROUNDING = 1e-9
+"""Share of the values within which differences are equal but for rounding."""
 DAGGER = "†"
 GREEK = ("alpha", "beta", "gamma", "delta", "varepsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu",
          "xi", "pi", "rho", "sigma", "tau", "upsilon", "varphi", "chi", "psi", "omega", "Gamma", "Delta", "Theta",
@@ -90,23 +92,38 @@ class PaperTable:
         better = _measure(measure).better
         return [] if better == NEITHER else ties(self.column(measure), better == LOWER)
 
-    def different(self, measure: str) -> dict[str, bool]:
-        """Say which rows differ from the best, where a test is possible."""
+    def p_values(self, measure: str) -> dict[str, float]:
+        """Return the corrected p-value of each row that can be tested against the best."""
         cells = self.column(measure)
         best = self.first(measure)[:1]
         values = {name: cell.by_seed if self.over == "seeds" else cell.by_query for name, cell in cells.items()}
         tested = {name: p for name, of in values.items() if best and name != best[0]
                   and (p := paired_p(values[best[0]], of)) is not None}
-        return {name: p < LEVEL for name, p in zip(tested, holm(list(tested.values())), strict=True)}
+        return dict(zip(tested, holm(list(tested.values())), strict=True))
+
+    def different(self, measure: str) -> dict[str, bool]:
+        """Say which rows differ from the best, where a test is possible."""
+        return {name: p < LEVEL for name, p in self.p_values(measure).items()}
+
+    def lacks_test(self, measure: str) -> bool:
+        """Return whether a row cannot be tested against the best."""
+        return bool(self.first(measure)) and len(self.p_values(measure)) < len(self.column(measure)) - 1
 
     @property
     def notes(self) -> str:
-        """How ties and differences are marked."""
+        """How ties and differences are marked, and what was not tested."""
         said = ["Mean ± standard deviation over the seeds.",
                 "Bold: the best, and every row within one standard deviation of it."]
-        if any(self.different(measure) for measure in self.measures):
+        apart = {measure: self.different(measure) for measure in self.measures}
+        if any(apart.values()):
             said.append(f"{DAGGER}: differs from the best (paired t-test over the {self.over}, Holm's correction, p < "
                         f"{LEVEL:g}).")
+        if any(apart[measure].get(name) for measure in self.measures for name in self.first(measure)):
+            said.append("Bold with a dagger: the difference is small beside the deviation over the seeds, but steady "
+                        f"over the {self.over}.")
+        if untested := [_measure(measure).name for measure in self.measures if self.lacks_test(measure)]:
+            said.append(f"{', '.join(untested)}: a row is not tested if it shares fewer than {FEWEST} {self.over} with "
+                        "the best, or if the difference is the same in all of them.")
         return " ".join(said)
 
     def written(self, form: Form) -> str:
@@ -150,11 +167,16 @@ class PaperTable:
                           self.notes, ""])
 
     def _csv(self) -> str:
-        """Return a line for each row, measure and seed, or for each mean where the seeds are unknown."""
+        """Return a line for each row, measure and seed, or for each mean where the seeds are unknown.
+
+        The last column has the corrected p-value of the row against the best.
+        """
         file = io.StringIO()
-        lines = [[name, measure, seed, value] for name, row in self.rows.items() for measure, cell in row.items()
+        p_values = {measure: self.p_values(measure) for measure in self.measures}
+        lines = [[name, measure, seed, value, p_values[measure].get(name, "")]
+                 for name, row in self.rows.items() for measure, cell in row.items()
                  for seed, value in cell.by_seed.items() or [("mean", cell.mean), ("deviation", cell.deviation)]]
-        write_rows(file, [["row", "measure", "seed", "value"], *lines])
+        write_rows(file, [["row", "measure", "seed", "value", "p"], *lines])
         return file.getvalue()
 
 
@@ -167,10 +189,14 @@ def ties(cells: Mapping[str, Cell], lowest_first: bool = False) -> list[str]:
 
 
 def paired_p(first: Mapping[int, float], second: Mapping[int, float]) -> float | None:
-    """Return the p-value of the paired t-test over common seeds or queries; None if too few or if all are equal."""
+    """Return the p-value of the paired t-test over common seeds or queries.
+
+    It is None if these are too few, or if the difference is the same in all but for rounding: seeds that change nothing
+    say nothing about other seeds, and rounding errors would pass for certainty.
+    """
     shared = sorted(first.keys() & second.keys())
     values = np.array([[of[key] for key in shared] for of in (first, second)])
-    if len(shared) < FEWEST or np.ptp(values[0] - values[1]) == 0:
+    if len(shared) < FEWEST or np.ptp(values[0] - values[1]) <= ROUNDING * np.abs(values).max():
         return None
     from scipy.stats import ttest_rel
 

@@ -24,6 +24,9 @@ from udml_core.numerics.neighbors import nearest
 MOST_JOINED = 10_000
 """Number of images up to which the neighbors of all are searched, which takes seconds."""
 
+LARGEST = 1e12
+"""Largest number of a vector, so that squares, and sums of them, are finite in float32."""
+
 
 @dataclass(frozen=True)
 class Collection:
@@ -118,6 +121,8 @@ def _described(value: Any) -> str:
 
 def _numbers(values: Any, name: str) -> Array:
     """Return a matrix of numbers as float32."""
+    if hasattr(values, "detach"):  # a tensor, also with a gradient, of a type that NumPy lacks, or on a GPU
+        values = values.detach().float().cpu()
     try:
         matrix = np.asarray(values, dtype=np.float32)
     except (TypeError, ValueError) as error:
@@ -127,6 +132,10 @@ def _numbers(values: Any, name: str) -> Array:
     broken = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(broken):
         raise UserError(f"`{name}` must be finite; row {broken[0]} is not. Remove such rows.")
+    largest = np.abs(matrix).max()
+    if largest > LARGEST:
+        raise UserError(f"`{name}` must be between −{LARGEST:g} and {LARGEST:g}; got {largest:.3g}, whose distances "
+                        "are too large. Divide all numbers by the same one.")
     return matrix
 
 

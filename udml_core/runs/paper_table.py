@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, quoted
 from udml_core.exploration.paper_tables import Cell, Over, PaperTable
 from udml_core.methods import find_method
-from udml_core.numerics.measures import MAIN_MEASURES
+from udml_core.numerics.measures import MAIN_MEASURES, MEASURES
 from udml_core.runs.folder import Run
 from udml_core.runs.run_comparison import differing_settings, grouped_by_seed, settings_of
 from udml_core.runs.verdict import standing
@@ -32,14 +32,14 @@ def table_of_runs(runs: Sequence[Run], measures: Sequence[str] = (), titles: Seq
             them, and test whether other images would say the same, not other seeds.
 
     Raises:
-        UserError: A run has none of the measures, the runs search different images, or queries are asked for and the
-            images are missing.
+        UserError: A run has none of the measures, or no run has one of them, the runs search different images, or
+            queries are asked for and the images are missing.
     """
     names = measures or [measure.key for measure in reversed(MAIN_MEASURES)]
-    images = {(run.spec().fingerprint, run.spec().split) for run in runs}
+    images = {(run.spec().fingerprint, run.spec().split, run.spec().excluded.digest) for run in runs}
     if len(images) > 1:
         raise UserError("The runs search different test images, so their measures cannot stand in one table. Choose "
-                        "runs on the same data set and split.")
+                        "runs on the same data set and split that leave out the same images.")
     groups = grouped_by_seed(runs)
     rows: dict[str, dict[str, Cell]] = {}
     for title, members in zip(titles or _titles(groups), groups, strict=True):
@@ -51,6 +51,11 @@ def table_of_runs(runs: Sequence[Run], measures: Sequence[str] = (), titles: Seq
         if not rows[title]:
             raise UserError(f"The run {members[0].id} has none of these measures: {', '.join(names)}. They need "
                             "classes, and a run that is done.")
+    absent = [name for name in names if not any(name in row for row in rows.values())]
+    if absent and measures:
+        known = dict.fromkeys(name for run in runs for name in (run.evaluation() or {}).get("final") or {}
+                              if name in MEASURES)
+        raise UserError(f"No run has the measure {quoted(absent[0])}. Choose among {', '.join(known)}.")
     return PaperTable(f"{runs[0].spec().dataset_title}, test images of the split {runs[0].spec().split}.", rows,
                       over)
 

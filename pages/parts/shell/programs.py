@@ -47,9 +47,9 @@ class Programs:
 
     def routes(self, base: str) -> list[Route]:
         """Return the routes below the path at which the app is reached."""
-        start = f"/{base.strip('/')}".rstrip("/") + "/api/"
-        return [_route(f"{start}runs", "GET", self._runs), _route(f"{start}search", "POST", self._search),
-                Route(f"{start}{{rest:path}}", _unknown, methods=METHODS)]
+        start = start_of(base)
+        return [_route(f"{start}/runs", "GET", self._runs), _route(f"{start}/search", "POST", self._search),
+                *(Route(path, _unknown, methods=METHODS) for path in (start, f"{start}/{{rest:path}}"))]
 
     async def _runs(self, _request: Request) -> JSONResponse:
         return await _answered(self._listed)
@@ -63,19 +63,19 @@ class Programs:
         given = request.query_params
         number = given.get("k", "10")
         if not (number.isascii() and number.isdecimal() and len(number) < 6):
-            return _refusal(400, "k must be a whole number.")
+            return refused(400, "k must be a whole number.")
         if self._waiting >= MOST_WAITING:
-            return _refusal(503, "Too many searches wait. Try again in a few seconds.", {"Retry-After": "5"})
+            return refused(503, "Too many searches wait. Try again in a few seconds.", {"Retry-After": "5"})
         self._waiting += 1
         try:
             async with asyncio.timeout(LONGEST_WAIT):
                 content = await _body(request)
             if content is None:
-                return _refusal(413, f"The image must have at most {MOST_BYTES:,} bytes.")
+                return refused(413, f"The image must have at most {MOST_BYTES:,} bytes.")
             return await _answered(lambda: self._hits(given.get("run", ""), content, int(number),
                                                       given.get("gallery", "all")))
         except TimeoutError:
-            return _refusal(408, f"The image did not arrive within {LONGEST_WAIT:g} seconds.")
+            return refused(408, f"The image did not arrive within {LONGEST_WAIT:g} seconds.")
         finally:
             self._waiting -= 1
 
@@ -98,11 +98,16 @@ class Programs:
         return opened
 
 
+def start_of(base: str) -> str:
+    """Return how the paths of addresses for programs begin, below the path at which the app is reached."""
+    return f"/{base.strip('/')}".rstrip("/") + "/api"
+
+
 def _route(path: str, method: str, answer: Callable[[Request], Awaitable[Response]]) -> Route:
     """Return a route that refuses other methods, which Streamlit would answer with its page otherwise."""
     async def respond(request: Request) -> Response:
         if request.method != method:
-            return _refusal(405, f"This address answers {method} only.", {"Allow": method})
+            return refused(405, f"This address answers {method} only.", {"Allow": method})
         return await answer(request)
 
     return Route(path, respond, methods=METHODS)
@@ -110,7 +115,7 @@ def _route(path: str, method: str, answer: Callable[[Request], Awaitable[Respons
 
 async def _unknown(_request: Request) -> JSONResponse:
     """Refuse an address that has no route, which Streamlit would answer with its page otherwise."""
-    return _refusal(404, "This address does not exist. GET /api/runs and POST /api/search do.")
+    return refused(404, "This address does not exist. GET /api/runs and POST /api/search do.")
 
 
 async def _body(request: Request) -> bytes | None:
@@ -131,7 +136,7 @@ async def _body(request: Request) -> bytes | None:
 async def _answered(answer: Callable[[], dict[str, Any]]) -> JSONResponse:
     """Return what a function answers in a thread of its own, or its error."""
     if _needs_login():
-        return _refusal(403, "This server asks its readers to log in, which programs cannot.")
+        return refused(403, "This server asks its readers to log in, which programs cannot.")
     def call() -> dict[str, Any]:
         wait_for_step()
         return answer()
@@ -139,7 +144,7 @@ async def _answered(answer: Callable[[], dict[str, Any]]) -> JSONResponse:
     try:
         return JSONResponse(await anyio.to_thread.run_sync(call), headers={"Cache-Control": "no-store"})
     except UserError as error:
-        return _refusal(getattr(error, "status", 400), str(error))
+        return refused(getattr(error, "status", 400), str(error))
 
 
 def _needs_login() -> bool:
@@ -150,7 +155,8 @@ def _needs_login() -> bool:
         return False
 
 
-def _refusal(status: int, reason: str, headers: dict[str, str] | None = None) -> JSONResponse:
+def refused(status: int, reason: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """Return the answer to a program that is refused."""
     return JSONResponse({"error": reason}, status, {"Cache-Control": "no-store", **(headers or {})})
 
 

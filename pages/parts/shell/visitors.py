@@ -20,6 +20,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from udml_core.base.paths import is_exposed
 
+from .programs import refused, start_of
+
 HOSTS = "UDML_HOSTS"
 METRICS = "/_stcore/metrics"
 """How Streamlit describes its sessions to monitoring programs."""
@@ -69,6 +71,7 @@ class KnownVisitors:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._own, self._further = own_hosts(), further_hosts()
+        self._programs = start_of(st.get_option("server.baseUrlPath") or "")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -80,7 +83,9 @@ class KnownVisitors:
         if reason and scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": reason[:100]})  # refused with status 403
         elif reason:
-            await PlainTextResponse(reason, 403)(scope, receive, send)
+            is_program = f"{scope['path']}/".startswith(f"{self._programs}/")
+            answer = refused(403, reason) if is_program else PlainTextResponse(reason, 403)
+            await answer(scope, receive, send)
         else:
             origins = [urlsplit(value).netloc for name, value in scope["headers"] if name == b"origin"]
             headers = [(name, origins[0] if origins and name == b"host" else value) for name, value in scope["headers"]]

@@ -194,6 +194,13 @@ def test_files_of_different_models_are_refused(tmp_path: Path, edit: Callable[[d
         Words(choose_folder(str(folder)))
 
 
+def test_a_damaged_tokenizer_is_found_when_the_encoder_is_chosen(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "tiny")
+    (folder / "tokenizer.json").write_text("{}")
+    with pytest.raises(UserError, match=r"The tokenizer.json of 'clip:tiny' cannot be read"):
+        choose_spec(f"clip:{folder}", 96, False)
+
+
 def test_a_changed_or_lost_folder_is_not_used(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "tiny")
     spec = choose_spec(f"clip:{folder}", 96, False)

@@ -64,6 +64,20 @@ def write_arrow(folder: Path) -> None:
     import datasets
 
     datasets.DatasetDict({"train": hugging_face(0, 4), "test": hugging_face(4, 2)}).save_to_disk(folder)
+    datasets.load_from_disk(str(folder / "train")).filter(lambda row: row["label"] == 1)  # keeps a cache file beside
+
+
+def write_several_classes(folder: Path) -> None:
+    """Write images with paths of a computer, lists of classes, and a second column of images."""
+    import datasets
+
+    features = datasets.Features({"photo": datasets.Image(), "mask": datasets.Image(),
+                                  "labels": datasets.Sequence(datasets.ClassLabel(names=list(CLASSES)))})
+    datasets.Dataset.from_dict({
+        "photo": [{"bytes": png(number), "path": f"/home/ann/{CLASSES[number % 2]}/{number // 2}.png"}
+                  for number in range(4)],
+        "mask": [{"bytes": png(0), "path": None}] * 4, "labels": [[0], [1], [0, 1], []]}, features=features
+        ).to_parquet(folder / "photos.parquet")
 
 
 def write_webdataset(folder: Path) -> None:
@@ -226,6 +240,7 @@ FORMATS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "imagefolder": ("datasets", write_imagefolder), "fiftyone": ("fiftyone", write_fiftyone),
     "croissant": ("mlcroissant", write_croissant), "croissant-paths": ("mlcroissant", write_croissant_paths),
     "croissant-parquet": ("mlcroissant", write_croissant_parquet),
+    "several-classes": ("datasets", write_several_classes),
     "webdataset-gz": ("webdataset", write_webdataset_gz), "heic": ("pillow-heif", write_heic),
     "avif": ("pillow", write_avif)}
 """Library and function of each folder."""

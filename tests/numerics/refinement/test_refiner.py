@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import numpy as np
 import pytest
@@ -217,8 +218,12 @@ def test_reduction_keeps_the_directions_of_largest_variance() -> None:
     ("", rows_of(0, 1), "at least 2 images; got 1"),
     ("views", rows_of(0, 9), r"shape \(n, v, d\), the features of several views; got \(9, 8\)"),
     ("", np.zeros((3, 2, 4)), r"shape \(n, d\); got \(3, 2, 4\)"),
-    ("", np.full((3, 4), np.nan), "12 that are NaN or infinite"),
+    ("", np.full((3, 4), np.nan), "12 that are NaN or infinite"), ("nope", rows_of(0, 9), "got 'nope'"),
+    ("average:k=x", rows_of(0, 9), "got 'x'"), (None, rows_of(0, 9), "recipe must be a recipe or its text, .* None"),
+    (3, rows_of(0, 9), "recipe must be a recipe or its text, .* got 3"),
 ])
-def test_unsuitable_arrays_raise_an_error(recipe: str, gallery: Array, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_unsuitable_arguments_raise_an_error_that_users_of_scikit_learn_expect(
+        recipe: Any, gallery: Array, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
         Refiner(recipe).fit(gallery)
+    assert isinstance(caught.value, UserError)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -196,6 +197,8 @@ def choose_folder(text: str) -> TextFolder:
         raise UserError(f"The backbone {PREFIX}FOLDER needs a folder of CLIP or SigLIP, and {quoted(text)} is not a "
                         "folder that can be read. Correct the path.")
     folder = _read(Path(os.path.abspath(path)))
+    if find_spec("tokenizers") is not None:
+        open_tokenizer(folder)
     remember_path(folder.file, folder.path)
     return folder
 
@@ -239,6 +242,38 @@ def _read(path: Path) -> TextFolder:
                         "or choose another backbone.") from error
 
 
+@lru_cache(maxsize=2)
+def open_tokenizer(folder: TextFolder) -> Any:
+    """Return the tokenizer of a folder, which cuts and fills texts as the model was trained with.
+
+    CLIP ignores what follows the end of a text; SigLIP reads texts of one length. The last tokenizers are kept.
+
+    Raises:
+        UserError: It cannot be read, or is another model's.
+    """
+    from tokenizers import Tokenizer
+
+    config, name = folder.text, f"{PREFIX}{folder.file.name}"
+    try:
+        tokenizer = Tokenizer.from_file(str(folder.tokenizer))
+    except Exception as error:  # the package raises no narrower one
+        raise UserError(f"The {TOKENIZER} of {quoted(name)} cannot be read: {str(error)[:200]}. Download the model "
+                        "again.") from error
+    size = tokenizer.get_vocab_size()
+    if size > config.vocab_size:
+        raise UserError(f"The {TOKENIZER} of {quoted(name)} has {size:,} tokens, and the network of words reads "
+                        f"{config.vocab_size:,}. Use the files of one model.")
+    tokenizer.enable_truncation(config.max_position_embeddings)
+    number = tokenizer.token_to_id(folder.pad) if folder.pad else None
+    pad = {"pad_id": config.pad_token_id if number is None else number, "pad_token": folder.pad or "[PAD]"}
+    tokenizer.enable_padding(**pad, length=None if config.is_clip else config.max_position_embeddings)
+    end = tokenizer.encode("a").ids[-1:]
+    if config.is_clip and config.eos_token_id not in (2, *end):
+        raise UserError(f"The {TOKENIZER} of {quoted(name)} ends a text with token {end or 'none'}, and the network of "
+                        f"words expects {config.eos_token_id}. Use the files of one model.")
+    return tokenizer
+
+
 def _settings(path: Path) -> dict[str, Any]:
     """Read a file of settings.
 
@@ -256,7 +291,7 @@ def _settings(path: Path) -> dict[str, Any]:
 
 
 def _check_tokenizer(path: Path) -> None:
-    """Check the length of a tokenizer, which is read when words are.
+    """Check the length of a tokenizer.
 
     Raises:
         OSError: It is too long.

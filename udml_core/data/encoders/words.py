@@ -6,7 +6,6 @@ import re
 import string
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import safetensors
@@ -15,9 +14,9 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from udml_core.base.arrays import Array
-from udml_core.base.errors import UserError, quoted
+from udml_core.base.errors import UserError
 from udml_core.data.encoders.body import Body, Triple
-from udml_core.data.encoders.text_folder import PREFIX, TOKENIZER, TextFolder, check_installed, open_folder
+from udml_core.data.encoders.text_folder import PREFIX, TextFolder, check_installed, open_folder, open_tokenizer
 from udml_core.data.encoders.towers import ImageTower, TextTower
 from udml_core.data.encoders.weights import WeightFile, fill
 
@@ -77,7 +76,7 @@ class Words:
 
     def __init__(self, folder: TextFolder) -> None:
         self._folder, self._config = folder, folder.text
-        self._tokenizer = _tokenizer(folder)
+        self._tokenizer = open_tokenizer(folder)
         self._network = TextTower(folder.text)
         _fill(self._network, folder)
         self._network.eval()
@@ -116,34 +115,6 @@ def words_of_folder(file: WeightFile) -> Words:
     """
     check_installed()
     return Words(open_folder(file))
-
-
-def _tokenizer(folder: TextFolder) -> Any:
-    """Return the tokenizer of a folder, which cuts and fills texts as the model was trained with.
-
-    CLIP ignores what follows the end of a text; SigLIP reads texts of one length.
-    """
-    from tokenizers import Tokenizer
-
-    config, name = folder.text, f"{PREFIX}{folder.file.name}"
-    try:
-        tokenizer = Tokenizer.from_file(str(folder.tokenizer))
-    except Exception as error:  # the package raises no narrower one
-        raise UserError(f"The {TOKENIZER} of {quoted(name)} cannot be read: {str(error)[:200]}. Download the model "
-                        "again.") from error
-    size = tokenizer.get_vocab_size()
-    if size > config.vocab_size:
-        raise UserError(f"The {TOKENIZER} of {quoted(name)} has {size:,} tokens, and the network of words reads "
-                        f"{config.vocab_size:,}. Use the files of one model.")
-    tokenizer.enable_truncation(config.max_position_embeddings)
-    number = tokenizer.token_to_id(folder.pad) if folder.pad else None
-    pad = {"pad_id": config.pad_token_id if number is None else number, "pad_token": folder.pad or "[PAD]"}
-    tokenizer.enable_padding(**pad, length=None if config.is_clip else config.max_position_embeddings)
-    end = tokenizer.encode("a").ids[-1:]
-    if config.is_clip and config.eos_token_id not in (2, *end):
-        raise UserError(f"The {TOKENIZER} of {quoted(name)} ends a text with token {end or 'none'}, and the network of "
-                        f"words expects {config.eos_token_id}. Use the files of one model.")
-    return tokenizer
 
 
 def _fill(network: nn.Module, folder: TextFolder) -> None:

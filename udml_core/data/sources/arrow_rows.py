@@ -32,16 +32,20 @@ class ArrowRows(RowFile):
         """Return where the file holds the bytes in a row of an array; None if they are compressed."""
         return None
 
-    @cached_property
+    @property
     def image_column(self) -> str | None:
         """The column of the images; None if there is none."""
+        return next(iter(self.image_columns), None)
+
+    @cached_property
+    def image_columns(self) -> list[str]:
         from pyarrow import types
 
         both = [field.name for field in self.schema if types.is_struct(field.type)
                 and {field.type.field(number).name for number in range(field.type.num_fields)} == {"bytes", "path"}]
         plain = [field.name for field in self.schema if field.name.lower() in IMAGE_COLUMNS
                  and (types.is_binary(field.type) or types.is_large_binary(field.type))]
-        return next(iter(both + plain), None)
+        return both + plain
 
     def holds_images(self) -> bool:
         return self.image_column is not None
@@ -52,14 +56,22 @@ class ArrowRows(RowFile):
 
         usable = (types.is_string, types.is_large_string, types.is_boolean, types.is_integer, types.is_floating,
                   types.is_temporal, types.is_dictionary)
-        return [field.name for field in self.schema if any(test(field.type) for test in usable)]
+        return [field.name for field in self.schema if any(test(field.type) for test in usable)
+                or (field.name in self.class_names and self._is_list(field.name))]
+
+    def _is_list(self, name: str) -> bool:
+        from pyarrow import types
+
+        kind = self.schema.field(name).type
+        return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
     @cached_property
     def class_names(self) -> Mapping[str, Sequence[str]]:
-        """Names of the classes by column, where `datasets` stores numbers."""
+        """Names of the classes by column, where `datasets` stores numbers, or lists of numbers."""
         try:
             described = parse_json(self.schema.metadata[b"huggingface"])["info"]["features"]
-            return {name: list(map(str, feature["names"])) for name, feature in described.items()
+            features = {name: _element(feature) for name, feature in described.items()}
+            return {name: list(map(str, feature["names"])) for name, feature in features.items()
                     if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"}
         except (KeyError, TypeError, ValueError, AttributeError):
             return {}
@@ -72,9 +84,7 @@ class ArrowRows(RowFile):
             size += sum(lengths)
             check_column(self.path, name, size, max(lengths, default=0))
             values += part
-        if words is None:
-            return values
-        return [words[value] if isinstance(value, int) and 0 <= value < len(words) else None for value in values]
+        return values if words is None else [_named(value, words) for value in values]
 
     def images(self) -> Iterator[StoredImage]:
         from pyarrow import types
@@ -87,6 +97,20 @@ class ArrowRows(RowFile):
             for row, path in enumerate(paths):
                 value = content[row]
                 yield StoredImage(path, value.as_py(), self.offset_of(content, row) if value.is_valid else None)
+
+
+def _element(feature: Any) -> Any:
+    """Return the feature of the elements of a list, which `datasets` has written in several ways; else the feature."""
+    if isinstance(feature, list) and feature:
+        return feature[0]
+    return feature.get("feature", feature) if isinstance(feature, dict) else feature
+
+
+def _named(value: Any, words: Sequence[str]) -> Any:
+    """Return the name of a class by its number, or the names of a list; None without a class."""
+    if isinstance(value, list):
+        return [word for number in value if (word := _named(number, words)) is not None]
+    return words[value] if isinstance(value, int) and 0 <= value < len(words) else None
 
 
 class ParquetRows(ArrowRows):

@@ -24,16 +24,24 @@ from filelock import FileLock
 from udml_core.base import bounded
 from udml_core.base.arrays import Integers
 from udml_core.base.errors import UserError
-from udml_core.base.files import READ_ERRORS, read_json, replace_text
+from udml_core.base.files import read_json, replace_text
 from udml_core.base.paths import cache_folder, may_read
 from udml_core.data.dataset import DETAIL, Dataset, EncodedImages, Report, Skipped
 from udml_core.data.sources.archive import Budget
 from udml_core.data.sources.json_tables import parquet_patterns
-from udml_core.data.sources.listed import Listing, assemble
-from udml_core.data.sources.row_file import ROWS, RowFile
-from udml_core.data.sources.row_formats import ending_of, holds_images, open_rows, unreadable
+from udml_core.data.sources.listed import SEVERAL_CLASSES, Listing, assemble
+from udml_core.data.sources.listing import only_subfolder
+from udml_core.data.sources.row_file import ROWS, RowFile, StoredImage
+from udml_core.data.sources.row_formats import (
+    DamagedError,
+    ending_of,
+    first_holds_images,
+    holds_images,
+    open_rows,
+    reading,
+)
 from udml_core.data.sources.row_writer import RowWriter
-from udml_core.data.sources.rows import Row, listing_of, rows_of
+from udml_core.data.sources.rows import Row, listing_of, rows_of, with_classes
 from udml_core.data.sources.scanning import Scan
 from udml_core.data.sources.table_files import HALVES
 from udml_core.data.sources.table_folder import LABEL_COLUMNS, TableFolder
@@ -42,6 +50,8 @@ MOST_BESIDE = 200
 """Entries of a folder among which a file of rows is looked for: a folder of images can have millions."""
 SUBFOLDERS = ("data", *HALVES)
 """Subfolders that can have the files."""
+STATE, CACHED = "state.json", "cache-"
+"""The list of the files that `datasets` saved in a folder, and how the names of its cached results begin."""
 
 
 @dataclass(frozen=True)
@@ -71,20 +81,28 @@ class RowImages(EncodedImages):
 
 
 def files_of_rows(path: Path) -> list[Path]:
-    """Return the files whose rows hold the images of a data set: the path itself, or files below a folder."""
+    """Return the files whose rows hold the images of a data set: the path itself, or files below a folder.
+
+    The Parquet files of Hugging Face have a folder for each half below that of the only configuration.
+    """
     if path.suffix == ".lance" or path.is_file():
         return [path] if holds_images(path) else []
     if not os.path.isdir(path):
         return []
     folders = [path, *(path / name for name in SUBFOLDERS)]
-    found = [file for folder in folders if may_read(folder) for file in _files_in(folder)] or _described_files(path)
+    found = (_found(folders) or _described_files(path)
+             or _found([only / half for only in [only_subfolder(path)] if only for half in HALVES]))
     return [file for file in found if ending_of(file.name) == ending_of(found[0].name) and may_read(file)]
+
+
+def _found(folders: Iterable[Path]) -> list[Path]:
+    return [file for folder in folders if may_read(folder) for file in _files_in(folder)]
 
 
 def _described_files(path: Path) -> list[Path]:
     """Return the Parquet files that a folder's Croissant description names if the first of them holds images."""
     files = sorted({file for pattern in parquet_patterns(path) for file in path.glob(pattern)})
-    return files if files and may_read(files[0]) and holds_images(files[0]) else []
+    return files if first_holds_images(files) else []
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -96,7 +114,19 @@ def _files_in(folder: Path) -> list[Path]:
         files = [] if ending is None else sorted(folder.glob(f"*{ending}"))
     except OSError:
         return []
-    return files if files and holds_images(files[0], is_beside=True) else []
+    if ending == ".arrow":
+        files = _without_cache(folder, files)
+    return files if first_holds_images(files) else []
+
+
+def _without_cache(folder: Path, files: list[Path]) -> list[Path]:
+    """Return the Arrow files of a folder that `datasets` saved; it keeps results of its own calls beside them."""
+    try:
+        saved = {entry["filename"] for entry in read_json(folder / STATE)["_data_files"]}
+    except (OSError, ValueError, TypeError, KeyError):
+        saved = set()
+    return [file for file in files if file.name in saved] or [file for file in files
+                                                             if not file.name.startswith(CACHED)]
 
 
 def half_of(file: str) -> str:
@@ -136,35 +166,50 @@ class ImageRows(TableFolder):
             if table.endswith(".lance"):  # each change of a table writes a file
                 yield from (f"{table}/_versions/{name}" for name in sorted(os.listdir(self.path / table / "_versions")))
 
-    def _readers(self) -> Iterator[tuple[str, RowFile]]:
-        for table in self.tables:
-            yield table, open_rows(self.path / table)
-
     @property
     def columns(self) -> list[str]:
         return list(self._table["values"])
 
     @cached_property
     def _table(self) -> dict[str, Any]:
-        """The number of rows of each file, and the values of each column, as they were read before if nothing changed.
+        """The number of rows of each file, the values and names of columns, and the damaged files with the reasons.
+
+        What was read before is used if nothing changed.
 
         Reading them again would take as long as reading the files: a TAR archive has no list of its members.
         """
         kept = self._kept()
         return dict(self._bounded(self._read_table) if kept is None else kept["table"])
 
-    def _read_table(self) -> dict[str, Any]:
+    def _read_table(self, take: Callable[[str, RowFile], None] | None = None) -> dict[str, Any]:
+        """Read the files; a damaged one of several is left out.
+
+        Args:
+            take: Called with each file and its reader.
+        """
         counts: list[int] = []
         values: dict[str, list[Any]] = {}
-        for table, reader in self._readers():
+        flaws: list[tuple[str, str]] = []
+        images: list[str] = []
+        for table in self.tables:
             try:
-                values = values or {name: [] for name in reader.names}
-                for name, column in values.items():
-                    column += reader.read(name) if name in reader.names else [None] * reader.count
-                counts.append(reader.count)
-            except READ_ERRORS as error:
-                raise unreadable(self.path / table, error) from error
-        return {"counts": counts, "values": values}
+                with reading(self.path / table):
+                    reader = open_rows(self.path / table)
+                    part = {name: reader.read(name) if name in reader.names else [None] * reader.count
+                            for name in values or reader.names}
+                    count, flaw = reader.count, reader.flaw
+                    images = images or reader.image_columns
+                if take is not None:
+                    take(table, reader)
+            except DamagedError as error:
+                part, count, flaw = {}, 0, error.reason
+                if not flaw or len(self.tables) == 1:
+                    raise
+            for name, column in part.items():
+                values.setdefault(name, []).extend(column)
+            counts.append(count)
+            flaws += [(table, flaw)] if flaw else []
+        return {"counts": counts, "values": values, "flaws": flaws, "images": images}
 
     def _bounded(self, function: Callable[..., Any], report: Report | None = None) -> Any:
         """Call a method that reads the files, by a bounded call unless it takes seconds to import their reader.
@@ -175,9 +220,26 @@ class ImageRows(TableFolder):
             return function() if report is None else function(report=report)
         return bounded.call(self.title, function, extra=self._size(), report=report)
 
+    def describe(self) -> str:
+        """Describe the images, and say what of the files is not used."""
+        several = "" if self._several_classes is None else f" {SEVERAL_CLASSES}"
+        used, *unused = self._table["images"] or [""]
+        beside = f" The images are in the column {used}; not used: {', '.join(unused)}." if unused else ""
+        damaged = "".join(f" {table} {reason}." for table, reason in self._table["flaws"])
+        return f"{super().describe()}{several}{beside}{damaged}"
+
+    @property
+    def _several_classes(self) -> list[list[str] | None] | None:
+        """The classes of each image, if some have several; None if the column of labels has one a row."""
+        classes = self._table["values"].get(self.label_column or "", [])
+        return classes if any(isinstance(several, list) and len(several) > 1 for several in classes) else None
+
     @cached_property
     def listing(self) -> Listing:
-        rows, left_out = self._rows(), []
+        rows = self._rows()
+        left_out: list[Skipped] = []
+        if self._several_classes is not None:
+            return with_classes(listing_of(rows, False, self.other_columns, left_out), self._several_classes)
         if self.label_column is not None:
             left_out = [Skipped(row.file, f"has no value in the column {self.label_column}")
                         for row in rows if row.label is None]
@@ -188,10 +250,12 @@ class ImageRows(TableFolder):
         """Return the rows; a row's number stands for the name of the image, which only decoding finds."""
         values, counts = self._table["values"], self._table["counts"]
         halves = [half_of(table) for table, count in zip(self.tables, counts, strict=True) for _ in range(count)]
-        labels = None if self.label_column is None else values[self.label_column]
+        labels = None if self.label_column is None or self._several_classes else [
+            (value or [None])[0] if isinstance(value, list) else value for value in values[self.label_column]]
         return rows_of(list(map(str, range(len(halves)))), labels,
                        values[self.split_column] if self.split_column else halves,
-                       [values[name] for name in self.other_columns])
+                       [[", ".join(value) if isinstance(value, list) else value for value in values[name]]
+                        for name in self.other_columns])
 
     def load(self, report: Report) -> Dataset:
         import numpy as np
@@ -201,12 +265,14 @@ class ImageRows(TableFolder):
         with FileLock(self._kept_path.with_suffix(".lock")):  # several processes may open a data set at once
             kept = self._kept() or self._bounded(self._describe, report)
         self._table = kept["table"]
+        vars(self).pop("listing", None)  # decoding the images can have found more damage
         report(1.0, "reading the images")
         names, parts = kept["names"], np.array(kept["parts"], np.int64).reshape(-1, 3)
         if len(names) != len(self.listing.files) + len(self.listing.left_out):
             raise UserError(f"{self.origin} changed while it was read. Open it again.")
         named = replace(self.listing, files=[names[int(number)] for number in self.listing.files],
-                        left_out=[Skipped(names[int(row.file)], row.reason) for row in self.listing.left_out])
+                        left_out=[*(Skipped(names[int(row.file)], row.reason) for row in self.listing.left_out),
+                                  *(Skipped(table, reason) for table, reason in self._table["flaws"])])
         number_of = {name: number for number, name in enumerate(names)}
         files = (*(self.path / file for file in kept["files"]), self._copy_path)
         entries: Scan = dict(zip(names, kept["entries"], strict=True))
@@ -226,10 +292,15 @@ class ImageRows(TableFolder):
         try:
             kept = read_json(self._kept_path)
             is_same = (kept["signature"] == self.signature() and kept["copied"] == self._copy_path.stat().st_size
-                       and "table" in kept)
+                       and "images" in kept["table"])
             return dict(kept) if is_same else None
         except (OSError, ValueError, TypeError, KeyError):
             return None
+
+    def _block(self, table: str, stored: Iterator[StoredImage]) -> list[StoredImage]:
+        """Read the next images of a file."""
+        with reading(self.path / table):
+            return list(islice(stored, ROWS))
 
     def _size(self) -> int:
         """Return the bytes of all files."""
@@ -243,18 +314,20 @@ class ImageRows(TableFolder):
         try:
             with part.open("wb") as copy, ThreadPoolExecutor() as pool:
                 writer = RowWriter(self.path, copy, Budget(self.title, self._size()))
-                for number, (table, reader) in enumerate(self._readers()):
-                    try:
+
+                def take(table: str, reader: RowFile) -> None:
+                    with writer.all_or_none():
                         stored = reader.images()
-                        while block := list(islice(stored, ROWS)):
+                        while block := self._block(table, stored):
                             writer.take(table, block, pool.map)
-                            report(number / len(self.tables), f"reading the images{DETAIL}{len(writer.names):,}")
-                    except READ_ERRORS as error:
-                        raise unreadable(self.path / table, error) from error
+                            report(self.tables.index(table) / len(self.tables),
+                                   f"reading the images{DETAIL}{len(writer.names):,}")
+
+                read = self._read_table(take)
             part.replace(self._copy_path)
             kept = {"names": writer.unique_names(), "files": list(writer.files), "parts": writer.parts,
                     "entries": writer.entries, "copied": self._copy_path.stat().st_size, "signature": signature,
-                    "table": self._read_table()}
+                    "table": read}
             replace_text(self._kept_path, json.dumps(kept))
         except OSError as error:
             raise UserError(f"The images of {self.origin} could not be read or copied to {cache_folder()}: {error}. "

@@ -31,7 +31,8 @@ class JsonColumns:
         names: Names of the columns.
     """
 
-    def __init__(self, path: Path, records: Sequence[Mapping[str, Any]], names: Sequence[str], first: int) -> None:
+    def __init__(self, path: Path, records: Sequence[Mapping[str, Any]], names: Sequence[str], first: int = 0,
+                 patterns: Sequence[str] = ()) -> None:
         """Take what was parsed.
 
         Args:
@@ -39,13 +40,19 @@ class JsonColumns:
             records: Values of each row by the name of the column.
             names: Names of the columns.
             first: Number of the first row in messages.
+            patterns: Patterns of the images' paths, among which the names in the column `FILE` are found; none if it
+                has the paths.
         """
         self.path, self.names = path, list(names)
-        self._records, self._first = records, first
+        self._records, self._first, self._patterns = records, first, patterns
 
     def read(self, name: str) -> list[Any]:
         """Read the values of a column, in order; None where a row has none."""
-        return [record.get(name) for record in self._records]
+        values = [record.get(name) for record in self._records]
+        if not self._patterns or name != FILE:
+            return values
+        find = _finder(self.path.parent, self._patterns)  # the images can change while the parsed file stays in memory
+        return [find(str(value)) for value in values]
 
     def place(self, row: int) -> str:
         """Return where a row is, as messages name it."""
@@ -74,7 +81,7 @@ def _parsed(path: Path, _version: tuple[int, int, int]) -> JsonColumns:
         content = None
     read = {FIFTYONE: _fiftyone, SAMPLES: _samples}.get(path.name, _croissant)
     columns = read(path, content) if isinstance(content, dict) else None
-    return columns or JsonColumns(path, (), (), 0)
+    return columns or JsonColumns(path, (), ())
 
 
 def _lines(path: Path) -> JsonColumns:
@@ -98,10 +105,10 @@ def _fiftyone(path: Path, content: dict[str, Any]) -> JsonColumns | None:
     labels, classes = content.get("labels"), content.get("classes")
     if not isinstance(labels, dict) or not isinstance(classes, list | None):
         return None
-    find = _finder(path.parent, ["data/*"])
-    records = [{FILE: find(name)} | _target(target, classes) for name, target in labels.items()]
+    records = [{FILE: name} | _target(target, classes) for name, target in labels.items()]
     has_confidence = any("confidence" in record for record in records)
-    return JsonColumns(path, records, [FILE, "label", *(["confidence"] if has_confidence else [])], 0)
+    return JsonColumns(path, records, [FILE, "label", *(["confidence"] if has_confidence else [])],
+                       patterns=["data/*"])
 
 
 def _samples(path: Path, content: dict[str, Any]) -> JsonColumns | None:
@@ -112,8 +119,7 @@ def _samples(path: Path, content: dict[str, Any]) -> JsonColumns | None:
         return None
     fields = list(dict.fromkeys(name for sample in samples for name, value in sample.items()
                                 if _at(value, "_cls") == "Classification"))
-    find = _finder(path.parent, ["*"])
-    records = [{FILE: find(sample["filepath"])} | {name: _at(sample.get(name), "label") for name in fields}
+    records = [{FILE: sample["filepath"]} | {name: _at(sample.get(name), "label") for name in fields}
                for sample in samples]
     if fields and "label" not in fields:  # the usual name of labels is that of the first field, ground_truth
         records = [{"label" if name == fields[0] else name: value for name, value in record.items()}
@@ -122,7 +128,7 @@ def _samples(path: Path, content: dict[str, Any]) -> JsonColumns | None:
         tags = sample.get("tags")
         record["split"] = next((tag for tag in tags if tag in HALVES), None) if isinstance(tags, list) else None
     named = [name for name in records[0] if name != "split" or all(record["split"] for record in records)]
-    return JsonColumns(path, records, named, 0)
+    return JsonColumns(path, records, named, patterns=["*"])
 
 
 def _target(target: Any, classes: list[Any] | None) -> dict[str, Any]:
@@ -133,18 +139,25 @@ def _target(target: Any, classes: list[Any] | None) -> dict[str, Any]:
 
 
 def _finder(folder: Path, patterns: Sequence[str]) -> Callable[[str], str]:
-    """Return a function that finds an image below a folder by its path, its name, or its name without extension.
+    """Return a function that finds an image below a folder by its path, or by its name if the entry has no folder.
 
-    An image that is not found keeps its name, so that the message about missing files names it.
+    The path is that from the folder or from a subfolder of it, and an extension may be missing. Where several images
+    have the name, none is meant. An image that is not found keeps its name, so that the message about it has the name.
     """
-    files: dict[str, str] = {}
+    by_form: list[dict[str, list[str]]] = [{} for _ in range(5)]
     for file, _ in listed(folder):
         if any(fnmatchcase(file, pattern) for pattern in patterns):
             path = PurePosixPath(file)
             inner = PurePosixPath(*path.parts[1:]) if len(path.parts) > 1 else path
-            for name in (file, str(inner), str(inner.with_suffix("")), path.name, path.stem):
-                files.setdefault(name, file)
-    return lambda name: files.get(name, files.get(PurePosixPath(name).name, name))
+            forms = (file, str(inner), str(inner.with_suffix("")), path.name, path.stem)
+            for files, form in zip(by_form, forms, strict=True):
+                files.setdefault(form, []).append(file)
+
+    def find(name: str) -> str:
+        matches = next((files[name] for files in by_form if name in files), [])
+        return matches[0] if len(matches) == 1 else name
+
+    return find
 
 
 def _croissant(path: Path, content: dict[str, Any]) -> JsonColumns | None:
@@ -159,14 +172,14 @@ def _croissant(path: Path, content: dict[str, Any]) -> JsonColumns | None:
         named = _image_column(fields, parts) or _path_column(fields, source)
         if named is None:
             continue
-        column, find = named[0], _finder(path.parent, named[1])
+        column, patterns = named
         columns = {str(field.get("name")): str(extract) for field in fields
                    if _id(field, "source", "fileObject") == table.get("@id")
                    and (extract := _at(field, "source", "extract", "column")) is not None and extract != column}
         read = {name: source.read(taken) for name, taken in columns.items()}
-        rows = [{FILE: find(str(file))} | {name: values[row] for name, values in read.items()}
+        rows = [{FILE: str(file)} | {name: values[row] for name, values in read.items()}
                 for row, file in enumerate(source.read(column))]
-        return JsonColumns(path, rows, [FILE, *columns], 0)
+        return JsonColumns(path, rows, [FILE, *columns], patterns=patterns)
     return None
 
 

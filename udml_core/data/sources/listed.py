@@ -51,6 +51,10 @@ class Listing:
     left_out: Sequence[Skipped] = ()
 
 
+SEVERAL_CLASSES = ("An image can have several classes, so methods train without labels, and the evaluation counts an "
+                   "image as a hit for each class that it shares with the query.")
+
+
 @dataclass(frozen=True)
 class CroppedImages(FileImages):
     """Images in files, each cropped to a box.
@@ -127,7 +131,7 @@ def assemble(source: Located, listing: Listing, entries: Scan, images_of: Callab
     kept = np.array([number for number, file in enumerate(listing.files) if not entries[file]["reason"]], np.int64)
     files = tuple(listing.files[number] for number in kept)
     if len(files) < 2:
-        raise source.too_few(len(files), skipped)
+        raise source.too_few(len(files), [*skipped, *listing.left_out])
     labels = None if listing.labels is None else np.asarray(listing.labels, np.int64)[kept]
     in_test = None if listing.in_test is None else np.asarray(listing.in_test, bool)[kept]
     classes = None if listing.evaluation_classes is None else listing.evaluation_classes[kept]

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from udml_core.base.paths import may_read
 
 ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif"})
+
+MOST_BESIDE = 200
+"""Largest number of entries of a folder whose only subfolder can be an official layout."""
 
 
 def listed(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
@@ -80,3 +84,19 @@ def _entries(folder: str) -> tuple[list[os.DirEntry[str]], tuple[int, int] | Non
             return sorted(entries, key=lambda entry: entry.name), (status.st_dev, status.st_ino)
     except OSError:
         return [], None
+
+
+def only_subfolder(path: Path) -> Path | None:
+    """Return the only subfolder of a folder with at most `MOST_BESIDE` entries.
+
+    The limit saves reading a large folder of images each time that the data sets are listed.
+    """
+    try:
+        with os.scandir(path) as entries:
+            first = list(islice(entries, MOST_BESIDE + 1))
+            folders = [entry.path for entry in first if entry.is_dir() and not is_hidden(entry.name)]
+    except OSError:
+        return None
+    if len(first) > MOST_BESIDE:
+        return None
+    return Path(folders[0]) if len(folders) == 1 and may_read(Path(folders[0])) else None

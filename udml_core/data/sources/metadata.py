@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -29,10 +29,16 @@ def tables_of(path: Path) -> list[str]:
     return own[:1] or [f"{half}/{name}" for half in HALVES for name in CONVENTION if _is_table(path / half / name)]
 
 
+def file_column(names: Sequence[str]) -> str | None:
+    """Return the column of the images' paths, which `datasets` lets begin with any word; None if there is none."""
+    return find_column(names, FILE_COLUMNS) or next(
+        (name for name in names if name.strip().lower().endswith(f"_{FILE_COLUMNS[0]}")), None)
+
+
 def _is_table(path: Path) -> bool:
     """Return whether a file is a table of images."""
     try:
-        return path.is_file() and may_read(path) and find_column(open_columns(path).names, FILE_COLUMNS) is not None
+        return path.is_file() and may_read(path) and file_column(open_columns(path).names) is not None
     except UserError:
         return True  # loading says what is wrong with it
     except OSError:
@@ -82,7 +88,7 @@ class MetadataFolder(TableFolder):
 
     @property
     def _file_column(self) -> str:
-        return find_column(self._all_columns, FILE_COLUMNS) or FILE_COLUMNS[0]
+        return file_column(self._all_columns) or FILE_COLUMNS[0]
 
     @contextmanager
     def _advising(self) -> Iterator[None]:
@@ -101,9 +107,13 @@ class MetadataFolder(TableFolder):
             UserError: A table is damaged, or has no such column of labels.
         """
         rows = bounded.call(self.tables[0], self._rows)
-        known = {row.file for row in rows}
+        known, images = {row.file for row in rows}, {file for file, _ in listed(self.path)}
         table = self.tables[0]
-        left_out = [Skipped(file, f"has no row in {table}") for file, _ in listed(self.path) if file not in known]
+        left_out = [Skipped(file, f"has no row in {table}") for file in sorted(images - known)]
+        if table in JSON_TABLES:  # a list of another program can describe more images than were copied
+            left_out += [Skipped(row.file, f"is in {table}, but is no image of this folder") for row in rows
+                         if row.file not in images]
+            rows = [row for row in rows if row.file in images]
         if self.label_column is not None:
             left_out += [Skipped(row.file, self._without_label) for row in rows if row.label is None]
             rows = [row for row in rows if row.label is not None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from itertools import islice
 from pathlib import Path
 
 from udml_core.base.errors import UserError, quoted
@@ -12,7 +11,7 @@ from udml_core.base.paths import may_read
 from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.image_rows import ImageRows, files_of_rows
 from udml_core.data.sources.levels import split_level
-from udml_core.data.sources.listing import is_hidden
+from udml_core.data.sources.listing import only_subfolder
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.metadata import MetadataFolder, tables_of
 from udml_core.data.sources.official.boxed import Cars, Cub
@@ -27,8 +26,6 @@ LAYOUTS: tuple[type[OfficialLayout], ...] = (
     Cub, Cars, OnlineProducts, InShop, Stl10, Cifar10Batches, Cifar100, Flowers, FlickrMaterials, Scene15,
     LeedsButterflies, Omniglot, Voc2007, IdxFolder)
 
-MOST_BESIDE = 200
-"""Largest number of entries of a folder whose only subfolder can be an official layout."""
 DEEPEST = 3
 """Number of only subfolders, each in the one before, that can have an official layout."""
 _OPTION = re.compile(r"^(.+)#(?:(crop|part)=([^#/\\]{1,100})|(label)=(.{1,1000}))$")
@@ -99,7 +96,7 @@ def _detect(path: Path) -> tuple[type[OfficialLayout], Path] | None:
         layout = next((layout for layout in LAYOUTS if _matches(layout, folder)), None)
         if layout is not None:
             return layout, folder
-        folder = _only_subfolder(folder)
+        folder = only_subfolder(folder)
     return None
 
 
@@ -108,19 +105,3 @@ def _matches(layout: type[OfficialLayout], folder: Path) -> bool:
         return layout.matches(folder)
     except OSError:  # a folder that may not be searched, or a disconnected disk
         return False
-
-
-def _only_subfolder(path: Path) -> Path | None:
-    """Return the only subfolder of a folder with at most `MOST_BESIDE` entries.
-
-    The limit saves reading a large folder of images each time that the data sets are listed.
-    """
-    try:
-        with os.scandir(path) as entries:
-            first = list(islice(entries, MOST_BESIDE + 1))
-            folders = [entry.path for entry in first if entry.is_dir() and not is_hidden(entry.name)]
-    except OSError:
-        return None
-    if len(first) > MOST_BESIDE:
-        return None
-    return Path(folders[0]) if len(folders) == 1 and may_read(Path(folders[0])) else None

@@ -57,6 +57,16 @@ class RowFile(ABC):
     def count(self) -> int:
         """Number of rows."""
 
+    @property
+    def image_columns(self) -> list[str]:
+        """Names of the columns with images, if columns have names; the first is used."""
+        return []
+
+    @property
+    def flaw(self) -> str:
+        """Why the file may lack rows, as the reason of a skipped file; empty if it seems whole."""
+        return ""
+
     def holds_images(self) -> bool:
         """Return whether the rows hold images."""
         return True

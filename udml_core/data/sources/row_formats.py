@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tarfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,8 @@ SHARDS = (".tar", *COMPRESSED)
 READERS: dict[str, type[RowFile]] = {".parquet": ParquetRows, ".arrow": ArrowFile, ".lance": LanceRows,
                                      **dict.fromkeys(SHARDS, TarRows)}
 """Readers by the ending of a file, or of the folder of a Lance table."""
+MOST_DAMAGED = 8
+"""Files of a folder that are opened to find a first one that is not damaged."""
 
 
 def ending_of(name: str) -> str:
@@ -24,8 +29,19 @@ def ending_of(name: str) -> str:
     return next((ending for ending in READERS if name.endswith(ending)), "")
 
 
-def holds_images(place: Path | str, is_beside: bool = False) -> bool:
-    """Return whether the rows of a file hold images; False if it cannot or may not be read.
+def holds_images(place: Path | str) -> bool:
+    """Return whether the rows of a file hold images; False if it cannot or may not be read."""
+    return bool(_finds_images(place, is_beside=False))
+
+
+def first_holds_images(files: Sequence[Path]) -> bool:
+    """Return whether the first file of a folder's files holds images; damaged files are passed over."""
+    answers = (_finds_images(file, is_beside=True) for file in files[:MOST_DAMAGED])
+    return bool(next((answer for answer in answers if answer is not None), False))
+
+
+def _finds_images(place: Path | str, is_beside: bool) -> bool | None:
+    """Return whether the rows of a file hold images; None if the file is damaged.
 
     Args:
         place: The path of the file.
@@ -39,17 +55,18 @@ def holds_images(place: Path | str, is_beside: bool = False) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _holds_images(path: Path, _version: tuple[int, int, int], is_beside: bool) -> bool:
-    if ending_of(path.name) in SHARDS:
-        return is_shard(path, is_beside)
+def _holds_images(path: Path, _version: tuple[int, int, int], is_beside: bool) -> bool | None:
     if path.suffix == ".lance":
         return (path / "_versions").is_dir()
-    import pyarrow as pa
-
     try:
-        rows = READERS[ending_of(path.name)](path)
-        return rows.holds_images() and not (path.suffix == ".parquet" and _has_vectors(rows))
-    except (*READ_ERRORS, pa.ArrowException):
+        with reading(path):
+            if ending_of(path.name) in SHARDS:
+                return is_shard(path, is_beside)
+            rows = READERS[ending_of(path.name)](path)
+            return rows.holds_images() and not (path.suffix == ".parquet" and _has_vectors(rows))
+    except DamagedError:
+        return None
+    except UserError:
         return False
 
 
@@ -65,21 +82,40 @@ def open_rows(path: Path) -> RowFile:
     """Open a file of rows by its extension.
 
     Raises:
-        UserError: It holds no images, or cannot be read.
+        UserError: It holds no images, or is damaged.
     """
-    import pyarrow as pa
-
-    try:
+    with reading(path):
         rows = READERS[ending_of(path.name)](path)
         if not rows.holds_images():
             raise UserError(f"{path} holds no images. Expected: a column of bytes and paths, as the Image feature of "
                             f"`datasets` writes, or a column of bytes called {IMAGE_COLUMNS[0]}.")
         return rows
-    except (*READ_ERRORS, pa.ArrowException) as error:
-        raise unreadable(path, error) from error
 
 
-def unreadable(path: Path, error: Exception) -> UserError:
-    """Return the error for a damaged file of rows."""
-    reason = " ".join(str(error).split())[:200] or type(error).__name__
-    return UserError(f"{path} could not be read: {quoted(reason)}. Download or write it again.")
+class DamagedError(UserError):
+    """A file of rows that is damaged.
+
+    Attributes:
+        reason: What is wrong with it, as the reason why it is skipped; empty if it may be read at another time.
+    """
+
+    reason = ""
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what the readers of a damaged file of rows raise into one error that names the file.
+
+    Raises:
+        DamagedError: The file is damaged.
+    """
+    import pyarrow as pa
+
+    try:
+        yield
+    except (*READ_ERRORS, tarfile.TarError, RuntimeError, pa.ArrowException) as error:  # LanceDB raises RuntimeError
+        words = " ".join(str(error).split())[:200] or type(error).__name__
+        damaged = DamagedError(f"{path} could not be read: {quoted(words)}. Download or write it again.")
+        passes = isinstance(error, MemoryError) or getattr(error, "errno", None) is not None  # such as a permission
+        damaged.reason = "" if passes else f"could not be read: {words}"
+        raise damaged from error

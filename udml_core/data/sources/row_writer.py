@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PureWindowsPath
 from typing import Any, BinaryIO
 
 from udml_core.base.paths import may_read
@@ -17,6 +18,8 @@ COPY = -1
 """Number of the copy among the files that hold images."""
 WHOLE = -1
 """Length of an image that is a file of its own."""
+MOST_PARTS = (1, 2)
+"""Numbers of parts of a path that can be the name of an image: its file, or also the folder of the file."""
 
 
 class RowWriter:
@@ -28,6 +31,19 @@ class RowWriter:
         self.files: dict[str, int] = {}
         self.parts: list[tuple[int, int, int]] = []
         self.entries: list[dict[str, Any]] = []
+
+    @contextmanager
+    def all_or_none(self) -> Iterator[None]:
+        """Forget what was taken if an error ends the context."""
+        count, end = len(self.names), self.copy.tell()
+        try:
+            yield
+        except BaseException:
+            for part in (self.names, self.parts, self.entries):
+                del part[count:]
+            self.copy.seek(end)
+            self.copy.truncate()
+            raise
 
     def take(self, table: str, block: Sequence[StoredImage], over: Callable[..., Iterable[Any]]) -> None:
         """Take the images of some rows of a file."""
@@ -64,11 +80,30 @@ class RowWriter:
             return None
 
     def unique_names(self) -> list[str]:
-        """Return the names that the rows give if all differ, or else the files and the numbers of the rows."""
+        """Return the names that the rows give if all differ, or else the files and the numbers of the rows.
+
+        Of the path of a computer, the name has only the end.
+        """
         given = [name for _, _, name in self.names if name and is_text(name)]
+        if any(map(_leaves_folder, given)):
+            ends = ([_end(name, parts) for name in given] for parts in MOST_PARTS)
+            given = next((names for names in ends if len(set(names)) == len(given)), [])
         if len(set(given)) == len(self.names):
             return given
         return [f"{os.path.splitext(table)[0]}/{number}" for table, number, _ in self.names]
+
+
+def _leaves_folder(name: str) -> bool:
+    """Return whether a name is a path that does not begin at the folder."""
+    path = PureWindowsPath(name)  # it knows the slashes of other systems too
+    return bool(path.root or path.drive or ".." in path.parts)
+
+
+def _end(name: str, parts: int) -> str:
+    """Return the last parts of a path that leaves the folder; another path as it is."""
+    path = PureWindowsPath(name)
+    inner = [part for part in path.parts if part not in (path.anchor, "..")]
+    return "/".join(inner[-parts:]) if _leaves_folder(name) else name
 
 
 def _described(content: bytes | None) -> dict[str, Any]:

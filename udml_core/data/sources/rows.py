@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from udml_core.base.errors import UserError, quoted
 from udml_core.data.dataset import Skipped
@@ -51,6 +54,21 @@ def label_text(value: Any) -> str | None:
         raise UserError(f"A label must be a text or a number, got {quoted(value)}. An image can have one class only. "
                         "Choose another column with #label=COLUMN after the name.")
     return value_text(value)
+
+
+def with_classes(listing: Listing, classes: Sequence[Sequence[str] | None]) -> Listing:
+    """Return images with classes of which each can have several or none.
+
+    Args:
+        listing: The images, without labels.
+        classes: Names of the classes of each image (n).
+    """
+    names = sorted({name for several in classes for name in several or ()}, key=by_value)
+    number_of = {name: number for number, name in enumerate(names)}
+    flags = np.zeros((len(classes), len(names)), dtype=bool)
+    for row, several in enumerate(classes):
+        flags[row, [number_of[name] for name in several or ()]] = True
+    return replace(listing, class_names=names, evaluation_classes=flags)
 
 
 def listing_of(rows: Sequence[Row], has_labels: bool, columns: Sequence[str], left_out: Sequence[Skipped]) -> Listing:

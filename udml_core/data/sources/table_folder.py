@@ -71,7 +71,7 @@ class TableFolder(Located):
 
     def describe(self) -> str:
         listing, split = self.listing, self.split_column
-        classes = f"in {len(listing.class_names):,} classes" if listing.labels else "without classes"
+        classes = f"in {len(listing.class_names):,} classes" if listing.class_names else "without classes"
         columns = f" Other columns: {', '.join(self.other_columns)}." if self.other_columns else ""
         unused = split and listing.in_test is None and listing.training_classes is None
         words = f" The column {split} does not say train or test for every image, so it is not used." if unused else ""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, cast
 
 from udml_core.base import bounded
-from udml_core.base.errors import UserError
-from udml_core.base.files import READ_ERRORS, parse_json
+from udml_core.base.errors import counted
+from udml_core.base.files import parse_json
 from udml_core.data.sources.archive import Budget
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.row_file import RowFile, StoredImage
@@ -31,9 +31,14 @@ class TarRows(RowFile):
     TEXTS: ClassVar = ("cls", "txt", "id", "index")
     """Extensions whose content is a column."""
 
-    @cached_property
+    @property
     def _groups(self) -> list[dict[str, tuple[str, int, int]]]:
         """The name, offset and length of each member, by extension, of the rows with an image."""
+        return self._members[0]
+
+    @cached_property
+    def _members(self) -> tuple[list[dict[str, tuple[str, int, int]]], bool]:
+        """The groups of members, and whether the archive has the mark of its end."""
         groups: dict[str, dict[str, tuple[str, int, int]]] = {}
         budget = Budget(self.path.name, self.path.stat().st_size)
         with _open_tar(self.path) as archive:
@@ -44,7 +49,13 @@ class TarRows(RowFile):
                 if member.isreg() and not member.issparse() and extension:
                     groups.setdefault(key, {})[extension] = member.name, member.offset_data, member.size
                 archive.members.clear()  # type: ignore[attr-defined]  # it keeps every header otherwise
-        return [group for group in groups.values() if _image_of(group)]
+            has_end = _has_end(archive)
+        return [group for group in groups.values() if _image_of(group)], has_end
+
+    @property
+    def flaw(self) -> str:
+        return "" if self._members[1] else (
+            f"has no mark of its end, so it may be cut short; {counted(self.count, 'image')} of it can be read")
 
     @property
     def _is_compressed(self) -> bool:
@@ -104,6 +115,12 @@ def _open_tar(path: Path) -> tarfile.TarFile:
     return tarfile.open(path, "r:gz" if path.name.endswith(COMPRESSED) else "r:")
 
 
+def _has_end(archive: tarfile.TarFile) -> bool:
+    """Return whether a block of zeros follows the last member that was read, as writers mark the end."""
+    archive.fileobj.seek(archive.offset)
+    return archive.fileobj.read(tarfile.BLOCKSIZE) == bytes(tarfile.BLOCKSIZE)
+
+
 def _split_key(name: str) -> tuple[str, str]:
     """Split the path of a member before the first point of its file name, into the key and the extension."""
     folder, _, file = name.rpartition("/")
@@ -124,10 +141,7 @@ def is_shard(path: Path, is_beside: bool = False) -> bool:
         is_beside: Whether it is one of a folder's archives, which are not extracted: images without a class suffice,
             unless folders can be their classes.
     """
-    try:
-        return bounded.call(path.name, _is_shard, path, is_beside)
-    except (UserError, OSError, tarfile.TarError, *READ_ERRORS):
-        return False
+    return bounded.call(path.name, _is_shard, path, is_beside)
 
 
 def _is_shard(path: Path, is_beside: bool) -> bool:

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, validate_data
 
 from udml_core.base.arrays import Array, Floats, Integers
-from udml_core.base.errors import ArrayError, UserError
+from udml_core.base.errors import InputError, UserError, quoted
 from udml_core.numerics.refinement.averaging import average_neighbors, expand_queries, mean_with
 from udml_core.numerics.refinement.diffusion import DiffusionRanking
 from udml_core.numerics.refinement.linear import LinearMap, reduction, unit_rows, whitening
@@ -83,12 +83,22 @@ class Refiner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             report: Receives the progress.
 
         Raises:
-            UserError: The arrays do not suit the recipe.
+            InputError: There is no such recipe, or the arrays do not suit it.
         """
+        try:
+            return self._fit(gallery, training, report)
+        except UserError as error:
+            if type(error) is not UserError:
+                raise
+            raise InputError(str(error)) from error
+
+    def _fit(self, gallery: Array, training: Array | None, report: Report) -> Self:
         self.recipe_ = Recipe.parse(self.recipe) if isinstance(self.recipe, str) else self.recipe
+        if not isinstance(self.recipe_, Recipe):
+            raise InputError(f"recipe must be a recipe or its text, such as 'whiten'; got {quoted(self.recipe)}.")
         rows = self._start(gallery, "gallery", None)
         if len(rows) < 2:
-            raise ArrayError(f"A gallery must have at least 2 images; got {len(rows)} (n_samples={len(rows)}). Add "
+            raise InputError(f"A gallery must have at least 2 images; got {len(rows)} (n_samples={len(rows)}). Add "
                              "images.")
         self._places = _places(rows)
         fitted_on = None if training is None else self._start(training, "training half", self.n_features_in_)
@@ -234,22 +244,22 @@ class Refiner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             checked = check_array(rows, dtype=np.float32, ensure_all_finite=False, ensure_2d=False, allow_nd=True,
                                   ensure_min_samples=0)
         except (TypeError, ValueError) as error:
-            raise ArrayError(f"The {name} must be an array of numbers; got a {type(rows).__name__} that is none: "
+            raise InputError(f"The {name} must be an array of numbers; got a {type(rows).__name__} that is none: "
                              f"{error}. Give each image a row of the same length.") from None
         expected = 3 if self.recipe_.find("views") else 2
         if checked.ndim != expected:
             shape = "(n, v, d), the features of several views" if expected == 3 else "(n, d)"
-            raise ArrayError(f"The {name} must have the shape {shape}; got {checked.shape}. "
+            raise InputError(f"The {name} must have the shape {shape}; got {checked.shape}. "
                              + ("Remove `views` from the recipe, or compute the features of the views."
                                 if expected == 3 else
                                 "Reshape your data, or add `views` to the recipe to average the features of views."))
         found = checked.shape[-1]
         if width is not None and found != width:
-            raise ArrayError(f"The {name} must have the gallery's dimension {width}; got {found}: X has {found} "
+            raise InputError(f"The {name} must have the gallery's dimension {width}; got {found}: X has {found} "
                              f"features, but Refiner is expecting {width} features as input. Compute them as the "
                              "gallery was computed.")
         if not np.isfinite(checked).all():
-            raise ArrayError(f"The {name} must have finite values; got {(~np.isfinite(checked)).sum():,} that are NaN "
+            raise InputError(f"The {name} must have finite values; got {(~np.isfinite(checked)).sum():,} that are NaN "
                              "or infinite. Remove these images.")
         if expected == 3:
             self.n_features_in_ = found

@@ -9,7 +9,7 @@ import numpy as np
 
 from udml_core.base.arrays import Booleans
 from udml_core.base.errors import quoted
-from udml_core.data.sources.listed import Listing
+from udml_core.data.sources.listed import SEVERAL_CLASSES, Listing
 from udml_core.data.sources.listing import listed
 from udml_core.data.sources.official.layout import ListedLayout
 
@@ -168,5 +168,4 @@ class Voc2007(ListedLayout):
         return np.array(columns, dtype=bool).T
 
     def describe(self) -> str:
-        return (f"{super().describe()} An image can have several classes, so methods train without labels, and the "
-                "evaluation counts an image as a hit for each class that it shares with the query.")
+        return f"{super().describe()} {SEVERAL_CLASSES}"
