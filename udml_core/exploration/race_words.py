@@ -19,7 +19,6 @@ from udml_core.exploration.race_figures import (
 )
 from udml_core.exploration.race_gaps import why_left_out
 from udml_core.exploration.race_measured import Comparison, Serves
-from udml_core.numerics.second_opinion import QUORUM
 
 FEW_CHANGED = 0.2
 """An advice that changes a smaller share of the first results is a small change."""
@@ -102,6 +101,8 @@ def race_judges_words(race: Race) -> str:
 
 def decider_words(race: Race) -> str:
     """Return that one of several judges has enough weight to decide alone, in a sentence; empty if none has."""
+    from udml_core.numerics.second_opinion import QUORUM  # here, because it loads torch and faiss
+
     total = sum(race.weights.values())
     name = max(race.weights, key=race.weights.__getitem__, default="")
     if len(race.weights) < 2 or race.weights[name] < QUORUM * total:

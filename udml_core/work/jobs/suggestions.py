@@ -12,7 +12,6 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.given.pair_sets import PairSet
 from udml_core.methods import Method, find_method
 from udml_core.runs import RunRequest
-from udml_core.work.jobs.concluding import suggested_by_race
 from udml_core.work.jobs.estimate import estimate
 from udml_core.work.jobs.planning import plan
 from udml_core.work.jobs.presets import ImageKind, image_kind, show
@@ -52,7 +51,9 @@ def first_method(dataset: Dataset, root: Path, example: str = "") -> str:
         root: The folder of runs.
         example: The method of an example on the data set; empty without one.
     """
-    from udml_core.results.label_free import SUPPORTED  # reads a record with scipy, which planning does not need
+    # Both load scipy, which planning does not need.
+    from udml_core.results.label_free import SUPPORTED
+    from udml_core.work.jobs.concluding import suggested_by_race
 
     suggestion = suggested_by_race(dataset, root)
     if suggestion is None:
