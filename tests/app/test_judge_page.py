@@ -223,6 +223,17 @@ def test_a_refinement_is_confirmed_by_a_link_and_without_labels(run: Run, places
         assert QUESTION in texts(test)
         press(press(test, "judge-right-0"), "judge-reveal")
         assert "Refined" in texts(test)
+        answers = judged(plain, frames=("frozen", "final"))
+        for choice in ("left", "both right"):
+            assert (question := answers.question()) is not None
+            answers.answer(question, choice)
+        start = worked(places / "plain" / "runs", dataset=str(folder), split="all", method="frozen")
+        again = opened("compare", part="Judge", a=f"{start.id}:final", b=f"{plain.id}:final")
+        assert again.button(key="judge-right-2"), "the frozen features of another run are the same search"
+        press(again, "judge-right-2")
+        assert judged(plain, frames=("frozen", "final")).count("me") == 3
+        other = opened("compare", part="Judge", a=f"{start.id}:final", b=f"{plain.id}:{refined.id}")
+        assert other.button(key="judge-right-0"), "another search has judgments of its own"
 
 
 def test_an_image_that_cannot_be_read_does_not_stop_the_session(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

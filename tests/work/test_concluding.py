@@ -119,6 +119,18 @@ def test_a_comparison_outlives_a_restart_until_images_are_excluded_or_its_file_i
     assert len(searches) == 3
 
 
+def test_judgments_count_under_whatever_name_of_the_frozen_features_they_were_given(tmp_path: Path) -> None:
+    run = worked(tmp_path, method="frozen", split="all")
+    analysis, dataset = raced(run), run.dataset()
+    trained = worked(tmp_path, method="pca", split="all", fields={"dimension": 4})
+    refined = Side(Retrieval(run), plan_analysis(Refinement, recipe="whiten").id)
+    for frame, basis in (("final", "race"), ("frozen", "contradicted")):
+        judging = Judging(compare(Side(Retrieval(trained), frame), refined, "all"))
+        for _judgment in range(16):
+            answer(judging, is_second=False)
+        assert conclusion_of(analysis, dataset).basis == basis, frame
+
+
 def test_judgments_of_several_people_are_named_and_equal_answers_alone_do_not_stop_them(tmp_path: Path) -> None:
     run = worked(tmp_path, method="frozen", split="all")
     analysis, dataset = raced(run), run.dataset()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import streamlit as st
@@ -20,6 +21,7 @@ from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.search import Gallery
 from udml_core.runs.search.copies import known_copies
 from udml_core.runs.search.differing import Comparison, Results, Side, compare
+from udml_core.runs.search.judged_runs import is_frozen, judged_starts
 from udml_core.runs.search.judging import Choice, Judging, Question
 from udml_core.runs.search.judging_words import (
     BLIND,
@@ -36,6 +38,7 @@ from udml_core.work.jobs.advising import races_of
 
 from ..data.copies import offer_excluding
 from ..shell.address import choose_segment
+from ..shell.cached import load_retrieval
 from ..shell.meaning import choose_words, words_for_same
 from ..shell.pools import among
 from ..shell.run_hash import RUN_HASH
@@ -76,6 +79,7 @@ def show_judging(runs: Sequence[Run]) -> None:
         with st.popover(f"Judge: {escaped(str(name)[:LONGEST_NAME])}", icon=":material/person:", key="judge-who"):
             judge = st.text_input("Your name", ME, LONGEST_NAME, key="judge", bind="query-params",
                                   help="Each person judges the same queries, with sides of their own.")
+    contest = replace(contest, sides=_judged_sides(contest, results))
     heading.markdown(f"#### {QUESTIONS[results]}")  # before the queries are compared, so that no control stands alone
     comparison = compare_contest(contest, results)
     judging = Judging(comparison, judge)
@@ -101,6 +105,19 @@ def show_judging(runs: Sequence[Run]) -> None:
     offer_excluding(comparison.dataset)
     _link_race(contest.sides[1].retrieval.run)
     show_files(judging)
+
+
+def _judged_sides(contest: Contest, results: Results) -> tuple[Side, Side]:
+    """Return the sides under the names under which they are judged: many runs have the frozen features."""
+    sides = list(contest.sides)
+    for place, (side, other) in enumerate((contest.sides, contest.sides[::-1])):
+        run = side.retrieval.run
+        if is_frozen(run, side.frame):
+            starts = [(start, frame) for start, frame, gallery in judged_starts(
+                run, other.retrieval.run, other.frame, results, side.retrieval.dataset) if gallery == contest.gallery]
+            if starts and (run, side.frame) not in starts:
+                sides[place] = Side(load_retrieval(starts[0][0]), starts[0][1])
+    return sides[0], sides[1]
 
 
 def compare_contest(contest: Contest, results: Results = "first") -> Comparison:

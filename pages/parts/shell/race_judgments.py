@@ -16,11 +16,11 @@ from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.search import FROZEN, OF_ALL, RECIPE, frame_words
-from udml_core.runs.search.differing import Results, side_name
-from udml_core.runs.search.judged_runs import judged_galleries, judged_with, judgments_words
+from udml_core.runs.search.differing import Results
+from udml_core.runs.search.judged_runs import is_frozen, judged_starts, judged_with, judgments_words
 from udml_core.runs.search.query import Gallery
 from udml_core.work.jobs.advising import judged_in_race, refinement_of
-from udml_core.work.jobs.concluding import START, START_FRAMES, compared, ticket_of
+from udml_core.work.jobs.concluding import START, compared, ticket_of
 
 from .cached import load_dataset
 from .run_status import escaped, run_title
@@ -40,12 +40,9 @@ def race_judgments(runs: Sequence[Run], frame: str, names: Sequence[str], result
     sentences = []
     try:
         dataset = load_dataset(runs[0].spec().dataset)
-        for own in START_FRAMES:
-            keys = side_name(runs[0].id, own), side_name(runs[1].id, frame)
-            for gallery in judged_galleries(dataset, keys, results):
-                comparison = compared(runs[0], runs[1], own, frame, gallery, results, dataset,
-                                      ticket_of(runs[1], frame))
-                sentences.append(judgments_words(comparison, (first, second), said, "the race"))
+        for start, own, gallery in judged_starts(runs[0], runs[1], frame, results, dataset):
+            comparison = compared(start, runs[1], own, frame, gallery, results, dataset, ticket_of(runs[1], frame))
+            sentences.append(judgments_words(comparison, (first, second), said, "the race"))
     except UserError:  # the images or an embedding are missing, which other pages say
         return ""
     return " ".join(filter(None, sentences))
@@ -111,10 +108,10 @@ def _pair_words(names: Sequence[str], gallery: Gallery, results: Results, datase
 
 def side_words(run: Run, frame: str) -> str:
     """Return the name of an embedding in words, such as "whitening", of which run it is if that is trained."""
-    is_frozen, recipe = run.spec().method == FROZEN, recipe_of(run, frame)
-    if frame == FROZEN or (is_frozen and not recipe):
+    recipe = recipe_of(run, frame)
+    if is_frozen(run, frame):
         return START
-    own = "" if is_frozen else run_title(run)
+    own = "" if run.spec().method == FROZEN else run_title(run)
     if not recipe:
         return own if recipe is not None else f"{own}, {frame_words(frame, run)}"
     return ", then ".join(filter(None, (own, recipe_words(Recipe.parse(recipe)))))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import product
 from typing import Literal, get_args
 
-from udml_core.base.errors import listed
+from udml_core.base.errors import UserError, listed
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.judgments import JudgmentLog, judged_keys
 from udml_core.numerics.judgments import Share
 from udml_core.numerics.second_opinion import Verdict
-from udml_core.runs import Run
+from udml_core.runs import Run, find_run
 from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, comparison_key, side_name
 from udml_core.runs.search.judging import EQUAL, FEW, Judging
 from udml_core.runs.search.judging_words import (
@@ -23,7 +24,7 @@ from udml_core.runs.search.judging_words import (
     score_words,
     waiting_words,
 )
-from udml_core.runs.search.names import FROZEN
+from udml_core.runs.search.names import FROZEN, TRAINED
 from udml_core.runs.search.query import Gallery
 
 FINAL = "final"
@@ -67,16 +68,34 @@ def judged_with(run_id: str, dataset: Dataset) -> list[tuple[Names, Gallery, Res
     return found
 
 
-def judged_galleries(dataset: Dataset, names: Names, results: Results) -> list[Gallery]:
-    """List the images that were searched where someone judged two embeddings.
+def judged_starts(start: Run, run: Run, frame: str, results: Results, dataset: Dataset
+                  ) -> list[tuple[Run, str, Gallery]]:
+    """List under which names the frozen features were judged against an embedding, and among which images.
+
+    Every run of the same images and encoder has the frozen features, under a name of its own.
 
     Args:
-        dataset: The data set.
-        names: The names of both embeddings among all runs, RUN:FRAME.
+        start: A run of the frozen features.
+        run: The run of the embedding.
+        frame: The name of the embedding within its run.
         results: What was judged.
+        dataset: The data set.
     """
-    return [gallery for gallery in get_args(Gallery)
-            if JudgmentLog(dataset, comparison_key(names, gallery, results)).read()]
+    judged, found = side_name(run.id, frame), []
+    for names, gallery, asked in judged_with(run.id, dataset):
+        if asked == results and judged in names:
+            run_id, _, own = names[names[0] == judged].partition(SEPARATOR)
+            with suppress(UserError):  # the run was removed
+                of = find_run(run_id, start.root)
+                if is_frozen(of, own) and (of.spec().fingerprint, of.spec().encoder) == (
+                        start.spec().fingerprint, start.spec().encoder):
+                    found.append((of, own, gallery))
+    return found
+
+
+def is_frozen(run: Run, frame: str) -> bool:
+    """Return whether an embedding is the frozen features; a run without training has them under more names."""
+    return frame == FROZEN or (frame in TRAINED and run.spec().method == FROZEN)
 
 
 def go_on(words: str) -> bool:

@@ -21,15 +21,13 @@ from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.copies import known_copies
 from udml_core.runs.search.differing import Comparison, Results, Side, compare, side_name
-from udml_core.runs.search.judged_runs import judged_galleries, stance_of
+from udml_core.runs.search.judged_runs import judged_starts, stance_of
 from udml_core.runs.search.judging import Judging
 from udml_core.runs.search.judging_words import could_decide_words, finding_words, found_words, score_words
 from udml_core.runs.search.query import Gallery
 from udml_core.runs.search.stored_comparison import stored_comparison
 from udml_core.work.jobs.advising import elsewhere_of, finished_race, races_beside, races_of, refinement_of
 
-START_FRAMES = ("frozen", "initial", "final")
-"""Names under which the features of a run without training are judged."""
 SEARCHED = (exclusions.KIND, duplicate_decisions.KIND)
 """The logs on which it depends which queries differ."""
 START = "the frozen features"
@@ -121,8 +119,8 @@ def ticket_of(run: Run, frame: str) -> float:
 def _judgments(start: Run, run: Run, frame: str, ticket: float, dataset: Dataset, results: Results,
                names: tuple[str, str]) -> Judgments:
     """Return what the judgments of one pair of embeddings say; of several names of the pair, the most judged counts."""
-    found = [_said(compared(start, run, own, frame, gallery, results, dataset, ticket), names) for own in START_FRAMES
-             for gallery in judged_galleries(dataset, (side_name(start.id, own), side_name(run.id, frame)), results)]
+    found = [_said(compared(of, run, own, frame, gallery, results, dataset, ticket), names)
+             for of, own, gallery in judged_starts(start, run, frame, results, dataset)]
     return max(found, key=lambda of: (of.stance in ("better", "level", "worse"), of.count), default=UNJUDGED)
 
 
