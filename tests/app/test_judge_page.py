@@ -18,7 +18,7 @@ from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
-from udml_core.runs.search.judging import Judging
+from udml_core.runs.search.judging import Choice, Judging
 from udml_core.runs.search.judgment_files import write_judgments
 from udml_core.work.workers.analyse import keep
 
@@ -224,8 +224,10 @@ def test_a_refinement_is_confirmed_by_a_link_and_without_labels(run: Run, places
         press(press(test, "judge-right-0"), "judge-reveal")
         assert "Refined" in texts(test)
         answers = judged(plain, frames=("frozen", "final"))
-        for choice in ("left", "both right"):
-            assert (question := answers.question()) is not None
+        choices: tuple[Choice, ...] = ("left", "both right")
+        for choice in choices:
+            question = answers.question()
+            assert question is not None
             answers.answer(question, choice)
         start = worked(places / "plain" / "runs", dataset=str(folder), split="all", method="frozen")
         again = opened("compare", part="Judge", a=f"{start.id}:final", b=f"{plain.id}:final")

@@ -124,11 +124,13 @@ def test_judgments_count_under_whatever_name_of_the_frozen_features_they_were_gi
     analysis, dataset = raced(run), run.dataset()
     trained = worked(tmp_path, method="pca", split="all", fields={"dimension": 4})
     refined = Side(Retrieval(run), plan_analysis(Refinement, recipe="whiten").id)
-    for frame, basis in (("final", "race"), ("frozen", "contradicted")):
-        judging = Judging(compare(Side(Retrieval(trained), frame), refined, "all"))
+    smaller = worked(tmp_path, method="frozen", split="all", size=6)
+    asked = (trained, "final", "race"), (smaller, "frozen", "race"), (trained, "frozen", "contradicted")
+    for of, frame, basis in asked:
+        judging = Judging(compare(Side(Retrieval(of), frame), refined, "all"))
         for _judgment in range(16):
             answer(judging, is_second=False)
-        assert conclusion_of(analysis, dataset).basis == basis, frame
+        assert conclusion_of(analysis, dataset).basis == basis, (of.spec().method, frame)
 
 
 def test_judgments_of_several_people_are_named_and_equal_answers_alone_do_not_stop_them(tmp_path: Path) -> None:
