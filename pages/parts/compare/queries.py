@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, evenly_spaced
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.comparison import only_first_hits, sign_test
 from udml_core.exploration.failures import Atlas
@@ -69,7 +69,7 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
     opened = [load_retrieval(run) for run in runs]
     dataset, test = opened[0].dataset, opened[0].split.test
     atlases = load_atlases(runs) if dataset.labels is not None else []
-    strip = disputed_queries(atlases, STRIP) if atlases else test[:STRIP]
+    strip = disputed_queries(atlases, STRIP) if atlases else test[evenly_spaced(len(test), STRIP)]
     query = int(number_from_address("query", int(strip[0]), 0, len(dataset) - 1))
     counts = count_words(names, atlases) if atlases else ""
     pool = among(len(test), opened[0].split, len(dataset))
