@@ -16,6 +16,7 @@ from udml_core.exploration.race import Outcome, Race, Setup
 from udml_core.exploration.race_advice import advice_words, figure_line, star_words, tell_advice
 from udml_core.exploration.race_certainty import certainty_words, resolution_words
 from udml_core.exploration.race_clock import Countdown, RaceClock, RaceProgress, ticking
+from udml_core.exploration.race_conclusion import conclude
 from udml_core.exploration.race_elsewhere import find_elsewhere
 from udml_core.exploration.race_figures import (
     COUNTED,
@@ -505,6 +506,9 @@ def test_the_headline_says_of_100_images_how_many_find_a_better_first_image(bett
     small = ": a small change, so confirm it by eye" if better + worse < 0.2 else ""
     words = f"Of 100 searches, {said}, as the judges see it"
     assert tell_advice(race_of(best)).sentences[:2] == ["Best search: whitening.", f"{words}{small}."]
+    said_of_it = conclude(race_of(best))
+    assert said_of_it.sure.startswith(f"{words}{small}."), "a gain is called large only beside its count"
+    assert " ".join(said_of_it.sentences).count(words) == 1
     for_groups = tell_advice(race_of(best).model_copy(update={"serves": "groups"})).sentences
     assert for_groups[:2] == ["Best search: whitening.", (
         "Whole groups are clearly better than with the frozen features, in the judges' eyes.")]

@@ -116,8 +116,7 @@ def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
         return _tell_no_winner(race, gaps, for_other_aim) if is_done else _advised(_unclear_words(race), [], [])
     assert best.against_start is not None, "the advice was judged"
     return _advised(f"Best search: {setup_words(race, best.setup)}.",
-                    [f"{_meaning_words(best.against_start, race.serves)} {_simpler_words(race)}".rstrip(),
-                     dissent_words(race, best)],
+                    [_meaning_words(best.against_start, race.serves), _simpler_words(race), dissent_words(race, best)],
                     [_simplest_words(race), _compared_words(race, best), _calls(race),
                      _other_change(best.against_start, race.serves),
                      AT_HAND if refines_at_hand(best.setup) else "", gaps])

@@ -16,7 +16,7 @@ from udml_core.exploration.race_certainty import certainty_words, is_close
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import setup_words
 from udml_core.exploration.race_measured import Verdict
-from udml_core.exploration.race_words import decider_words, is_small
+from udml_core.exploration.race_words import changed_sentence, decider_words, is_small
 
 Stance = Literal["none", "open", "better", "level", "worse"]
 """What judgments say of a search against the frozen features: nothing, not decided yet, or that it is better, hardly
@@ -144,13 +144,17 @@ def conclude(race: Race, judgments: Judgments = UNJUDGED, is_done: bool = True, 
     use = candidate if basis == "preferred" else None if basis in ("level", "contradicted") else advised
     next_step, action = _next(race, told, judgments, use, basis, is_done, is_ready)
     sure = _race_sure(race, told) if basis == "race" else _judged_sure(judgments)
-    headline, beside = told.headline, ""
+    headline, beside, counted = told.headline, "", ""
+    if basis == "race" and use is not None and use.against_start is not None:
+        counted, beside = changed_sentence(use.against_start, own.serves), decider_words(own)
     if candidate is not None and basis != "race":
         name = setup_words(own, candidate.setup)
         headline, beside = _headline(basis, judgments, name), _beside(basis, name, advised is not None)
-    known = {sure, *([] if use is not None else [AT_HAND]), *([] if basis == "race" else [_race_sure(race, told)])}
+    known = {counted, sure, beside, *([] if use is not None else [AT_HAND])} | (
+        set() if basis == "race" else {_race_sure(race, told)})
     all_else = (*told.shown, *filter(None, [decider_words(own)]), *told.details)
     details = tuple(words for words in all_else if words not in known)
+    sure = " ".join(filter(None, dict.fromkeys((counted, sure))))
     return Conclusion(own, candidate, use, basis, headline, sure, next_step, action, beside, details)
 
 

@@ -85,6 +85,8 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         _show_headline(race, of)
         if of.sure:
             st.markdown(f"{escaped(of.sure)} {escaped(of.beside)}".rstrip())
+        if of.use is not None and of.use == race.best and (caution := caution_words(race)):
+            st.caption(f":material/info: {escaped(caution)}")
         if awaited is not None:
             show_awaited(awaited)
         else:
@@ -197,7 +199,7 @@ def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> No
     """Show what judgments say, the figures of the race, explanations and cautions."""
     if judged := _judgments(of, race):
         st.markdown(f":material/thumbs_up_down: {judged}")
-    named, caution = race.best or next(iter(race.judged), None), caution_words(race)
+    named = race.best or next(iter(race.judged), None)
     line, is_groups = figure_line(race, elsewhere), race.serves == "groups"
     sentences = [*map(escaped, of.details), *([BY_CLASSES] if line and is_groups else [])]
     st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
@@ -210,8 +212,6 @@ def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> No
                         "candidate and the only judge, which decides nothing:\n" + "\n".join(
                 f"- {escaped(line)}" for line in lines))
         st.caption(explained(race, named.setup))
-    if caution:
-        st.caption(f":material/warning: {escaped(caution)}")
 
 
 def _judgments(of: Conclusion, race: Race) -> str:
