@@ -643,9 +643,15 @@ def test_the_line_of_a_run_names_what_its_button_opens(frozen: Run, launched: li
     assert leaderboard([trained, worked(runs_folder())])["First result"].tolist()[0] == "not judged alone"
     suggestion = concluding.suggested_by_race(frozen.dataset(), runs_folder())
     assert suggestion is not None
-    assert suggestion.of_method("pca") == (
+    judged = suggestion.judged_of("pca")
+    assert judged is not None
+    assert suggestion.words_for(judged) == (
         "In the race on these images, pca, then whitening: no clear difference in first results, better whole groups.")
-    assert suggestion.of_method("plm") == ""
+    assert suggestion.judged_of("plm") is None
+    lab = opened("train", dataset=frozen.spec().dataset, method="pca")
+    assert "The race has trained it already" in texts(lab)
+    again = next(link.proto for link in lab.get("page_link") if link.proto.label == "Settings of the race")
+    assert again.query_string == f"like={trained.id}"
     test.button(key=f"with-steps-use-{trained.id}").click().run()
     assert [task.spec().recipe for task in launched] == ["whiten"]
 

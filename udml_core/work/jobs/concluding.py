@@ -190,19 +190,21 @@ class Suggestion:
         """What the race served, and what to use."""
         return f"{MEASURES[self.race.serves].capitalize()}: {self.conclusion.headline}"
 
-    def of_method(self, method: str) -> str:
-        """Return what the race said of a method, in a sentence, alone or else with further steps; empty if nothing.
+    def judged_of(self, method: str) -> Outcome | None:
+        """Return the candidate with a method that the race judged, alone or else with further steps; None without one.
 
         Args:
             method: The method, or a step of a refinement of the same name.
         """
         alone = ((method, ""), (FROZEN, method))
-        judging = [of for of in self.race.judged if of.setup.backbone == self.race.start.backbone
-                   and (of.setup.method == method != FROZEN or (of.setup.method, of.setup.recipe) in alone)]
-        judged = min(judging, key=lambda of: (of.setup.method, of.setup.recipe) not in alone, default=None)
-        return "" if judged is None else (
-            f"In the race on these images, {setup_words(self.race, judged.setup)}: "
-            f"{said_words(*self.race.verdicts(judged))}.")
+        judged = [of for of in self.race.judged if of.setup.backbone == self.race.start.backbone
+                  and (of.setup.method == method != FROZEN or (of.setup.method, of.setup.recipe) in alone)]
+        return min(judged, key=lambda of: (of.setup.method, of.setup.recipe) not in alone, default=None)
+
+    def words_for(self, outcome: Outcome) -> str:
+        """Return what the race said of a candidate, in a sentence."""
+        return (f"In the race on these images, {setup_words(self.race, outcome.setup)}: "
+                f"{said_words(*self.race.verdicts(outcome))}.")
 
 
 def suggested_by_race(dataset: Dataset, root: Path) -> Suggestion | None:
