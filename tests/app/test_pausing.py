@@ -36,6 +36,13 @@ def test_the_line_says_whether_the_worker_rests_already(run: Run) -> None:
     assert "Paused" not in state_line(run, ended), "a worker that died rests no more"
 
 
+def test_the_time_of_a_step_before_training_is_not_said_to_be_that_of_the_run(run: Run) -> None:
+    loads = Status(state="running", phase="features lite0", phase_started=100, heartbeat=101, share=0.5)
+    assert state_line(run, loads) == "Features lite0, about 1 s left in this step"
+    trains = loads.model_copy(update={"phase": "training", "epochs": 3, "epoch_seconds": 2.0})
+    assert state_line(run, trains) == "Epoch 1 of 3, about 5 s left"
+
+
 @pytest.mark.parametrize(("status", "expected"), [
     (TRAINS, True), (TRAINS.model_copy(update={"phase": "evaluation"}), False), (Status(state="waiting"), False),
     (Status(state="done"), False)])

@@ -248,9 +248,10 @@ def state_line(run: Run, status: Status) -> str:
             return f"Paused in epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}. Continue it in Lab."
         case "running":
             left = status.seconds_left
-            parts = [f"Epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}" if status.phase == "training"
+            is_training = status.phase == "training"
+            parts = [f"Epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}" if is_training
                      else status.phase.capitalize(),
-                     f"about {duration(left)} left" if left is not None else ""]
+                     "" if left is None else f"about {duration(left)} left{' in this step' * (not is_training)}"]
             return ", ".join(part for part in parts if part)
         case "done" | "failed" | "stopped" | "interrupted":
             return " ".join(part for part in (status.message, ADVICE[status.state]) if part)
