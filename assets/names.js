@@ -35,9 +35,9 @@ class Names {
     return this.found;
   }
 
-  // Draw the names that overlap no other name, no taken box, no image and no tool; return their boxes. `images` are the boxes of the
-  // images that are drawn, `side` is their side, and `reach` how many sides a name may lie from the middle of its category;
-  // without images a name lies on its category or is left out.
+  // Draw the names that overlap no other name, no taken box, no image and no tool; return their boxes. `images` are the
+  // boxes of the images that are drawn, `side` is their side, and `reach` how many sides a name may lie from the middle of
+  // its category; without images a name lies on its category or is left out.
   draw(pen, width, height, taken, images = [], side = 0, reach = Infinity) {
     const { header, names, lit } = this.chart;
     const drawn = (this.boxes = []);

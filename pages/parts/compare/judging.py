@@ -17,7 +17,6 @@ from streamlit.delta_generator import DeltaGenerator
 from udml_core.base.arrays import Integers
 from udml_core.data.given.judgments import LONGEST_NAME, ME
 from udml_core.runs import Run
-from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.search import Gallery
 from udml_core.runs.search.copies import known_copies
 from udml_core.runs.search.differing import Comparison, Results, Side, compare
@@ -35,6 +34,7 @@ from udml_core.runs.search.judging_words import (
 )
 from udml_core.runs.search.stored_comparison import stored_comparison
 from udml_core.work.jobs.advising import races_of
+from udml_core.work.jobs.concluding import ticket_of
 
 from ..data.copies import offer_excluding
 from ..shell.address import choose_segment
@@ -139,9 +139,7 @@ def _comparison(first: Run, second: Run, first_frame: str, second_frame: str, ga
 
 def _version(side: Side) -> tuple[str, float]:
     """Return what changes when the images or a refinement change."""
-    ticket = find_analysis(side.retrieval.run, side.frame).stored_status().ticket if side.frame.startswith(
-        REFINED) else 0.0
-    return side.retrieval.dataset.fingerprint, ticket
+    return side.retrieval.dataset.fingerprint, ticket_of(side.retrieval.run, side.frame)
 
 
 def _explain(contest: Contest, comparison: Comparison) -> str:

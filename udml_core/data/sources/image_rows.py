@@ -30,7 +30,7 @@ from udml_core.data.dataset import DETAIL, Dataset, EncodedImages, Report, Skipp
 from udml_core.data.sources.archive import Budget
 from udml_core.data.sources.json_tables import parquet_patterns
 from udml_core.data.sources.listed import SEVERAL_CLASSES, Listing, assemble
-from udml_core.data.sources.listing import only_subfolder
+from udml_core.data.sources.listing import MOST_BESIDE, only_subfolder
 from udml_core.data.sources.row_file import ROWS, RowFile, StoredImage
 from udml_core.data.sources.row_formats import (
     DamagedError,
@@ -46,8 +46,6 @@ from udml_core.data.sources.scanning import Scan
 from udml_core.data.sources.table_files import HALVES
 from udml_core.data.sources.table_folder import LABEL_COLUMNS, TableFolder
 
-MOST_BESIDE = 200
-"""Entries of a folder among which a file of rows is looked for: a folder of images can have millions."""
 SUBFOLDERS = ("data", *HALVES)
 """Subfolders that can have the files."""
 STATE, CACHED = "state.json", "cache-"

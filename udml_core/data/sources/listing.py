@@ -13,7 +13,7 @@ from udml_core.base.paths import may_read
 ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif"})
 
 MOST_BESIDE = 200
-"""Largest number of entries of a folder whose only subfolder can be an official layout."""
+"""Entries of a folder among which an only subfolder or a file of rows is looked for: it can have millions."""
 
 
 def listed(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
