@@ -41,6 +41,7 @@ from udml_core.work.jobs.suggestions import (
     favored_method,
     first_method,
     quick_settings,
+    race_settings,
 )
 
 __all__ = [
@@ -89,6 +90,7 @@ __all__ = [
     "queue_position",
     "queue_positions",
     "quick_settings",
+    "race_settings",
     "read_fields",
     "read_options",
     "resolve_device",
