@@ -250,7 +250,7 @@ def state_line(run: Run, status: Status) -> str:
             left = status.seconds_left
             parts = [f"Epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}" if status.phase == "training"
                      else status.phase.capitalize(),
-                     f"about {duration(left)} left" if left is not None else ""]
+                     f"about {duration(left)} left in this step" if left is not None else ""]
             return ", ".join(part for part in parts if part)
         case "done" | "failed" | "stopped" | "interrupted":
             return " ".join(part for part in (status.message, ADVICE[status.state]) if part)

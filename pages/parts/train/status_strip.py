@@ -5,17 +5,19 @@ from __future__ import annotations
 import html
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from udml_core.base.errors import duration
+from udml_core.base.errors import UserError, duration
 from udml_core.numerics.measures import curve_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import read_baselines
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 
+from ..shell.cached import dataset_at_hand
 from ..shell.run_status import UNSEEN, progress_of, state_line, stop_button
 from .start_steps import STEPS, at_step, is_starting
 from .watched import rows_of_moments
@@ -76,7 +78,9 @@ def cells_of(run: Run, status: Status, epoch: float | None, newest: float | None
     if epoch is None and is_starting(run, status):
         at = at_step(run, status)
         waited = max(0.0, time.time() - status.ticket)
-        return [(f"Starting, step {at + 1} of {len(STEPS)}", STEPS[at], duration(waited))]
+        left = _start_left(run, status)
+        return [(f"Starting, step {at + 1} of {len(STEPS)}", STEPS[at], duration(waited)),
+                *([] if left is None else [("Results in", f"about {duration(left)}", "")])]
     if status.state != "running" or status.phase != "training":
         if epoch is None or status.state != "running":
             return [("Now", state_line(run, status).rstrip("."), ""), *score]
@@ -95,6 +99,13 @@ def _time_left(run: Run, status: Status) -> Cell:
     if left is None:
         return "Results in", "unknown", "the first training here measures it"
     return "Results in", f"about {duration(left)}", ""
+
+
+def _start_left(run: Run, status: Status) -> float | None:
+    """Return the seconds until a run that does not train yet has its results; None if unknown."""
+    with suppress(UserError):
+        return jobs.start_left(run.spec(), dataset_at_hand(run.spec().dataset), status)
+    return None
 
 
 def _after_training(status: Status, epoch: float) -> Cell:
@@ -149,7 +160,9 @@ def strip_of(cells: Sequence[Cell], share: float | None) -> str:
 def progress_line(run: Run, status: Status) -> str:
     """Describe the state in a line, with the time until the results if all of it was measured on this machine."""
     if status.phase != "training" or status.state != "running":
-        return state_line(run, status)
+        left = _start_left(run, status)
+        return state_line(run, status) if left is None else (
+            f"{status.phase.capitalize()}, results in about {duration(left)}")
     line = f"Training epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}"
     if status.is_paused:
         return f"{line}, paused"
