@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.compare.opinions import judged_pair
 from pages.parts.data import computed
+from pages.parts.data.ended_race import card_sentences
 from pages.parts.data.race import kept_words, race_table, result_of
 from pages.parts.data.using import judge_link, search_link
 from pages.parts.refine.raced import Raced, compared_words, less_words
@@ -30,7 +31,7 @@ from udml_core.data import catalog
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import Duel, Outcome, Race, Setup
 from udml_core.exploration.race_advice import tell_advice
-from udml_core.exploration.race_conclusion import Judgments
+from udml_core.exploration.race_conclusion import Judgments, conclude
 from udml_core.exploration.race_measured import Comparison, Count, Measured
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, list_runs, runs_folder
@@ -305,6 +306,26 @@ def test_the_table_and_the_results_of_a_race_name_verdicts(frozen: Run) -> None:
     told = rows[1].model_copy(update={"against_start": of})
     frame = race_table(race.model_copy(update={"outcomes": (told,)}))
     assert frame["Whole groups: of 100 searches"].tolist() == ["60 (51 to 69) better, 30 worse"]
+
+
+def test_the_card_states_counts_certainty_equals_and_the_record_that_disagrees() -> None:
+    def outcome(method: str, gain: float) -> Outcome:
+        first = Measured(verdict="better", difference=gain, low=gain - 0.004, high=gain + 0.004)
+        of = Comparison(first=first, groups=measured("cannot tell"), judges=("judge",), changed=0.49, better=0.29,
+                        worse=0.2, within=(0.26, 0.32))
+        return Outcome(name=method, setup=Setup(backbone="pixels", method=method,
+                                                recipe="whiten" * (method == "frozen")),
+                       against_best=of, against_start=of, run=method)
+
+    race = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run="start", titles={"exemplar": "Exemplar"},
+                outcomes=(outcome("exemplar", 0.02), outcome("frozen", 0.018)))
+    counts, equals, record = card_sentences(race, conclude(race))
+    assert counts == ("Of 100 searches, 29 find a better first image, 20 a worse one, and 51 the same one, as the judges "
+                      "see it. How sure: luck alone shows a gain this large in fewer than 1 of 1,000 such races.")
+    assert equals == "1 other candidate does about as well and is simpler: whitening, which needs no training."
+    assert record.startswith("The record disagrees: ")
+    contradicted = conclude(race, Judgments("worse", 20, score="18 of 20 for the search as now"))
+    assert card_sentences(race, contradicted) == [f"{contradicted.sure} {contradicted.beside}"], "judgments decide"
 
 
 def test_train_opens_with_the_method_that_won_the_race(frozen: Run) -> None:

@@ -171,6 +171,16 @@ def caution_words(race: Race) -> str:
     return words and f"Your images may differ. {words}"
 
 
+def record_against_words(race: Race) -> str:
+    """Return that the benchmark measured losses by the advised method in what the race serves; empty otherwise."""
+    from udml_core.results.label_free import against_words  # reads the benchmark, for which the help must not wait
+
+    if race.best is None or race.best.setup.method == FROZEN:
+        return ""
+    method = race.best.setup.method
+    return against_words(method, "recall@1" if race.serves == "first" else "map@r", race.titles.get(method, method))
+
+
 def no_judge_words(title: str, other: str = "") -> str:
     """Return why no judge can compare searches, and what to install.
 

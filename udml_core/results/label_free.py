@@ -84,5 +84,20 @@ def record_words(method: str, subject: str = "it") -> str:
     return f"On {count} data sets whose classes were known, {subject} changed {words} against frozen features."
 
 
+def against_words(method: str, measure: str, subject: str) -> str:
+    """State that the benchmark measured a loss by a method on every data set; empty if one of them gains or is level.
+
+    Args:
+        method: Name of the method.
+        measure: The measure, of `COMPARED`.
+        subject: The method in the sentence.
+    """
+    of = changes_of(method).get(measure)
+    if of is None or round(of.high, 1) >= 0:
+        return ""
+    return (f"The record disagrees: on each of {of.datasets} data sets whose classes were known, {subject} alone "
+            f"lowered {COMPARED[measure]}, by {-of.high:.1f} to {-of.low:.1f} points.")
+
+
 def _signed(value: float) -> str:
     return f"{value:+.1f}".replace("-", "−")

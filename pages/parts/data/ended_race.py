@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import streamlit as st
@@ -12,7 +12,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.plain_names import plain_line
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_advice import figure_line
+from udml_core.exploration.race_advice import equals_words, figure_line
 from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
@@ -22,13 +22,21 @@ from udml_core.exploration.race_figures import (
     MEASURES,
     OTHER,
     chain_words,
+    changed_words,
     group_size_words,
     measured_words,
     scope_words,
     setup_words,
 )
 from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words
-from udml_core.exploration.race_words import caution_words, is_small, judge_lines, outcome_words
+from udml_core.exploration.race_words import (
+    caution_words,
+    is_small,
+    judge_lines,
+    outcome_words,
+    record_against_words,
+    sentence,
+)
 from udml_core.runs import runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
@@ -83,15 +91,15 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
     again = partial(_show_again, dataset, encoder, race, for_other_aim) if is_done else None
     with st.container(border=True, key="advice-verdict"):
         _show_headline(race, of)
-        if of.sure:
-            st.markdown(f"{escaped(of.sure)} {escaped(of.beside)}".rstrip())
+        said = card_sentences(race, of)
+        st.markdown("\n\n".join(map(escaped, said)))
         if awaited is not None:
             show_awaited(awaited)
         else:
             _show_next(race, of, elsewhere, again)
         with st.expander("Details", icon=":material/list:"):
             _show_actions(race, of, other, again if of.action != "again" else None)
-            _show_details(race, of, elsewhere)
+            _show_details(race, of, elsewhere, said)
             _show_others(race, of)
             show_race(race, f"race-{key}", is_live=False)
 
@@ -132,6 +140,15 @@ def _show_headline(race: Race, of: Conclusion) -> None:
     if of.use is not None:
         scope = scope_words(of.use.setup)
         st.caption(escaped(" · ".join([plain_line(of.race, of.use.setup), f"{scope[:1].upper()}{scope[1:]}."])))
+
+
+def card_sentences(race: Race, of: Conclusion) -> list[str]:
+    """Return what the card says below its headline: the gain in counts, how sure it is, equals, and the record."""
+    best = race.best if of.use is not None and of.use == race.best else None
+    gain = None if best is None else best.against_start
+    size = "" if gain is None else sentence(changed_words(gain, race.serves))
+    sure = f"{size if size != of.sure else ''} {of.sure} {of.beside}".strip()
+    return list(filter(None, [sure, *([] if best is None else [equals_words(race), record_against_words(race)])]))
 
 
 def _show_next(race: Race, of: Conclusion, elsewhere: Elsewhere | None, again: Callable[[], None] | None) -> None:
@@ -193,13 +210,14 @@ def _search_as_now(race: Race, kind: Kind) -> None:
         open_view("retrieval", query_params={"run": race.run})
 
 
-def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> None:
-    """Show what judgments say, the figures of the race, explanations and cautions."""
+def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None, said: Sequence[str]) -> None:
+    """Show what judgments say, the figures of the race, explanations and cautions, without what the card has said."""
     if judged := _judgments(of, race):
         st.markdown(f":material/thumbs_up_down: {judged}")
     named, caution = race.best or next(iter(race.judged), None), caution_words(race)
     line, is_groups = figure_line(race, elsewhere), race.serves == "groups"
-    sentences = [*map(escaped, of.details), *([BY_CLASSES] if line and is_groups else [])]
+    details = [words for words in of.details if not any(words in shown for shown in said)]
+    sentences = [*map(escaped, details), *([BY_CLASSES] if line and is_groups else [])]
     st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     if line:
         st.caption(escaped(line),
