@@ -60,11 +60,18 @@ def test_the_line_follows_the_map_and_says_in_words_that_the_training_is_ahead(r
 def test_a_run_that_starts_says_when_its_results_come_and_not_when_a_step_ends(
         run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     status = Status(state="running", phase="features of 4 views", share=0.5, phase_started=100.0, heartbeat=130.0)
+    monkeypatch.setattr(jobs, "start_left", lambda *_: None)
     assert progress_line(run, status) == "Features of 4 views, about 30 s left in this step", "no later time is known"
     assert len(cells_of(run, status, None)) == 1
     monkeypatch.setattr(jobs, "start_left", lambda *_: 75.0)
     assert progress_line(run, status) == "Features of 4 views, results in about 75 s"
     assert cells_of(run, status, None)[1] == ("Results in", "about 75 s", "")
+
+
+def test_a_gain_that_another_encoder_sees_has_a_sign_and_a_unit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.parts.train.status_strip.rows_of_moments", lambda _: [
+        {"epoch": 1, "second opinion": 0.00881}])
+    assert score_of(run, 1) == [("Whole group, another encoder", "+0.009 similarity", "")]
 
 
 def test_without_a_score_the_line_has_none(run: Run) -> None:

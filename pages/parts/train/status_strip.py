@@ -17,6 +17,7 @@ from udml_core.runs.baselines import read_baselines
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 
+from ..draw.palette import signed
 from ..shell.cached import dataset_at_hand
 from ..shell.run_status import UNSEEN, progress_of, state_line, stop_button
 from .start_steps import STEPS, at_step, is_starting
@@ -26,6 +27,8 @@ SCORES = ("sample map@r", "second opinion", "loss", "effective rank")
 """The curves of which the line shows the first that was measured."""
 PLAIN = {"sample map@r": "Whole group found", "second opinion": "Whole group, another encoder", "loss": "Loss",
          "effective rank": "Directions used"}
+GAIN = "cosine gain"
+"""The axis of a curve that is a gain in similarity over the frozen features."""
 Cell = tuple[str, str, str]
 """A small heading, a value in large type, and a note behind it."""
 
@@ -132,7 +135,10 @@ def score_of(run: Run, epoch: float | None) -> list[Cell]:
 
 def _text(name: str, value: float) -> str:
     """Return a value of a curve."""
-    return f"{100 * value:.1f} %" if curve_of(name).is_percent else f"{value:.3g}"
+    curve = curve_of(name)
+    if curve.axis == GAIN:
+        return f"{signed(value, 3)} similarity"
+    return f"{100 * value:.1f} %" if curve.is_percent else f"{value:.3g}"
 
 
 def share_of(status: Status) -> float | None:
