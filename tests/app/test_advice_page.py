@@ -312,7 +312,7 @@ def test_the_card_states_counts_certainty_equals_and_the_record_that_disagrees()
     def outcome(method: str, gain: float) -> Outcome:
         first = Measured(verdict="better", difference=gain, low=gain - 0.004, high=gain + 0.004)
         of = Comparison(first=first, groups=measured("cannot tell"), judges=("judge",), changed=0.49, better=0.29,
-                        worse=0.2, within=(0.26, 0.32))
+                        worse=0.2, within=(0.27, 0.31))
         return Outcome(name=method, setup=Setup(backbone="pixels", method=method,
                                                 recipe="whiten" * (method == "frozen")),
                        against_best=of, against_start=of, run=method)
@@ -320,8 +320,9 @@ def test_the_card_states_counts_certainty_equals_and_the_record_that_disagrees()
     race = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run="start", titles={"exemplar": "Exemplar"},
                 outcomes=(outcome("exemplar", 0.02), outcome("frozen", 0.018)))
     counts, equals, record = card_sentences(race, conclude(race))
-    assert counts == ("Of 100 searches, 29 find a better first image, 20 a worse one, and 51 the same one, as the judges "
-                      "see it. How sure: luck alone shows a gain this large in fewer than 1 of 1,000 such races.")
+    assert counts == ("Of 100 searches, 29 find a better first image, 20 a worse one, and 51 the same one, as the "
+                      "judges see it. How sure: luck alone shows a gain this large in fewer than 1 of 1,000 such "
+                      "races.")
     assert equals == "1 other candidate does about as well and is simpler: whitening, which needs no training."
     assert record.startswith("The record disagrees: ")
     contradicted = conclude(race, Judgments("worse", 20, score="18 of 20 for the search as now"))
