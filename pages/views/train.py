@@ -26,11 +26,13 @@ from pages.parts.train.method_choice import (
     suggested_method,
 )
 from pages.parts.train.preview import hindrance_of, show_preview, show_some
+from pages.parts.train.raced import raced_run, show_existing
 from pages.parts.train.settings import (
     choose_settings,
     explain_settings,
     is_changed,
     keep_choices,
+    known_runs,
     offered_example,
     restore_choices,
     times_back,
@@ -160,13 +162,15 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
     suggested = suggested_method(dataset)
     method = choose_method(suggested, dataset)
     example = offered_example(dataset, method.card.name)
-    wanted = wanted_settings(example)
-    box, top, raced = st.container(), st.container(), st.container(gap="xsmall")
+    raced = raced_run(dataset, method)
+    known = known_runs(raced, example)
+    wanted = wanted_settings(known)
+    box, top, race_line = st.container(), st.container(), st.container(gap="xsmall")
     start, details = st.container(key="lab-start"), st.container()
     with details, st.expander("About these values", icon=":material/info:"):
-        settings = explain_settings(wanted, method, dataset, example)
+        settings = explain_settings(wanted, method, dataset, known)
         more = st.container()
-    with raced:
+    with race_line:
         show_raced(dataset)
     with top:
         fields = main_form(method, settings)
@@ -182,14 +186,14 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
                 explain(method, dataset, learns_a_head(method, settings, fields))
     if pairs is None:
         with box:
-            choose_settings(wanted, example, settings, is_changed(fields))
+            choose_settings(wanted, known, settings, is_changed(fields))
         if watched is None:
             show_images(dataset, center, "The map follows once the method has what it learns from.")
         return
     with details, st.expander("Backbone, split, seed and device", icon=":material/tune:"):
         values = choose_options(dataset, settings.options)
     with box:
-        choose_settings(wanted, example, settings, is_changed(fields))
+        choose_settings(wanted, known, settings, is_changed(fields))
     with start:
         show_drawer_button(dataset, method)
     is_planned = False
@@ -198,6 +202,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
         is_planned = True
         show_start(spec, dataset, pairs, watched is not None and watched.status().state in LIVE_STATES,
                    hindrance_of(spec, dataset))
+        show_existing(spec, dataset, raced)
         with more:
             show_cautions(spec, dataset, pairs)
             show_measured(spec, dataset, settings, example)

@@ -633,9 +633,11 @@ def test_an_advised_search_is_compared_with_the_run_that_is_ticked(frozen: Run, 
 
 def test_the_line_of_a_run_names_what_its_button_opens(frozen: Run, launched: list[Any]) -> None:
     trained = without_labels(worked(runs_folder(), method="pca", split="all", fields={"dimension": 4}))
-    better = comparison("cannot tell", "better")
+    better, unclear = comparison("cannot tell", "better"), comparison("cannot tell", "cannot tell")
     finished(frozen, [Outcome(name="PCA", setup=Setup(backbone="pixels", method="pca", recipe="whiten"),
-                              against_best=better, against_start=better, run=trained.id)])
+                              against_best=better, against_start=better, run=trained.id),
+                      Outcome(name="NCE", setup=Setup(backbone="pixels", method="nce"),
+                              against_best=unclear, against_start=unclear, run="not-advised")])
     test = opened("runs", run=trained.id)
     shown = texts(test).replace("\\", "")
     assert "A race judged this training together with further steps. Pca, then whitening, against the frozen" in shown
@@ -648,12 +650,12 @@ def test_the_line_of_a_run_names_what_its_button_opens(frozen: Run, launched: li
     assert suggestion.words_for(judged) == (
         "In the race on these images, pca, then whitening: no clear difference in first results, better whole groups.")
     assert suggestion.judged_of("plm") is None
-    lab = opened("train", dataset=frozen.spec().dataset, method="pca")
-    assert "The race has trained it already" in texts(lab)
-    again = next(link.proto for link in lab.get("page_link") if link.proto.label == "Settings of the race")
-    assert again.query_string == f"like={trained.id}"
     test.button(key=f"with-steps-use-{trained.id}").click().run()
     assert [task.spec().recipe for task in launched] == ["whiten"]
+    lab = opened("train", dataset=frozen.spec().dataset, method="nce")
+    assert "The race has trained it already" in texts(lab)
+    again = next(link.proto for link in lab.get("page_link") if link.proto.label == "Settings of the race")
+    assert again.query_string == "like=not-advised"
 
 
 def test_two_runs_of_one_race_are_compared_as_the_race_judged_them(

@@ -149,7 +149,10 @@ def test_the_bar_counts_for_the_embedding_that_the_sentence_names(run: Run) -> N
     bar = next(of.proto.body for of in test.get("html") if "judge-range" in of.proto.body)
     (said,) = re.findall(r"either may be better: \*\*A \(Before training\)\*\* in (\d+ to \d+) %", shown)
     assert f'aria-label="A is better in {said} %' in bar
-    assert "A is always better" in bar
+    assert re.search("<span>0 %: B is always better</span>.*<span>100 %: A is always better</span>", bar)
+    low, high = (float(of) for of in said.split(" to "))
+    left, width = (float(of) for of in re.findall(r'class="band[^"]*" style="left:([\d.]+)%;width:([\d.]+)%"', bar)[0])
+    assert (left, left + width) == (pytest.approx(low, abs=1), pytest.approx(high, abs=1)), "at the places of the text"
 
 
 def test_two_people_are_combined_where_both_have_judged(run: Run) -> None:

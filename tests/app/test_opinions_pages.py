@@ -164,7 +164,7 @@ def test_a_button_starts_a_missing_second_opinion_and_its_progress_is_shown(
     run, started = without_labels(worked(root)), []
     monkeypatch.setattr(jobs, "analyse", lambda run, spec: started.append((run.id, spec)))
     test = opened("runs", run=run.id)
-    assert "Not judged yet: this run has no labels." in texts(test)
+    assert "Not judged yet." in texts(test)
     test.button(key=f"opinion-new-{run.id}").click().run()
     assert started == [(run.id, OF_RUN)]
 
@@ -253,7 +253,8 @@ def test_names_in_the_verdict_are_escaped() -> None:
 
 
 @pytest.mark.parametrize(("verdicts", "icon"), [
-    (("better", "cannot tell"), "trending_up"), (("worse", "cannot tell"), "trending_down"),
+    (("better", "better"), "trending_up"), (("worse", "worse"), "trending_down"),
+    (("cannot tell", "better"), "balance"), (("worse", "cannot tell"), "balance"),
     (("better", "worse"), "swap_vert"), (("cannot tell", "cannot tell"), "help")])
 def test_the_icon_shows_the_direction(verdicts: Any, icon: str) -> None:
     assert icon in verdict_icon(Verdicts(*verdicts))

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from pages.parts.train.flip import epoch_key, flip_key
-from pages.parts.train.status_strip import cells_of, score_of, share_of, strip_of
+from pages.parts.train.status_strip import cells_of, progress_line, score_of, share_of, strip_of
 from tests.app.opening import opened, texts
 from tests.running import worked
 from udml_core.runs import Run
 from udml_core.runs.tasks import Status
+from udml_core.work import jobs
 
 FIELDS = {"dimension": 16, "epochs": 3}
 LINK = {"dataset": "digits", "method": "rpml", "backbone": "pixels", "split": "seen", "fields": "dimension:16,epochs:3"}
@@ -54,6 +55,23 @@ def test_the_line_follows_the_map_and_says_in_words_that_the_training_is_ahead(r
     done = Status(state="done", epoch=3, epochs=3)
     assert cells_of(run, done, 2, 3)[0] == ("Training is done, showing", "epoch 2 of 3", "")
     assert cells_of(run, done, 2, 3, is_moving=False) == score_of(run, 2), "the slider names the epoch of a map at rest"
+
+
+def test_a_run_that_starts_says_when_its_results_come_and_not_when_a_step_ends(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    status = Status(state="running", phase="features of 4 views", share=0.5, phase_started=100.0, heartbeat=130.0)
+    monkeypatch.setattr(jobs, "start_left", lambda *_: None)
+    assert progress_line(run, status) == "Features of 4 views, about 30 s left in this step", "no later time is known"
+    assert len(cells_of(run, status, None)) == 1
+    monkeypatch.setattr(jobs, "start_left", lambda *_: 75.0)
+    assert progress_line(run, status) == "Features of 4 views, results in about 75 s"
+    assert cells_of(run, status, None)[1] == ("Results in", "about 75 s", "")
+
+
+def test_a_gain_that_another_encoder_sees_has_a_sign_and_a_unit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.parts.train.status_strip.rows_of_moments", lambda _: [
+        {"epoch": 1, "second opinion": 0.00881}])
+    assert score_of(run, 1) == [("Whole group, another encoder", "+0.009 similarity", "")]
 
 
 def test_without_a_score_the_line_has_none(run: Run) -> None:

@@ -25,6 +25,8 @@ from pages.parts.train.settings import TriedAlpha, tried_alpha
 from pages.parts.train.slider_words import effect_of
 from pages.views.train import FIELDS_AT_ONCE
 from tests.app.opening import opened, switched, texts
+from tests.app.test_advice_page import finished
+from tests.exploration.test_race import comparison
 from tests.running import trained, worked, write_digits
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
@@ -34,6 +36,7 @@ from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of, features_path
 from udml_core.data.given.labels import assign
 from udml_core.data.speed import measured_speed, record_speed
+from udml_core.exploration.race import Outcome, Setup
 from udml_core.methods import METHODS, find_method
 from udml_core.results.label_free import record_words
 from udml_core.results.records import FOLDER
@@ -669,6 +672,36 @@ def test_one_click_takes_the_default_values_and_a_second_visit_keeps_them(submit
     start(test)
     assert (submitted[1].split, submitted[1].pooling) == ("seen", "mean")
     assert submitted[1].fields == spec_of_example("rpml").fields
+
+
+@pytest.mark.usefixtures("examples")
+def test_the_method_that_won_a_race_begins_with_its_settings_and_says_that_this_run_exists(
+        submitted: list[Spec]) -> None:
+    frozen = worked(runs_folder(), method="frozen", split="all")
+    winner = worked(runs_folder(), method="pca", split="all", select="last", fields={"dimension": 4})
+    of = comparison("better", "better")
+    finished(frozen, [Outcome(name="PCA", setup=Setup(backbone="pixels", method="pca"), kept=True, against_best=of,
+                              against_start=of, run=winner.id)])
+    test = opened("train", dataset="digits")
+    assert not test.exception
+    assert values_of(test)["preset"] == "race", "before the example"
+    assert "This run exists already" in texts(test)
+    start(test)
+    assert submitted[0].model_dump(exclude={"created"}) == winner.spec().model_dump(exclude={"created"})
+    test = opened("train", dataset="digits")
+    test.slider(key=key_of(test, "dimension")).set_value(8).run()
+    assert "This run exists already" not in texts(test)
+    test.button(key="train-defaults").click().run()
+    assert dict(test.query_params)["preset"] == "default"
+    assert "This run exists already" not in texts(test)
+    del submitted[:]
+    start(opened("train", dataset="digits", method="rpml"))
+    assert submitted[0].fields == spec_of_example("rpml").fields, "another method than the race's"
+    test = opened("train", dataset="digits")
+    test.button(key="lab-existing").click().run()
+    assert not test.exception
+    assert st.session_state.get("advice-used") is None
+    assert test.query_params["run"] in (winner.id, [winner.id])
 
 
 @pytest.mark.usefixtures("examples")

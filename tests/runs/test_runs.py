@@ -348,6 +348,10 @@ def test_remaining_time_is_estimated_from_the_finished_part() -> None:
     assert first_epoch.seconds_left == pytest.approx(38.0)
     features = Status(state="running", phase="features", share=0.25, phase_started=100.0, heartbeat=110.0)
     assert features.seconds_left == pytest.approx(30.0)
+    late = features.model_copy(update={"share_started": 0.125})
+    assert late.seconds_left == pytest.approx(60.0), "an eighth took ten seconds, whatever was done before"
+    first = late.model_copy(update={"share": 0.125, "heartbeat": 100.0})
+    assert first.seconds_left is None, "the first report of a phase says nothing of its speed"
     assert features.model_copy(update={"state": "stopped"}).seconds_left is None
     assert features.model_copy(update={"phase": "evaluation"}).seconds_left is None, "its steps take unequal times"
     assert json.loads(status.model_dump_json())["epoch"] == 2

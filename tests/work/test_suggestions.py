@@ -130,6 +130,35 @@ def test_the_time_left_counts_what_follows_the_training_and_only_measured_times(
     assert jobs.training_left(planned, status.model_copy(update={"phase": "evaluation"})) is None
 
 
+def test_the_time_left_before_the_training_counts_all_that_follows_at_the_speed_of_this_run() -> None:
+    dataset = catalog.load("digits")
+    planned = spec("plm", fields={"dimension": 8, "epochs": 4}, backbone="cnn", seed=95, split="all")
+    status = Status(state="running", phase="reading", started=100.0, heartbeat=104.0)
+    record_epoch(planned, 1797, 3.0)
+    for kind, seconds in ((encoding_kind, 0.01), (view_kind, 0.01), (evaluation_kind, 5.0), (start_kind, 6.0)):
+        assert jobs.start_left(planned, dataset, status) is None, "not all of it was measured"
+        record_speed(kind(planned), seconds)
+    record_speed(follow_kind(planned), 2.0)
+    features, views, later = 17.97, 4 * 17.97, 4 * 3 + 5 + 2
+    assert jobs.start_left(planned, dataset, status) == pytest.approx(6 + features + views + later - 4)
+    late = status.model_copy(update={"heartbeat": 1000.0})
+    assert jobs.start_left(planned, dataset, late) == pytest.approx(later), "never less than what follows"
+    slow = Status(state="running", phase="features · 5 images per second", share=0.25, share_started=0.05,
+                  phase_started=100.0, started=100.0, heartbeat=200.0)
+    assert jobs.start_left(planned, dataset, slow) == pytest.approx(375 + views + later)
+    of_views = slow.model_copy(update={"phase": "features of 4 views"})
+    assert jobs.start_left(planned, dataset, of_views) == pytest.approx(375 + later)
+    for update in ({"epochs": 4}, {"searchable": True}, {"state": "waiting"}):
+        assert jobs.start_left(planned, dataset, slow.model_copy(update=update)) is None
+
+
+def test_a_machine_is_busy_if_more_tasks_wait_than_its_cores_can_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("psutil.cpu_count", lambda: 2)
+    for load, expected in ((3.9, False), (4.1, True)):
+        monkeypatch.setattr("psutil.getloadavg", lambda load=load: (load, 0.0, 0.0))
+        assert jobs.is_busy() is expected
+
+
 def test_a_run_measures_its_own_speed(tmp_path: Path) -> None:
     from tests.running import trained
 

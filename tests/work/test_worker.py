@@ -476,8 +476,10 @@ def test_a_detail_of_a_step_does_not_restart_its_remaining_time(tmp_path: Path) 
     begun = reporter.status.phase_started
     reporter.change(phase="features · 5 images per second")
     assert (reporter.status.phase_started, reporter.status.phase) == (begun, "features · 5 images per second")
-    reporter.change(phase="evaluation")
+    reporter.change(phase="evaluation", share=0.25)
     assert reporter.status.phase_started > begun
+    reporter.change(share=0.5)
+    assert reporter.status.share_started == 0.25
 
 
 def test_a_run_is_searched_while_it_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -460,7 +460,7 @@ def _load(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | N
 
 def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
                     work: Work, earlier: Earlier | None) -> Iterator[tuple[float, str]]:
-    """Compute an array's remaining blocks; yield the finished share and the speed in words after each."""
+    """Compute an array's remaining blocks; yield the finished share and the speed in words before and after each."""
     missing = np.arange(shape[0]) if earlier is None else earlier.missing
     unfinished, progress = path.with_suffix(".part"), path.with_suffix(".progress")
     state = {"shape": list(shape), "dtype": str(dtype), "engine": work.engine}
@@ -474,6 +474,7 @@ def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
     if earlier is not None and not done:
         _copy_rows(earlier, array)
         array.flush()
+    yield done / max(1, len(missing)), ""
     begun = time.monotonic()
     blocks = [(start, min(start + BLOCK, len(missing))) for start in range(done, len(missing), BLOCK)]
     for (start, stop), rows in zip(blocks, _rows_in_order(blocks, work.computes), strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from udml_core.base.errors import counted
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_certainty import (
@@ -30,7 +31,7 @@ from udml_core.exploration.race_figures import (
 )
 from udml_core.exploration.race_gaps import LATE, early_words, find_gaps, gap_words, minutes_words
 from udml_core.exploration.race_measured import Comparison, Serves
-from udml_core.exploration.race_running import refines_at_hand
+from udml_core.exploration.race_running import complexity, refines_at_hand
 from udml_core.exploration.race_words import changed_sentence, dissent_words, outcome_words, sentence
 
 AT_HAND = ("It was judged on the images at hand, which it refines with each other: what new images gain was not "
@@ -106,8 +107,7 @@ def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
     best = race.best
     if best is not None and not is_done:
         said = certainty_words(race, best, is_done=False) if is_close(race, best) else (
-            "It beats the frozen features beyond chance, and stays better whatever else is tried; a later candidate "
-            "may gain more.")
+            "It beats the frozen features beyond chance; a later candidate may gain more.")
         return _advised(f"Better so far: {setup_words(race, best.setup)}.", [said], [])
     if not race.is_judged:
         return Advised("No candidate was judged in this time.", (gaps or "Allow more minutes.",)) if is_done else (
@@ -117,7 +117,7 @@ def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
     assert best.against_start is not None, "the advice was judged"
     return _advised(f"Best search: {setup_words(race, best.setup)}.",
                     [_meaning_words(best.against_start, race.serves), _simpler_words(race), dissent_words(race, best)],
-                    [_simplest_words(race), _compared_words(race, best), _calls(race),
+                    [equals_words(race), _simplest_words(race), _compared_words(race, best), _calls(race),
                      _other_change(best.against_start, race.serves),
                      AT_HAND if refines_at_hand(best.setup) else "", gaps])
 
@@ -239,6 +239,37 @@ def _simpler_words(race: Race) -> str:
     if duel is None or largest is None:
         return ""
     return f"Simpler than {setup_words(race, largest.setup)}, and the judges see no clear difference between the two."
+
+
+def equals_of(race: Race) -> list[Outcome]:
+    """Return the other certain candidates that do about as well as the advice, the simplest first.
+
+    A direct comparison finds neither better among a family of comparisons; without one, the gain of the advice lies
+    within the candidate's interval. A larger gain that is not advised because it is less simple is named elsewhere.
+    """
+    best = race.best
+    if best is None:
+        return []
+    direct = {duel.simpler: duel.comparison.served(race.serves).said for duel in race.duels
+              if duel.largest == best.setup}
+    gain = race.gain(best).difference
+    equals = [other for other in race.certain if other not in (best, race.largest) and (
+        direct[other.setup] == "cannot tell" if other.setup in direct else gain <= race.gain(other).wide.high)]
+    return sorted(equals, key=lambda other: complexity(race.start, other.setup))
+
+
+def equals_words(race: Race) -> str:
+    """Return how many other candidates do about as well as the advice, and a simpler one of them; empty without any."""
+    best, equals = race.best, equals_of(race)
+    if best is None or not equals:
+        return ""
+    count, simplest = len(equals), equals[0].setup
+    words = f"{counted(count, 'other candidate')} {'does' if count == 1 else 'do'} about as well"
+    if complexity(race.start, simplest) >= complexity(race.start, best.setup):
+        return f"{words}."
+    untrained = ", which needs no training" * (simplest.method == FROZEN != best.setup.method)
+    named = " and is simpler:" if count == 1 else "; the simplest of them is"
+    return f"{words}{named} {setup_words(race, simplest)}{untrained}."
 
 
 def _simplest_words(race: Race) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_advice import AT_HAND, Advised, tell_advice
+from udml_core.exploration.race_advice import AT_HAND, Advised, equals_words, tell_advice
 from udml_core.exploration.race_certainty import certainty_words, is_close
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import setup_words
@@ -78,7 +78,8 @@ class Conclusion:
         sure: How sure it is, in a sentence; empty if nothing is known.
         next_step: What is next, in a sentence; empty for nothing.
         action: The same as an action.
-        beside: What the race says where judgments decide, in a sentence.
+        beside: What the race says where judgments decide, else which judge decides, in a sentence.
+        equals: Which other searches do about as well, in a sentence.
         details: Everything else.
     """
 
@@ -91,6 +92,7 @@ class Conclusion:
     next_step: str
     action: Action
     beside: str = ""
+    equals: str = ""
     details: tuple[str, ...] = ()
 
     @property
@@ -111,7 +113,7 @@ class Conclusion:
     @property
     def sentences(self) -> list[str]:
         """All sentences."""
-        return [*filter(None, [self.headline, self.sure, self.beside, self.next_step]), *self.details]
+        return [*filter(None, [self.headline, self.sure, self.beside, self.equals, self.next_step]), *self.details]
 
 
 def subject_of(race: Race, elsewhere: Elsewhere | None = None) -> tuple[Race, Outcome | None]:
@@ -150,12 +152,13 @@ def conclude(race: Race, judgments: Judgments = UNJUDGED, is_done: bool = True, 
     if candidate is not None and basis != "race":
         name = setup_words(own, candidate.setup)
         headline, beside = _headline(basis, judgments, name), _beside(basis, name, advised is not None)
-    known = {counted, sure, beside, *([] if use is not None else [AT_HAND])} | (
+    equals = equals_words(own) if use is not None and use == own.best else ""
+    known = {counted, sure, beside, equals, *([] if use is not None else [AT_HAND])} | (
         set() if basis == "race" else {_race_sure(race, told)})
     all_else = (*told.shown, *filter(None, [decider_words(own)]), *told.details)
     details = tuple(words for words in all_else if words not in known)
     sure = " ".join(filter(None, dict.fromkeys((counted, sure))))
-    return Conclusion(own, candidate, use, basis, headline, sure, next_step, action, beside, details)
+    return Conclusion(own, candidate, use, basis, headline, sure, next_step, action, beside, equals, details)
 
 
 def _basis(stance: Stance, is_advised: bool) -> Basis:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from udml_core.exploration.plain_names import new_image_words
 from udml_core.exploration.race import FROZEN, Race, Setup
-from udml_core.exploration.race_measured import FAMILY, Comparison, Count, Measured, Serves
+from udml_core.exploration.race_measured import Comparison, Count, Measured, Serves
 from udml_core.exploration.race_running import refines_at_hand, step_title
 from udml_core.numerics.refinement import Recipe
 
@@ -42,10 +42,8 @@ def group_size_words(group: int) -> str:
 BY_CLASSES = ("**Expect less than this count:** a judge compares looks only. In tests with known classes, judges "
               "called 61 to 84 of 100 groups better, and 41 to 63 really held more images of the right class.")
 """What limits a count of groups; the figures are of 15 candidates on two data sets, see docs/judging.md."""
-AT_ONCE = f"for up to {FAMILY} candidates at once, however many were tried"
+AT_ONCE = "for all candidates at once"
 """For what the intervals of a race hold."""
-NEARLY = 0.75
-"""Share of the images with better results that are nearly as many with worse results."""
 ROUNDING = 1e-9
 """Ends of intervals are rounded outward, unless they are whole numbers up to this."""
 
@@ -90,10 +88,7 @@ def counts_words(measured: Measured) -> str:
 
 
 def balance_words(measured: Measured) -> str:
-    """Say what the mean difference adds to a count of images that does not show it, such as 51 better and 46 worse.
-
-    That nearly as many lose as gain is said of the counts as they are shown, however sure their order is.
-    """
+    """Say what the mean difference adds to a count of images whose order is not sure, such as 51 better, 46 worse."""
     wide, count = measured.wide, measured.wide.count
     if count is None or count.better is None or count.worse is None or count.low is None or count.high is None:
         return ""
@@ -103,13 +98,11 @@ def balance_words(measured: Measured) -> str:
     if count.leans == -gain:
         larger, smaller = ("gains", "losses") if gain > 0 else ("losses", "gains")
         return f", but the {larger} are larger than the {smaller}"
-    if measured.said == "cannot tell":
+    if measured.said == "cannot tell" or count.leans:
         return ""
     many, few, other = (count.better, count.worse, "worse") if gain > 0 else (count.worse, count.better, "better")
-    many, few = round(100 * many), round(100 * few)
-    though = (f"more get {other}" if few > many else f"nearly as many get {other}" if few >= NEARLY * many else
-              "" if count.leans else "the counts alone may be chance")
-    return f", {measured.said} on average, though {though}" if though else ""
+    though = f"more get {other}" if round(100 * few) > round(100 * many) else "the counts alone may be chance"
+    return f", {measured.said} on average, though {though}"
 
 
 def count_cell(measured: Measured) -> str:

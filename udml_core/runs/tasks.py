@@ -49,6 +49,7 @@ class Status(BaseModel):
         phase: Name of the current phase.
         phase_started: Start of the phase in seconds since 1970.
         share: Finished share of the phase, 0 to 1.
+        share_started: The same at the first report of the phase, which may follow after its first images.
         epoch: Number of the last finished epoch.
         epochs: Number of planned epochs.
         ticket: Time of submission in seconds since 1970; tasks start in this order.
@@ -69,6 +70,7 @@ class Status(BaseModel):
     phase: str = ""
     phase_started: float = 0.0
     share: float = 0.0
+    share_started: float = 0.0
     epoch: int = 0
     epochs: int = 0
     ticket: float = 0.0
@@ -101,10 +103,11 @@ class Status(BaseModel):
         if self.state != "running" or step_name(self.phase) == "evaluation":
             return None
         elapsed = self.heartbeat - self.phase_started
-        is_known = self.share > SHARE_TO_GO_BY and elapsed >= 0  # the clock can have gone back
+        done = self.share - self.share_started
+        is_known = done > SHARE_TO_GO_BY and elapsed >= 0  # the clock can have gone back
         if self.phase != TRAINING:
-            return elapsed * (1 - self.share) / self.share if is_known else None
-        epoch = self.epoch_seconds or (elapsed / self.share if is_known else None)
+            return elapsed * (1 - self.share) / done if is_known else None
+        epoch = self.epoch_seconds or (elapsed / done if is_known else None)
         return None if epoch is None else max(0.0, (self.epochs - self.epoch - self.share) * epoch)
 
 

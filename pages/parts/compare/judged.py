@@ -34,6 +34,7 @@ MOST_ROWS = 4
 """Number of queries of each group that are shown with both rows."""
 SIDE = 64
 NEVER, HALF, ALWAYS = "0 %", "50 %: neither is better", "100 %"
+NAMED = "{} %: {} is always better"
 
 
 def unbroken(text: str) -> str:
@@ -48,12 +49,12 @@ def range_bar(share: Share, is_blind: bool) -> None:
         share: The share in which B is better.
         is_blind: Whether the bar does not say which embedding leads.
     """
-    shown = leading(share) if is_blind else share  # with names the line is always from A to B
+    shown = leading(share)
     low, high, mean = (100 * value for value in (shown.low, shown.high, shown.mean))
-    ends = (NEVER, ALWAYS) if is_blind else ("A is always better", "B is always better")
-    of = "" if is_blind else f"{'AB'[leads(share)]} is better in "
-    words = "No judgments yet" if not share.count else (
-        f"{of}{interval_words(share)} %, mean {100 * leading(share).mean:.0f} %")
+    first, last = "BA" if not leads(share) else "AB"
+    ends = (NEVER, ALWAYS) if is_blind else (NAMED.format(0, first), NAMED.format(100, last))
+    of = "" if is_blind else f"{last} is better in "
+    words = "No judgments yet" if not share.count else f"{of}{interval_words(share)} %, mean {mean:.0f} %"
     band = f'<span class="band{" decided" if share.is_decided else ""}" style="left:{low:.1f}%;' \
            f'width:{high - low:.1f}%"></span><span class="mean" style="left:{mean:.1f}%"></span>' if share.count else ""
     st.html(f'<div class="judge-range" role="img" aria-label="{html.escape(words)}"><div class="line">{band}'

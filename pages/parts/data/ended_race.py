@@ -85,6 +85,8 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         _show_headline(race, of)
         if of.sure:
             st.markdown(f"{escaped(of.sure)} {escaped(of.beside)}".rstrip())
+        if of.equals:
+            st.markdown(escaped(of.equals))
         if of.use is not None and of.use == race.best and (caution := caution_words(race)):
             st.caption(f":material/info: {escaped(caution)}")
         if awaited is not None:
@@ -196,7 +198,7 @@ def _search_as_now(race: Race, kind: Kind) -> None:
 
 
 def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> None:
-    """Show what judgments say, the figures of the race, explanations and cautions."""
+    """Show what judgments say, the figures of the race, and explanations."""
     if judged := _judgments(of, race):
         st.markdown(f":material/thumbs_up_down: {judged}")
     named = race.best or next(iter(race.judged), None)

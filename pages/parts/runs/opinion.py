@@ -39,6 +39,7 @@ from .races import show_own, show_races
 
 BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:]"
 MIXED, UNCLEAR = ":orange[:material/swap_vert:]", ":material/help:"
+HALF = ":material/balance:"
 READING = ("Each judge is an encoder that took no part in this run. It measures how similar a query and the images "
            "found for it are in its own features. A difference of +0.02 means that the images found by this run are "
            "more similar by 0.02, on a scale from −1 to 1 (cosine), than those found by the frozen features, on "
@@ -82,11 +83,13 @@ def says_something(run: Run) -> bool:
 
 
 def verdict_icon(verdicts: Verdicts) -> str:
-    """Return the icon of two verdicts: up, down, both, or a question mark."""
+    """Return the icon of two verdicts: up, down, both, scales if one of them is unclear, or a question mark."""
     said = set(verdicts)
-    if {"better", "worse"} <= said:
-        return MIXED
-    return BETTER if "better" in said else WORSE if "worse" in said else UNCLEAR
+    if said == {"better"}:
+        return BETTER
+    if said == {"worse"}:
+        return WORSE
+    return MIXED if {"better", "worse"} <= said else UNCLEAR if said == {"cannot tell"} else HALF
 
 
 def _show_verdict(run: Run, opinions: Opinions, is_brief: bool) -> None:
@@ -152,7 +155,7 @@ def _show_missing(run: Run, is_raced: bool) -> None:
                              "of the frozen features, in the background.")
             if not is_raced and not has_labels(run.evaluation()):
                 st.caption("Not judged alone yet: a race judged it with further steps only." if raced_with_steps(run)
-                           else "Not judged yet: this run has no labels.")
+                           else "Not judged yet.")
     else:
         status = analysis.status()
         message = " ".join(part for part in (status.message, ADVICE[status.state]) if part)

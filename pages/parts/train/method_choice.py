@@ -87,7 +87,8 @@ def explain(method: type[Method], dataset: Dataset, fixed: bool = False) -> None
         st.caption(text, help=f"MAP@R: {MAIN_MEASURES[0].help} {card.source}")
     if (suggestion := suggested_by_race(dataset, runs_folder())) and (judged := suggestion.judged_of(card.name)):
         st.caption(f":material/balance: {escaped(suggestion.words_for(judged))}")
-        if judged.setup.method == card.name:
+        won = suggestion.run  # Lab begins with its settings
+        if judged.setup.method == card.name and (won is None or won.id != judged.run):
             st.caption("The race has trained it already, for a short time and with settings of its own.")
             view_link("train", label="Settings of the race", icon=":material/content_copy:", width="content",
                       query_params={"like": judged.run}, help="Opens Lab with every field of that run filled in.")

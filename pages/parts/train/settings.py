@@ -23,16 +23,20 @@ from ..shell.run_status import escaped
 from ..shell.setting_words import setting_words
 from ..shell.views import view_link
 
-SETTINGS = {"example": "As in the example", "default": "Default values", "quick": "Quick, about a minute",
-            "best": "Best in the records", "paper": "As printed in the paper"}
+SETTINGS = {"race": "As in the race", "example": "As in the example", "default": "Default values",
+            "quick": "Quick, about a minute", "best": "Best in the records", "paper": "As printed in the paper"}
 CHANGED = "Changed"
 """What the box says when the form's values differ from the settings that it began with."""
-BEGUN_WITH = {"example": "the example's values", "default": "the default values", "quick": "the quick values",
-              "best": "the best values in the records", "paper": "the paper's values"}
+BEGUN_WITH = {"race": "the values of the race", "example": "the example's values", "default": "the default values",
+              "quick": "the quick values", "best": "the best values in the records", "paper": "the paper's values"}
 BACKS = "train-backs"
 """Session key of the number of times that the form went back to its settings."""
-WITH_OPTIONS = ("example", "paper")
+WITH_OPTIONS = ("race", "example", "paper")
 """Settings that also replace options of a run."""
+OF_RUNS = ("race", "example")
+"""Settings of a run on the same images."""
+KnownRuns = Mapping[str, Run]
+"""The runs on the same images whose settings are offered, by the name of the settings, the first choice first."""
 BOX = "preset"
 KEPT = "train-kept"
 CHOICES = ("dataset", "method", "preset", jobs.FIELDS)
@@ -69,27 +73,30 @@ def _link_like(text: str) -> dict[str, str]:
         return {}
 
 
+def known_runs(raced: Run | None, example: Run | None) -> KnownRuns:
+    """Return the runs whose settings are offered: of a race before an example."""
+    return {name: run for name, run in zip(OF_RUNS, (raced, example), strict=True) if run is not None}
+
+
 def offered_example(dataset: Dataset, method: str = "") -> Run | None:
     """Return an example on the data set's images, if possible of a method; None if there is none."""
     return jobs.find_example(dataset, runs_folder(), method)
 
 
-def begins_with_example(example: Run | None) -> bool:
-    """Return whether the form begins with an example: there is one, and the address states no values."""
+def wanted_settings(known: KnownRuns) -> str:
+    """Return the name of the settings to begin with, which the address decides.
+
+    If it states no values, these are a race's, else an example's, else the default values.
+    """
     stated = {jobs.FIELDS, *jobs.OPTIONS} - {"labels", "labels_per_class"}
-    return example is not None and not any(name in st.query_params for name in (BOX, *stated))
-
-
-def wanted_settings(example: Run | None) -> str:
-    """Return the name of the settings to begin with, which the address decides."""
-    titles = _titles(example)
-    wanted = "example" if begins_with_example(example) else choice_from_address(BOX, titles, "default")
+    first = "default" if any(name in st.query_params for name in stated) else next(iter(known), "default")
+    wanted = choice_from_address(BOX, _titles(known), first)
     st.session_state[BOX] = wanted  # also after another data set was chosen
     return wanted
 
 
-def _titles(example: Run | None) -> dict[str, str]:
-    return {name: title for name, title in SETTINGS.items() if name != "example" or example is not None}
+def _titles(known: KnownRuns) -> dict[str, str]:
+    return {name: title for name, title in SETTINGS.items() if name in known or name not in OF_RUNS}
 
 
 def is_changed(fields: Mapping[str, Any]) -> bool:
@@ -101,16 +108,16 @@ def is_changed(fields: Mapping[str, Any]) -> bool:
     return bool(fields) or any(name in st.query_params for name in jobs.OPTIONS)
 
 
-def choose_settings(wanted: str, example: Run | None, settings: jobs.Settings, changed: bool) -> None:
-    """Choose the settings to begin with; with an example on the same images, the address always names them.
+def choose_settings(wanted: str, known: KnownRuns, settings: jobs.Settings, changed: bool) -> None:
+    """Choose the settings to begin with; with a run on the same images, the address always names them.
 
     Args:
         wanted: The name of the settings that the form begins with.
-        example: An example on the same images; None if there is none.
+        known: The runs on the same images whose settings are offered.
         settings: The values of these settings.
         changed: Whether the form's values differ from them, which the box then says.
     """
-    titles = _titles(example)
+    titles = _titles(known)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
         st.selectbox("Settings", list(titles), key=BOX, on_change=_take_settings,
                      format_func=lambda name: CHANGED if changed and name == wanted else titles[name],
@@ -118,7 +125,7 @@ def choose_settings(wanted: str, example: Run | None, settings: jobs.Settings, c
         # Always there, so that the sliders below stay under the pointer when a value changes.
         st.button(":material/undo:", key="train-back", on_click=_go_back, args=(settings,), disabled=not changed,
                   help=f"Back to {BEGUN_WITH[wanted]}.")
-    write_address(BOX, wanted, "default" if example is None else "")
+    write_address(BOX, wanted, "" if known else "default")
 
 
 def _go_back(settings: jobs.Settings) -> None:
@@ -136,11 +143,13 @@ def times_back() -> int:
     return int(st.session_state.get(BACKS, 0))
 
 
-def explain_settings(name: str, method: type[Method], dataset: Dataset, example: Run | None) -> jobs.Settings:
+def explain_settings(name: str, method: type[Method], dataset: Dataset, known: KnownRuns) -> jobs.Settings:
     """Say what the chosen settings are, and return them."""
-    if name == "example" and example is not None:
-        return _example(example, method)
     match name:
+        case "race":
+            return _of_run(jobs.race_settings(known[name]))
+        case "example":
+            return _of_run(jobs.example_settings(known[name], method))
         case "paper":
             return _paper(method, dataset)
         case "quick":
@@ -169,8 +178,8 @@ def forget_fields() -> None:
     st.query_params.pop(jobs.FIELDS, None)
 
 
-def _example(example: Run, method: type[Method]) -> jobs.Settings:
-    settings = jobs.example_settings(example, method)
+def _of_run(settings: jobs.Settings) -> jobs.Settings:
+    """Say which run the settings are of, with the button that takes the default values."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(escaped(settings.says), width="content")
         st.button("Use the default values", key="train-defaults", type="tertiary", icon=":material/restart_alt:",

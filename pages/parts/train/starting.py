@@ -52,7 +52,8 @@ def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: boo
     elif is_watching:  # the watched run says how long it takes
         st.caption("A further run waits until this one has ended.")
     else:
-        st.caption(f"**About {duration(expected.seconds)}**, measured here" if expected.measured else
+        busy = ". Other work keeps this machine busy now, so it can take several times as long" * jobs.is_busy()
+        st.caption(f"**About {duration(expected.seconds)}**, measured here{busy}" if expected.measured else
                    "The time of such a run has not been measured on this machine yet.", help=time_words(expected))
     waiting = sum(run.stored_status().state in LIVE_STATES for run in list_runs(runs_folder()))
     if waiting and not is_watching:

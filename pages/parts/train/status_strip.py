@@ -5,17 +5,20 @@ from __future__ import annotations
 import html
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from udml_core.base.errors import duration
+from udml_core.base.errors import UserError, duration
 from udml_core.numerics.measures import curve_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import read_baselines
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 
+from ..draw.palette import signed
+from ..shell.cached import dataset_at_hand
 from ..shell.run_status import UNSEEN, progress_of, state_line, stop_button
 from .start_steps import STEPS, at_step, is_starting
 from .watched import rows_of_moments
@@ -24,6 +27,8 @@ SCORES = ("sample map@r", "second opinion", "loss", "effective rank")
 """The curves of which the line shows the first that was measured."""
 PLAIN = {"sample map@r": "Whole group found", "second opinion": "Whole group, another encoder", "loss": "Loss",
          "effective rank": "Directions used"}
+GAIN = "cosine gain"
+"""The axis of a curve that is a gain in similarity over the frozen features."""
 Cell = tuple[str, str, str]
 """A small heading, a value in large type, and a note behind it."""
 
@@ -76,7 +81,9 @@ def cells_of(run: Run, status: Status, epoch: float | None, newest: float | None
     if epoch is None and is_starting(run, status):
         at = at_step(run, status)
         waited = max(0.0, time.time() - status.ticket)
-        return [(f"Starting, step {at + 1} of {len(STEPS)}", STEPS[at], duration(waited))]
+        left = _start_left(run, status)
+        return [(f"Starting, step {at + 1} of {len(STEPS)}", STEPS[at], duration(waited)),
+                *([] if left is None else [("Results in", f"about {duration(left)}", "")])]
     if status.state != "running" or status.phase != "training":
         if epoch is None or status.state != "running":
             return [("Now", state_line(run, status).rstrip("."), ""), *score]
@@ -95,6 +102,13 @@ def _time_left(run: Run, status: Status) -> Cell:
     if left is None:
         return "Results in", "unknown", "the first training here measures it"
     return "Results in", f"about {duration(left)}", ""
+
+
+def _start_left(run: Run, status: Status) -> float | None:
+    """Return the seconds until a run that does not train yet has its results; None if unknown."""
+    with suppress(UserError):
+        return jobs.start_left(run.spec(), dataset_at_hand(run.spec().dataset), status)
+    return None
 
 
 def _after_training(status: Status, epoch: float) -> Cell:
@@ -121,7 +135,10 @@ def score_of(run: Run, epoch: float | None) -> list[Cell]:
 
 def _text(name: str, value: float) -> str:
     """Return a value of a curve."""
-    return f"{100 * value:.1f} %" if curve_of(name).is_percent else f"{value:.3g}"
+    curve = curve_of(name)
+    if curve.axis == GAIN:
+        return f"{signed(value, 3)} similarity"
+    return f"{100 * value:.1f} %" if curve.is_percent else f"{value:.3g}"
 
 
 def share_of(status: Status) -> float | None:
@@ -149,7 +166,9 @@ def strip_of(cells: Sequence[Cell], share: float | None) -> str:
 def progress_line(run: Run, status: Status) -> str:
     """Describe the state in a line, with the time until the results if all of it was measured on this machine."""
     if status.phase != "training" or status.state != "running":
-        return state_line(run, status)
+        left = _start_left(run, status)
+        return state_line(run, status) if left is None else (
+            f"{status.phase.capitalize()}, results in about {duration(left)}")
     line = f"Training epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}"
     if status.is_paused:
         return f"{line}, paused"

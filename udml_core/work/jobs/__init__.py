@@ -2,7 +2,7 @@
 
 from udml_core.work.jobs.advising import start_wanted, wake
 from udml_core.work.jobs.analysis_request import MOST_PLACED, analyse, place_images
-from udml_core.work.jobs.estimate import Estimate, estimate, feature_seconds, training_left
+from udml_core.work.jobs.estimate import Estimate, estimate, feature_seconds, is_busy, start_left, training_left
 from udml_core.work.jobs.example_settings import (
     example_settings,
     example_title,
@@ -41,6 +41,7 @@ from udml_core.work.jobs.suggestions import (
     favored_method,
     first_method,
     quick_settings,
+    race_settings,
 )
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "first_method",
     "follows",
     "image_kind",
+    "is_busy",
     "keep_ready",
     "left_to_compute",
     "link_of",
@@ -89,12 +91,14 @@ __all__ = [
     "queue_position",
     "queue_positions",
     "quick_settings",
+    "race_settings",
     "read_fields",
     "read_options",
     "resolve_device",
     "resume",
     "running_before",
     "shares_test_images",
+    "start_left",
     "start_maps",
     "start_wanted",
     "stop",

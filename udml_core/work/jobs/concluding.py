@@ -186,6 +186,14 @@ class Suggestion:
         return self.method not in ("", FROZEN)
 
     @property
+    def run(self) -> Run | None:
+        """The training on which the search to use rests; None without one, or if it was removed."""
+        with suppress(UserError):
+            if self.is_trained and self.conclusion.use is not None:
+                return find_run(self.conclusion.use.run, self.analysis.run.root)
+        return None
+
+    @property
     def words(self) -> str:
         """What the race served, and what to use."""
         return f"{MEASURES[self.race.serves].capitalize()}: {self.conclusion.headline}"

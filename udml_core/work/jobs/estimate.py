@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import psutil
 
 from udml_core.base.arrays import LARGE, WIDE, Integers
 from udml_core.data.augmentation import CROPS, Augmentation
-from udml_core.data.dataset import Dataset
+from udml_core.data.dataset import Dataset, step_name
 from udml_core.data.encoders import EncoderSpec, activation_bytes, feature_width, image_seconds, late_share
 from udml_core.data.features import features_path, views_path
 from udml_core.data.speed import measured_speed, record_speed
@@ -16,6 +17,11 @@ from udml_core.methods import Method
 from udml_core.runs import Spec
 from udml_core.runs.tasks import Status
 
+FEATURES = "features"
+OF_FEATURES = (FEATURES, "activations")
+"""How the names of the phases begin that compute features."""
+BUSY = 2.0
+"""Tasks for each core that wait or work, above which a machine is busy."""
 ASSUMED_WIDTH = 1024
 """Assumed dimension of features whose network reports it only after loading."""
 
@@ -34,6 +40,7 @@ class Estimate:
             data set was measured.
         start_seconds: Time to start the process, read the data set and measure it before training; 0 until measured.
         follow_seconds: Time to compute the first map and the graph after the evaluation; 0 until measured.
+        view_seconds: The part of `feature_seconds` for random views.
     """
 
     feature_seconds: float
@@ -44,12 +51,17 @@ class Estimate:
     evaluation_seconds: float = 0.0
     start_seconds: float = 0.0
     follow_seconds: float = 0.0
+    view_seconds: float = 0.0
 
     @property
     def seconds(self) -> float:
         """Time of the whole run."""
-        return (self.start_seconds + self.feature_seconds + self.training_seconds + self.evaluation_seconds
-                + self.follow_seconds)
+        return self.start_seconds + self.feature_seconds + self.seconds_from_training
+
+    @property
+    def seconds_from_training(self) -> float:
+        """Time from the first epoch to the results."""
+        return self.training_seconds + self.evaluation_seconds + self.follow_seconds
 
 
 def estimate(spec: Spec, dataset: Dataset) -> Estimate:
@@ -87,7 +99,8 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
     return Estimate((whole + (1 - late) * early) * per_image + views * per_view, epoch * method.epochs_planned,
                     expected_memory(method, spec.encoder, len(train), len(halves.test)),
                     4.0 * (whole + views) * width + activation_bytes(spec.encoder) * early,
-                    None not in needed, evaluation or 0.0, start or 0.0, measured_speed(follow_kind(spec)) or 0.0)
+                    None not in needed, evaluation or 0.0, start or 0.0, measured_speed(follow_kind(spec)) or 0.0,
+                    views * per_view)
 
 
 def missing_sources(dataset: Dataset, encoder: EncoderSpec) -> list[EncoderSpec]:
@@ -141,6 +154,31 @@ def training_left(spec: Spec, status: Status) -> float | None:
     if status.state != "running" or status.phase != "training" or status.epoch_seconds is None or after is None:
         return None
     return (status.seconds_left or 0.0) + after + (measured_speed(follow_kind(spec)) or 0.0)
+
+
+def start_left(spec: Spec, dataset: Dataset, status: Status) -> float | None:
+    """Return the expected seconds until a run that does not train yet has its results.
+
+    The features that are being computed count as fast as in this run, everything later as measured before.
+
+    Returns:
+        The seconds; None in other phases, and unless every time from the start to the results was measured.
+    """
+    if status.state != "running" or status.epochs or status.searchable:
+        return None
+    expected = estimate(spec, dataset)
+    if not expected.measured:
+        return None
+    phase, own, later = step_name(status.phase), status.seconds_left, expected.seconds_from_training
+    if phase.startswith(OF_FEATURES) and own is not None:
+        return own + later + (expected.view_seconds if phase == FEATURES else 0.0)
+    passed = max(0.0, status.heartbeat - (status.started or status.heartbeat))
+    return later + max(0.0, expected.start_seconds + expected.feature_seconds - passed)
+
+
+def is_busy() -> bool:
+    """Return whether other work takes so much of this machine that a run takes longer than measured before."""
+    return psutil.getloadavg()[0] > BUSY * (psutil.cpu_count() or 1)
 
 
 def encoding_kind(spec: Spec) -> str:

@@ -73,13 +73,13 @@ def link_of(spec: Spec, images: ImageKind) -> dict[str, str]:
     Raises:
         UserError: The method is unknown.
     """
-    like = _settings_like(spec, images)
+    like = settings_like(spec, images)
     link = {"dataset": spec.dataset, "method": spec.method, "preset": like.source, FIELDS: write_fields(like.fields),
             **{name: write_option(value) for name, value in like.options.items()}}
     return {name: value for name, value in link.items() if value and (name, value) != ("preset", "default")}
 
 
-def _settings_like(spec: Spec, images: ImageKind) -> Settings:
+def settings_like(spec: Spec, images: ImageKind) -> Settings:
     """Return the settings of a run, with the fields that differ from the defaults or from the paper's values."""
     known = find_method(spec.method).make({}).model_dump()
     preset = find_preset(spec.method, images) if spec.preset == "paper" else None

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from udml_core.runs import RunRequest
 
-Source = Literal["default", "example", "quick", "best", "paper"]
+Source = Literal["default", "example", "race", "quick", "best", "paper"]
 
 FIRST_RUN = RunRequest(dataset="digits", method="rpml", fields={"dimension": 8, "alpha": 25.0}, backbone="pixels",
                        split="seen")

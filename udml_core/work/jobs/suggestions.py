@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -11,8 +12,9 @@ from typing import Any, Literal
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pair_sets import PairSet
 from udml_core.methods import Method, find_method
-from udml_core.runs import RunRequest
+from udml_core.runs import Run, RunRequest
 from udml_core.work.jobs.estimate import estimate
+from udml_core.work.jobs.links import settings_like
 from udml_core.work.jobs.planning import plan
 from udml_core.work.jobs.presets import ImageKind, image_kind, show
 from udml_core.work.jobs.settings import Settings
@@ -59,6 +61,12 @@ def first_method(dataset: Dataset, root: Path, example: str = "") -> str:
     if suggestion is None:
         return example or SUPPORTED
     return suggestion.method if suggestion.is_trained else SUPPORTED
+
+
+def race_settings(run: Run) -> Settings:
+    """Return the settings of the training on which the best search of a race rests."""
+    return replace(settings_like(run.spec(), "photographs"), source="race",
+                   says="Settings of the training on which the best search of the race rests.")
 
 
 def quick_settings(method: type[Method], seconds: Callable[[Mapping[str, Any]], float]) -> Settings:

@@ -49,7 +49,7 @@ class Reporter:
         """Update fields of the status and write it at once."""
         now = time.time()
         if step_name(values.get("phase", self.status.phase)) != step_name(self.status.phase):
-            values["phase_started"] = now
+            values |= {"phase_started": now, "share_started": values.get("share", self.status.share)}
         self.status = self.status.model_copy(update=values | {"heartbeat": now})
         self._task.write_status(self.status)
         self._last = time.monotonic()
