@@ -251,12 +251,13 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     (refinement,) = list_analyses(frozen, Refinement)
     assert refinement.spec().recipe == "whiten"
     assert test.session_state["page"] == "retrieval"
-    assert refinement.id in str(test.query_params)
+    assert test.query_params["compare"] in (f"final~{refinement.id}", [f"final~{refinement.id}"]), "beside the start"
+    trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
+    assert search_link(trained, None) == {"run": trained.id}
+    assert search_link(trained, "refine-1")["compare"] == "frozen~refine-1"
 
 
 def test_links_name_the_search_and_the_judgments() -> None:
-    assert search_link("run", None) == {"run": "run"}
-    assert search_link("run", "refine-1") == {"run": "run", "refined": "refine-1"}
     assert judge_link("run:frozen", "run", "refine-1") == {"part": "Judge", "runs": "run", "a": "run:frozen",
                                                     "b": "run:refine-1"}
     assert judge_link("run:frozen", "run", "refine-1", "groups")["results"] == "ten", "whole groups are judged as rows"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.compare.choosing import compared_by_default
 from pages.parts.compare.queries import count_words, disputed_queries
 from pages.parts.compare.seed_means import COLUMNS, MORE, measure_table, table_html
 from pages.parts.compare.settings import setting_text
@@ -562,6 +563,15 @@ def test_compare_starts_with_the_newest_two_on_the_same_images_and_survives_a_re
     test = opened("compare", runs=f"{pair[0].id}.{pair[1].id}")
     assert "was removed" in test.warning[0].value
     assert not test.exception
+
+
+def test_frozen_features_are_compared_with_a_training_and_a_training_with_them(root: Path) -> None:
+    trained, twin, frozen, other = runs = [
+        create_run(spec(method=method, split="all", seed=seed), root)
+        for method, seed in (("rpml", 1), ("rpml", 2), ("frozen", 1), ("frozen", 2))]
+    for own, expected in ((frozen, [frozen, trained]), (trained, [frozen, trained]), (twin, [frozen, twin])):
+        assert compared_by_default(runs, own) == [run.id for run in expected]
+    assert compared_by_default([frozen, other], other) == [other.id, frozen.id], "there is no training"
 
 
 def test_a_missing_setting_is_a_dash() -> None:

@@ -18,12 +18,11 @@ from udml_core.runs import list_runs, runs_folder
 from udml_core.runs.search import FROZEN, Frame, Retrieval, epoch_of, finished_refinements, frame_words
 
 from ..draw.palette import AFTER, BEFORE, REFINED
-from ..shell.address import write_address
+from ..shell.address import BETWEEN, write_address
 from ..shell.cached import load_retrieval
 from ..shell.run_status import run_titles
 
 MOST = 4
-SEPARATOR = "~"
 MAIN = (FROZEN, "initial", "final")
 COLORS = {FROZEN: BEFORE, "initial": BEFORE}
 
@@ -109,12 +108,12 @@ def embedding_in_view(retrieval: Retrieval) -> str:
 
 def _linked() -> list[str]:
     """Return the names in the address, known or not."""
-    return [name for name in st.query_params.get("compare", "").split(SEPARATOR) if name]
+    return [name for name in st.query_params.get("compare", "").split(BETWEEN) if name]
 
 
 def _write_chosen(retrieval: Retrieval, names: list[str]) -> None:
     write_address("refined", "")
-    write_address("compare", SEPARATOR.join(names), SEPARATOR.join(default_names(retrieval)))
+    write_address("compare", BETWEEN.join(names), BETWEEN.join(default_names(retrieval)))
 
 
 def own_titles(retrieval: Retrieval) -> dict[str, str]:
