@@ -28,6 +28,8 @@ BUDGETS = {str(minutes): f"{minutes} min" for minutes in TIMES}
 """The times that can be chosen."""
 USED = "advice-used"
 """Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
+FINAL = "final"
+"""The embedding that a run keeps."""
 OPENS = {"compare": "Judge", "retrieval": "Search"}
 """The pages that open, as the navigation names them."""
 
@@ -121,10 +123,13 @@ def _step_words(refinement: Analysis, status: Status) -> str:
 
 def search_link(run: Run, refinement_id: str | None) -> dict[str, str]:
     """Return the address parameters of the page Search for a search beside the frozen features."""
-    if refinement_id is None:
-        return {"run": run.id}
-    start = "final" if run.spec().method == FROZEN else FROZEN
-    return {"run": run.id, "compare": BETWEEN.join((start, refinement_id))}
+    start = FINAL if run.spec().method == FROZEN else FROZEN
+    return {"run": run.id, "compare": BETWEEN.join(dict.fromkeys((start, refinement_id or FINAL)))}
+
+
+def as_now_link(run_id: str) -> dict[str, str]:
+    """Return the address parameters of the page Search for frozen features alone, which a run without training has."""
+    return {"run": run_id, "compare": FINAL}
 
 
 def judge_link(start: str, run_id: str, refinement_id: str | None, serves: Serves = "first") -> dict[str, str]:

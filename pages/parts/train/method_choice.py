@@ -14,6 +14,7 @@ from udml_core.runs import runs_folder
 from udml_core.work import jobs
 from udml_core.work.jobs.concluding import suggested_by_race
 
+from ..data.using import as_now_link
 from ..shell.race_verdict import conclusion_icon
 from ..shell.run_status import escaped
 from ..shell.views import view_link
@@ -102,8 +103,8 @@ def show_raced(dataset: Dataset) -> None:
     of, trains = suggestion.conclusion, " It needs no training." if suggestion.method == FROZEN else ""
     st.markdown(f"{conclusion_icon(of)} {escaped(suggestion.words)}{trains}")
     label, icon, view = NEXT.get(of.action, NEXT[""])
-    parameters = {"dataset": dataset.name, "view": "advice"} if view == "data" else {
-        "run": of.use.run if of.use is not None else of.race.run}
+    parameters = {"dataset": dataset.name, "view": "advice"} if view == "data" else (
+        {"run": of.use.run} if of.use is not None else as_now_link(of.race.run))
     view_link(view, label=label, icon=icon, width="content", query_params=parameters)
 
 
