@@ -226,7 +226,7 @@ def test_proposed_names_are_confirmed_and_rejected(photos: Run) -> None:
     dataset = photos.dataset()
     given.assign(dataset, border[-6:], "zero")
     test = opened("labels", run=photos.id, section="proposals")
-    assert "may show *zero*. Too few names of zero are checked yet: these are guesses" in texts(test)
+    assert "may show *zero*, the most certain first. Too few names of zero are checked yet: these are guesses" in texts(test)
     proposed = [tile["id"] for tile in tiles(test, "Images that look like zero")]
     assert proposed
     test.button(key="labels-confirm").click().run()
@@ -238,43 +238,103 @@ def test_proposed_names_are_confirmed_and_rejected(photos: Run) -> None:
     assert len(given.assigned_labels(dataset)) == 6
 
 
-@pytest.mark.parametrize("answer", ["labels-confirm", "labels-reject"])
+ANSWERS = ("labels-confirm", "labels-only", "labels-none")
+
+
+def asked_about(photos: Run, name: str = "zero", count: int = 6) -> AppTest:
+    """Name images of the first group, and open the proposed names."""
+    images = [tile["id"] for tile in tiles(show_group(photos), "Images of the group, the border first")]
+    given.assign(photos.dataset(), images[-count:], name)
+    return opened("labels", run=photos.id, section="proposals")
+
+
+def shown(test: AppTest, name: str = "zero") -> list[int]:
+    return [tile["id"] for tile in tiles(test, f"Images that look like {name}")]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("reloads", [False, True])
 def test_undo_shows_proposed_names_as_they_were_before_the_answer(photos: Run, answer: str, reloads: bool) -> None:
-    test, dataset = show_group(photos), photos.dataset()
-    given.assign(dataset, [tile["id"] for tile in tiles(test, "Images of the group, the border first")][-6:], "zero")
-    test = opened("labels", run=photos.id, section="proposals")
-    wrong = np.sort([tile["id"] for tile in tiles(test, "Images that look like zero")[:2]])
-    if answer == "labels-reject" or not reloads:  # another session does not know what was selected beside
-        test.session_state["selection"] = Selection(dataset.fingerprint, wrong, 7)
+    test, dataset = asked_about(photos), photos.dataset()
+    images = shown(test)
+    if not reloads:  # another session does not know what was selected beside
+        test.session_state["selection"] = Selection(dataset.fingerprint, np.sort(images[:2]), 7)
         test.run()
-    before = [test.button(key=key).label for key in ("labels-confirm", "labels-reject")]
-    test.button(key=answer).click().run()
+    before = [test.button(key=key).label for key in ANSWERS]
+    test.button(key="labels-none" if reloads and answer == "labels-only" else answer).click().run()
+    assert {name.image for name in given.judged_names(dataset)} == {dataset.names[image] for image in images}
     test = opened("labels", run=photos.id, section="proposals") if reloads else test
     test.button(key="labels-undo").click().run()
-    assert [test.button(key=key).label for key in ("labels-confirm", "labels-reject")] == before
+    assert [test.button(key=key).label for key in ANSWERS] == before
+    assert shown(test) == images
     assert not given.judged_names(dataset)
 
 
-def test_after_a_no_only_the_rest_of_the_seen_images_is_confirmed(photos: Run) -> None:
-    test, dataset = show_group(photos), photos.dataset()
-    given.assign(dataset, [tile["id"] for tile in tiles(test, "Images of the group, the border first")][-6:], "zero")
-    test = opened("labels", run=photos.id, section="proposals")
-    seen = [tile["id"] for tile in tiles(test, "Images that look like zero")]
-    wrong, rest = np.sort(seen[:2]), seen[2:]
-    assert rest
-    test.session_state["selection"] = Selection(dataset.fingerprint, wrong, 7)
+@pytest.mark.parametrize(("answer", "right"), [("labels-confirm", slice(2, None)), ("labels-only", slice(0, 2)),
+                                               ("labels-none", slice(0, 0))])
+def test_one_answer_names_some_images_of_a_page_and_rejects_the_others(photos: Run, answer: str, right: slice) -> None:
+    test, dataset = asked_about(photos), photos.dataset()
+    images = shown(test)
+    assert 10 <= len(images) <= 20
+    test.session_state["selection"] = Selection(dataset.fingerprint, np.sort(images[:2]), 7)
     test.run()
-    test.button(key="labels-reject").click().run()
+    assert (test.button(key="labels-confirm").label, test.button(key="labels-only").label) == (
+        f"Yes, the other {len(images) - 2} are", "Only the selected 2 are")
+    test.button(key=answer).click().run()
     assert not test.exception
-    assert [tile["id"] for tile in tiles(test, "Images that look like zero")] == rest, "no others, however certain"
-    assert test.button(key="labels-confirm").label == f"Yes, all {len(rest)} are"
-    assert "that you saw may show *zero*" in texts(test)
+    judged = {name.image: name.is_right for name in given.judged_names(dataset)}
+    assert judged == {dataset.names[image]: image in images[right] for image in images}
+    assert given.assigned_labels(dataset).keys() >= {dataset.names[image] for image in images[right]}
+    assert test.session_state["selection"].ids.tolist() == []
+    assert not set(shown(test)) & set(images), "then others come"
+
+
+def test_a_page_keeps_its_images_and_order_until_it_is_answered(photos: Run) -> None:
+    test, dataset = asked_about(photos), photos.dataset()
+    images = shown(test)
+    given.assign(dataset, images[1:3], "one")
+    groups = np.flatnonzero(~np.isin(np.arange(len(dataset)), images))
+    given.assign(dataset, groups[:20].tolist(), "zero")
+    test.run()
+    assert shown(test) == images, "an image that got another name stays in its place"
+    assert [tile["badge"] for tile in tiles(test, "Images that look like zero")][1:3] == ["one", "one"]
     test.button(key="labels-confirm").click().run()
-    labels = given.labels_by_index(dataset, given.assigned_labels(dataset))
-    assert set(rest) <= set(labels)
-    assert len(labels) == 6 + len(rest)
-    assert "that you saw may show" not in texts(test), "then others come"
+    assert len(given.judged_names(dataset)) == len(images) - 2, "it is not asked about"
+    assert given.assigned_now(dataset)[images[1]] == "one"
+
+
+def test_the_next_class_follows_an_answer_and_a_class_without_a_yes_comes_last(photos: Run) -> None:
+    dataset, groups = photos.dataset(), grouping_of(Retrieval(photos)).tree.groups(8)
+    for number, name in enumerate(("zero", "one", "two")):
+        given.assign(dataset, np.flatnonzero(groups == number)[:4].tolist(), name)
+    test = opened("labels", run=photos.id, section="proposals")
+    order = test.selectbox(key="labels-proposed").options
+    assert sorted(order) == ["one", "two", "zero"]
+    test.button(key="labels-none").click().run()
+    after, second = test.selectbox(key="labels-proposed").options, test.selectbox(key="labels-proposed").value
+    assert (after[-1], after[0]) == (order[0], second)
+    test.button(key="labels-none").click().run()
+    assert test.selectbox(key="labels-proposed").options[1:] == [order[0], second], "in the order of the answers"
+    test.button(key="labels-undo").click().run().button(key="labels-undo").click().run()
+    assert test.selectbox(key="labels-proposed").options == order
+    assert test.selectbox(key="labels-proposed").value == order[0]
+
+
+def test_the_next_group_opens_after_a_name_and_undo_returns(photos: Run) -> None:
+    test, dataset = show_group(photos), photos.dataset()
+    order = [tile["id"] for tile in tiles(test, "Groups without a name")]
+    first = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
+    test.session_state["selection"] = Selection(dataset.fingerprint, np.sort(first), 7)
+    test.run().text_input(key="labels-typed").set_value("zero")
+    test.button(key=f"FormSubmitter:labels-form-Name {len(first)} images").click().run()
+    assert test.session_state[OPENED] == order[1]
+    following = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
+    assert test.session_state["selection"].ids.tolist() == sorted(following), "it can be named at once"
+    assert f"{len(first)} images named zero." in texts(test)
+    test.button(key="labels-undo").click().run()
+    assert test.session_state[OPENED] == order[0]
+    assert test.session_state["selection"].ids.tolist() == sorted(first)
+    assert [tile["id"] for tile in tiles(test, "Groups without a name")] == order
 
 
 def test_undo_opens_the_proposed_names_of_the_class_that_was_confirmed(photos: Run) -> None:
@@ -310,7 +370,7 @@ def test_images_excluded_after_the_run_are_in_no_group_and_get_no_name(photos: R
     dataset, test = photos.dataset(), show_group(photos)
     images = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
     given.assign(dataset, images[-6:], "zero")
-    proposed = tiles(opened("labels", run=photos.id, section="proposals"), "Images that look like zero")[0]["id"]
+    proposed = tiles(opened("labels", run=photos.id, section="proposals"), "Images that look like zero")[-1]["id"]
     exclude(dataset, [proposed, images[0]])
     try:
         test = opened("labels", run=photos.id, section="proposals")

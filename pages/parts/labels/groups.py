@@ -24,6 +24,7 @@ from ..shell.address import number_from_address
 from ..shell.run_hash import RUN_HASH
 from ..shell.selection import select, selection
 from .actions import (
+    FOLLOWING,
     MOVING,
     OPENED,
     PREVIEW,
@@ -35,6 +36,7 @@ from .actions import (
     edit_group,
     images_in_words,
     is_splitting,
+    select_with_message,
     stored_changes,
 )
 from .assignment import show_selected
@@ -196,7 +198,13 @@ def open_group(board: Board, image: int, images: Array) -> None:
     st.session_state.pop(MOVING, None)
     st.session_state[OPENED] = image
     st.session_state[TYPED] = ""  # a name that was begun for another group
-    select(board.dataset.fingerprint, images)
+    select_with_message(board.dataset, images)
+
+
+def follow_group(board: Board) -> None:
+    """Open the first group without a name if the open group was named just now."""
+    if st.session_state.pop(FOLLOWING, False) and len(images := first_group(board)):
+        open_group(board, int(images[0]), images)
 
 
 def _alike_now(board: Board, groups: Array) -> Array:

@@ -73,8 +73,7 @@ def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool =
     stored_name = spelled_as((*dataset.class_names, *_stored_labels(dataset).values()), cleaned) or cleaned
     image_names = [dataset.names[index] for index in images]
     if image_names:
-        more = ({"unseen": True} if is_unseen else {}) | _proposed(certainties) | (
-            {"decision": decision} if decision else {})
+        more = ({"unseen": True} if is_unseen else {}) | _proposed(certainties) | _joined(decision)
         append_to_log(dataset, KIND, {"images": image_names, "class": stored_name} | more)
     return stored_name
 
@@ -99,7 +98,8 @@ def confirm_names(dataset: Dataset, names: Mapping[int, tuple[str, float]]) -> s
     return decision
 
 
-def reject(dataset: Dataset, images: Iterable[int], name: str, certainties: Sequence[float] = ()) -> None:
+def reject(dataset: Dataset, images: Iterable[int], name: str, certainties: Sequence[float] = (),
+           decision: str = "") -> None:
     """Say in one action that images do not have a class; an assigned label of this class is removed.
 
     Args:
@@ -107,13 +107,32 @@ def reject(dataset: Dataset, images: Iterable[int], name: str, certainties: Sequ
         images: Indices of the images.
         name: Name of the class.
         certainties: Certainty of the class for each image, if the app proposed it.
+        decision: Joins actions that one undo reverts.
 
     Raises:
         UserError: The log cannot be written.
     """
     image_names = [dataset.names[index] for index in images]
     if image_names:
-        append_to_log(dataset, KIND, {"images": image_names, "not": name} | _proposed(certainties))
+        append_to_log(dataset, KIND, {"images": image_names, "not": name} | _proposed(certainties) | _joined(decision))
+
+
+def answer_names(dataset: Dataset, name: str, answers: Mapping[int, tuple[float, bool]]) -> None:
+    """Confirm a proposed class for some images and reject it for others in one decision, which one undo reverts.
+
+    Args:
+        dataset: The data set.
+        name: Name of the class.
+        answers: The certainty of the class, and whether the image has it, of each image by index.
+
+    Raises:
+        UserError: The log cannot be written.
+    """
+    decision = uuid.uuid4().hex
+    for is_right, store in ((False, reject), (True, assign)):  # a class that was confirmed last is asked about again
+        own = {image: certainty for image, (certainty, answer) in answers.items() if answer == is_right}
+        if own:
+            store(dataset, own, name, certainties=list(own.values()), decision=decision)
 
 
 def merge_classes(dataset: Dataset, old: str, new: str) -> int:
@@ -130,6 +149,10 @@ def merge_classes(dataset: Dataset, old: str, new: str) -> int:
 
 def _proposed(certainties: Sequence[float]) -> dict[str, Any]:
     return {"certainty": [round(float(value), 4) for value in certainties]} if len(certainties) else {}
+
+
+def _joined(decision: str) -> dict[str, Any]:
+    return {"decision": decision} if decision else {}
 
 
 def undo(dataset: Dataset, decision: str = "") -> list[int]:
@@ -169,9 +192,9 @@ def can_undo(dataset: Dataset) -> bool:
     return bool(label_actions(dataset))
 
 
-def confirms_names(dataset: Dataset) -> bool:
-    """Return whether the last action, which undo reverts, confirmed names that the app proposed."""
-    return any("class" in action and "certainty" in action for action in label_actions(dataset)[-1:])
+def answers_names(dataset: Dataset) -> bool:
+    """Return whether the last action, which undo reverts, answered about names that the app proposed."""
+    return any("certainty" in action for action in label_actions(dataset)[-1:])
 
 
 def assigned_labels(dataset: Dataset) -> dict[str, str]:
@@ -221,6 +244,16 @@ def rejected_classes(dataset: Dataset) -> dict[str, set[str]]:
             elif image in rejected:
                 rejected[image].discard(action["class"])
     return {image: classes for image, classes in rejected.items() if classes}
+
+
+def refused_classes(dataset: Dataset) -> tuple[str, ...]:
+    """Return the classes that were only rejected since an image got them, in the order of the last rejections."""
+    refused: dict[str, None] = {}
+    for action in _effective_actions(dataset):
+        refused.pop(action["class" if "class" in action else "not"], None)
+        if "not" in action:
+            refused[action["not"]] = None
+    return tuple(refused)
 
 
 def unseen_images(dataset: Dataset) -> set[str]:
