@@ -18,7 +18,7 @@ from udml_core.data.given.group_changes import (
     drop_changes,
     group_changes,
 )
-from udml_core.data.given.labels import KIND, assign, can_undo, answers_names, undo
+from udml_core.data.given.labels import KIND, answers_names, assign, can_undo, undo
 from udml_core.data.given.log import log_version
 from udml_core.runs.search.naming import SEEN
 
