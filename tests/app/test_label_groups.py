@@ -519,7 +519,45 @@ def test_a_class_that_images_look_unlike_is_given_only_after_a_question(photos: 
     test.button(key="labels-doubts").click().run()
     assert np.flatnonzero(groups == 1)[0] in test.session_state["selection"].ids
     test.button(key="labels-clear").click().run()
-    assert "named *zero* may be" not in texts(test), "doubts that were looked at are said once"
+    assert "may be something else" in texts(test), "doubts stay until they are answered"
+
+
+def test_names_that_are_right_are_no_doubts_until_that_is_undone(photos: Run) -> None:
+    dataset, groups = photos.dataset(), grouping_of(Retrieval(photos)).tree.groups(8)
+    for number, name in ((2, "two"), (3, "three")):
+        given.assign(dataset, np.flatnonzero(groups == number).tolist(), name)
+    wrong = {"two": np.flatnonzero(groups == 3)[:1].tolist(), "three": np.flatnonzero(groups == 2)[:2].tolist()}
+    for name, images in wrong.items():
+        given.assign(dataset, images, name)
+
+    def doubted(test: AppTest) -> str:
+        return found[1] if (found := re.search(r"named \*(\w+)\* may be something else", texts(test))) else ""
+
+    test = opened("labels", run=photos.id, section="groups", groups="8")
+    first = doubted(test)
+    assert "1 other class to check, too" in texts(test)
+    test.button(key="labels-doubts").click().run()
+    images = test.session_state["selection"].ids.tolist()
+    assert set(wrong[first]) <= set(images)
+    assert doubted(test) == first, "the line stays while the images are looked at"
+    test.button(key="labels-clear").click().run()
+    second, = {"two", "three"} - {first}
+    assert doubted(test) == second, "then the other class comes first"
+    test.button(key="labels-doubts").click().run().button(key="labels-clear").click().run()
+    test.button(key="labels-doubts").click().run()
+    assert test.session_state["selection"].ids.tolist() == images
+    test.button(key="labels-right").click().run()
+    assert not test.exception
+    assert given.sure_images(dataset) == {dataset.names[image] for image in images}
+    assert doubted(test) == second
+    assert "other class" not in texts(test)
+    assert first != doubted(opened("labels", run=photos.id, section="groups", groups="8")), "also later"
+    test.button(key="labels-undo").click().run()
+    assert not given.sure_images(dataset)
+    assert test.session_state["selection"].ids.tolist() == images
+    given.assign(dataset, images, first, is_sure=True)
+    given.assign(dataset, images[:1], second)
+    assert given.sure_images(dataset) == {dataset.names[image] for image in images[1:]}, "another name may be doubted"
 
 
 def test_guesses_are_offered_for_a_look_after_the_next_group(photos: Run) -> None:

@@ -2,9 +2,10 @@
 
 Each line of the log is one action: {"images": […], "class": …} assigns a class, {"images": […], "not": …} says that
 images do not have a class, and {"undo": true} reverts the last action that was not reverted yet. "unseen": true marks
-images that were named in bulk, without a look at each. "certainty": […] are the certainties of names that the app had
-proposed for the images when the user confirmed or rejected them. Actions with the same "decision" are reverted
-together. {"groups": [[…], …]} changes groups by hand; see `group_changes`.
+images that were named in bulk, without a look at each; "sure": true marks images whose class was doubted and is
+right. "certainty": […] are the certainties of names that the app had proposed for the images when the user confirmed
+or rejected them. Actions with the same "decision" are reverted together. {"groups": [[…], …]} changes groups by hand;
+see `group_changes`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def spelled_as(classes: Iterable[str], name: str) -> str:
 
 
 def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool = False,
-           certainties: Sequence[float] = (), decision: str = "") -> str:
+           certainties: Sequence[float] = (), decision: str = "", is_sure: bool = False) -> str:
     """Assign images to a class in one action.
 
     Args:
@@ -58,6 +59,7 @@ def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool =
         is_unseen: Whether the images are named in bulk, without a look at each.
         certainties: Certainty of the class for each image, if the app proposed it and the user confirms it.
         decision: Joins actions that one undo reverts.
+        is_sure: Whether the user says that doubts about the class are wrong.
 
     Returns:
         The name as stored. If an assigned class, or else a class of the data set, has the same letters in another case,
@@ -73,7 +75,8 @@ def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool =
     stored_name = spelled_as((*dataset.class_names, *_stored_labels(dataset).values()), cleaned) or cleaned
     image_names = [dataset.names[index] for index in images]
     if image_names:
-        more = ({"unseen": True} if is_unseen else {}) | _proposed(certainties) | _joined(decision)
+        more = ({"unseen": True} if is_unseen else {}) | ({"sure": True} if is_sure else {}) | _proposed(
+            certainties) | _joined(decision)
         append_to_log(dataset, KIND, {"images": image_names, "class": stored_name} | more)
     return stored_name
 
@@ -262,6 +265,14 @@ def unseen_images(dataset: Dataset) -> set[str]:
     for action in _effective_actions(dataset):
         (unseen.update if action.get("unseen") else unseen.difference_update)(action["images"])
     return unseen
+
+
+def sure_images(dataset: Dataset) -> set[str]:
+    """Return the names of labeled images whose class the user confirmed when it was doubted."""
+    sure: set[str] = set()
+    for action in _effective_actions(dataset):
+        (sure.update if action.get("sure") else sure.difference_update)(action["images"])
+    return sure
 
 
 def judged_names(dataset: Dataset) -> list[JudgedName]:
