@@ -465,6 +465,19 @@ def test_images_that_undo_selects_again_are_shown_in_every_section(photos: Run) 
     assert len(tiles(test, "Selected images")) == count
 
 
+def test_what_is_left_of_a_group_and_single_images_come_last(photos: Run) -> None:
+    dataset, test = photos.dataset(), show_group(photos)
+    order = [tile["id"] for tile in tiles(test, "Groups without a name")]
+    groups = grouping_of(Retrieval(photos)).tree.groups(8)
+    given.assign(dataset, np.setdiff1d(np.flatnonzero(groups == groups[order[0]]), order[0])[:2].tolist(), "zero")
+    single = int(np.setdiff1d(np.flatnonzero(groups == groups[order[1]]), order[1])[0])
+    change_groups(dataset, GroupChange(np.array([order[1], single]), np.array([0, 1])))
+    listed = [tile["id"] for tile in tiles(opened("labels", run=photos.id, section="groups", groups="8"),
+                                           "Groups without a name")]
+    assert set(listed[-3:]) == {order[0], order[1], single}, "each of two images that were taken out is alone"
+    assert set(order[2:]) <= set(listed[:-3])
+
+
 def test_clear_selects_nothing_and_closes_the_group(photos: Run) -> None:
     test = select_group(photos)
     assert test.button(key="labels-clear").proto.shortcut == "escape"
