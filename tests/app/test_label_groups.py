@@ -420,6 +420,12 @@ def test_folders_are_planned_and_written(photos: Run, tmp_path: Path, monkeypatc
     assert "written to" in texts(test.run())
     given.undo(dataset)
     assert "written to" not in texts(test.run()), "the message goes when the names change"
+    given.assign(dataset, [41, 42], "c")
+    test = opened("labels", run=photos.id, section="folders")
+    assert test.text_input(key="labels-target").value == str(tmp_path / "sorted"), "the folder of the last export"
+    next(button for button in test.button if button.label == "Show plan").click().run()
+    assert test.button(key="labels-write").label == "Write 2 new images (30 are there already)"
+    assert "Copies of 2 new images (30 are there already) in" in texts(test)
 
 
 def select_group(photos: Run) -> AppTest:
