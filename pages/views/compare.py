@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import streamlit as st
 
-from pages.parts.compare.choosing import FEWEST, choose_compared, share_images
+from pages.parts.compare.choosing import FEWEST, choose_compared
 from pages.parts.compare.classes import show_classes
 from pages.parts.compare.judging import show_judging
 from pages.parts.compare.matched_maps import show_maps
@@ -23,6 +23,7 @@ from pages.parts.shell.run_status import run_titles
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.errors import UserError
 from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.runs.run_comparison import share_images
 
 QUERY, WINS, JUDGE, CLASSES = "Same query", "Where they differ", "Judge", "Classes"
 MAPS, CURVES, SETTINGS = "Maps", "Curves", "Settings"
@@ -89,7 +90,8 @@ def compare(runs: Sequence[Run]) -> None:
     part = choose_part(first_part(runs), parts_of(runs))
     names = list(run_titles(runs).values())
     if part in OF_IMAGES and not share_images(runs):
-        st.info("These runs search different test images. Choose runs on the same data set and split.",
+        st.info("These runs search different test images. Choose runs on the same data set and split that leave out "
+                "the same images.",
                 icon=":material/lightbulb:")
     elif part == QUERY:
         show_same_query(runs, names)

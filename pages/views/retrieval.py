@@ -8,7 +8,7 @@ from pages.parts.draw.gallery import image_size
 from pages.parts.draw.run_header import run_header
 from pages.parts.refine.cards import recipe_in_use
 from pages.parts.retrieval.bar import show_query_bar, show_undo
-from pages.parts.retrieval.embeddings import choose_embeddings
+from pages.parts.retrieval.embeddings import choose_embeddings, keep_look
 from pages.parts.retrieval.failures import show_failures
 from pages.parts.retrieval.filters import choose_filter
 from pages.parts.retrieval.query import (
@@ -153,6 +153,7 @@ def explore(run: Run) -> None:
         if "view" in st.query_params:
             write_address("view", current_view(), SEARCH)  # an unknown part leaves the address
         choose_view(titles)
+        keep_look(run)
         with show_user_errors():
             show_part(retrieval, current_view())
 

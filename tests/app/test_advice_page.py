@@ -251,17 +251,35 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     (refinement,) = list_analyses(frozen, Refinement)
     assert refinement.spec().recipe == "whiten"
     assert test.session_state["page"] == "retrieval"
-    assert refinement.id in str(test.query_params)
+    assert test.query_params["compare"] in (f"final~{refinement.id}", [f"final~{refinement.id}"]), "beside the start"
+    trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
+    assert search_link(trained, None)["compare"] == "frozen~final"
+    assert search_link(trained, "refine-1")["compare"] == "frozen~refine-1"
 
 
 def test_links_name_the_search_and_the_judgments() -> None:
-    assert search_link("run", None) == {"run": "run"}
-    assert search_link("run", "refine-1") == {"run": "run", "refined": "refine-1"}
     assert judge_link("run:frozen", "run", "refine-1") == {"part": "Judge", "runs": "run", "a": "run:frozen",
                                                     "b": "run:refine-1"}
     assert judge_link("run:frozen", "run", "refine-1", "groups")["results"] == "ten", "whole groups are judged as rows"
     assert judge_link("run:frozen", "other", None) == {"part": "Judge", "runs": "run.other", "a": "run:frozen",
                                                 "b": "other:final"}
+
+
+def test_the_simpler_search_that_does_about_as_well_is_used_at_once(frozen: Run, launched: list[Any]) -> None:
+    def better(gain: float) -> Comparison:
+        groups = Measured(verdict="better", difference=gain, low=gain - 0.005, high=gain + 0.005)
+        return Comparison(first=measured("cannot tell"), groups=groups, judges=("judge",), changed=0.4)
+
+    rows = [Outcome(name=method, setup=Setup(backbone="pixels", method=method, recipe=recipe), run=frozen.id,
+                    against_best=better(gain), against_start=better(gain))
+            for method, recipe, gain in (("plm", "", 0.02), ("frozen", "whiten", 0.018))]
+    finished(frozen, rows)
+    test = opened("data", **LINK)
+    assert verdict(test)[0].endswith("Best search: plm")
+    shown = texts(test).replace("\\", "")
+    assert "1 other candidate does about as well and is simpler: whitening, which needs no training." in shown
+    test.button(key="advice-simpler").click().run()
+    assert [task.spec().recipe for task in launched] == ["whiten"]
 
 
 def test_a_table_of_vectors_says_which_judge_it_needs(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pages.parts.retrieval.own_images import OwnImage, Side, own_image
 from pages.parts.retrieval.query import PageQuery
 from pages.parts.retrieval.rankings import effect_words
 from pages.parts.shell.interesting import MOST, MOST_TEST
-from tests.app.opening import as_file, opened, texts
+from tests.app.opening import as_file, opened, switched, texts
 from tests.running import worked, write_digits
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.given.labels import assign, assigned_now
@@ -143,6 +143,15 @@ def test_up_to_four_embeddings_stand_side_by_side_and_a_link_keeps_them(run: Run
     assert test.query_params["compare"] == "initial~2"
     test.multiselect(key=f"compare-{run.id}").set_value(["frozen", "final"]).run()
     assert "compare" not in test.query_params
+
+
+def test_a_search_shows_again_what_it_showed_unless_a_link_says_otherwise(run: Run) -> None:
+    test = opened("retrieval", run=run.id, compare="initial~2")
+    for linked, shown in (({}, ["initial", "2"]), ({"compare": "final"}, ["final"]), ({}, ["final"])):
+        switched(test, "learn").query_params.pop("compare", None)
+        test.query_params.update(linked)
+        switched(test, "retrieval")
+        assert test.multiselect(key=f"compare-{run.id}").value == shown
 
 
 def test_an_embedding_that_cannot_be_searched_says_why_beside_the_others(run: Run) -> None:

@@ -8,11 +8,12 @@ import re
 import shutil
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.compare.choosing import compared_by_default
 from pages.parts.compare.queries import count_words, disputed_queries
 from pages.parts.compare.seed_means import COLUMNS, MORE, measure_table, table_html
 from pages.parts.compare.settings import setting_text
@@ -30,6 +31,7 @@ from tests.app.opening import opened, switched, texts
 from tests.exploration.test_comparison import atlas
 from tests.running import spec, worked
 from udml_core.base.errors import byte_words
+from udml_core.data.splits import Select
 from udml_core.runs import Run, create_run, list_runs
 from udml_core.runs.analyses import create_analysis, plan_analysis
 from udml_core.runs.notes import Notes
@@ -493,6 +495,9 @@ def test_names_show_symbols_and_titles_of_settings(root: Path) -> None:
     steep = create_run(spec(fields={"alpha": 15.0, "epsilon": 0.7, "dimension": 4}), root)
     assert title_of(steep.spec(), with_dataset=False) == "RPML (α 15°, ε 0.7, dimension 4)"
     assert setting_words("not_known", 1.5, "rpml") == "not known 1.5"
+    assert [setting_words("select", kept, "rpml") for kept in get_args(Select)] == [
+        "last epoch kept", "epoch kept by held-out images", "epoch kept by held-out images (R@1)",
+        "epoch kept by held-out classes", "epoch kept by judges"]
     assert setting_title("candidates", "plm") == "Neighbor candidates · k"
 
 
@@ -562,6 +567,15 @@ def test_compare_starts_with_the_newest_two_on_the_same_images_and_survives_a_re
     test = opened("compare", runs=f"{pair[0].id}.{pair[1].id}")
     assert "was removed" in test.warning[0].value
     assert not test.exception
+
+
+def test_frozen_features_are_compared_with_a_training_and_a_training_with_them(root: Path) -> None:
+    trained, twin, frozen, other = runs = [
+        create_run(spec(method=method, split="all", seed=seed), root)
+        for method, seed in (("rpml", 1), ("rpml", 2), ("frozen", 1), ("frozen", 2))]
+    for own, expected in ((frozen, [frozen, trained]), (trained, [frozen, trained]), (twin, [frozen, twin])):
+        assert compared_by_default(runs, own) == [run.id for run in expected]
+    assert compared_by_default([frozen, other], other) == [other.id, frozen.id], "there is no training"
 
 
 def test_a_missing_setting_is_a_dash() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.tiers import fast_first
 from udml_core.numerics.judgments import judgments_left, share_of
+from udml_core.runs.search.judging_words import TYPICAL
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.65, 0.9])
@@ -78,6 +79,14 @@ def test_exchanging_the_embeddings_mirrors_the_interval() -> None:
     stop, mirrored = share_of(judgments, 50), share_of(1 - judgments, 50)
     assert mirrored.low == pytest.approx(1 - stop.high, abs=1e-9)
     assert mirrored.high == pytest.approx(1 - stop.low, abs=1e-9)
+
+
+def test_half_of_the_sessions_decide_with_about_twenty_judgments_if_one_search_is_better_in_4_of_5_queries() -> None:
+    generator, decided = np.random.default_rng(4), []
+    for _ in range(60):
+        answers = (generator.random(80) < 0.8).astype(float)
+        decided.append(next((count for count in range(1, 81) if share_of(answers[:count], 800).is_decided), 81))
+    assert 0.8 * TYPICAL < np.median(decided) < 1.2 * TYPICAL
 
 
 def test_twelve_unanimous_judgments_decide_and_an_even_split_does_not() -> None:

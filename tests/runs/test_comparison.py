@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.running import spec
-from udml_core.runs import create_run
-from udml_core.runs.run_comparison import differing_settings, seed_groups, settings_of, spread
+from udml_core.runs import ExclusionList, create_run
+from udml_core.runs.run_comparison import differing_settings, seed_groups, settings_of, share_images, spread
 
 
 def test_only_differing_settings_are_listed_also_those_of_one_method(tmp_path: Path) -> None:
@@ -26,6 +26,16 @@ def test_the_path_of_the_weights_is_no_setting(tmp_path: Path) -> None:
     runs = [create_run(spec().model_copy(update={"seed": seed, "weights": f"/{seed}.safetensors"}), tmp_path / "runs")
             for seed in (1, 2)]
     assert seed_groups([settings_of(run) for run in runs]) == [[0, 1]]
+
+
+def test_runs_share_images_unless_data_set_split_or_exclusions_differ(tmp_path: Path) -> None:
+    own, excluded = spec(), {"excluded": ExclusionList.of(["0"])}
+    alike = create_run(own, tmp_path), create_run(spec(seed=3), tmp_path)
+    assert share_images(alike)
+    for update in (excluded, {"split": "all"}, {"fingerprint": "of other images"}):
+        assert not share_images([*alike, create_run(own.model_copy(update=update), tmp_path)])
+    same = own.model_copy(update=excluded)
+    assert share_images([create_run(same, tmp_path), create_run(same, tmp_path)])
 
 
 def test_runs_that_differ_only_in_the_seed_form_a_group() -> None:

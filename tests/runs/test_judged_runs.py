@@ -53,9 +53,12 @@ def test_judgments_of_frozen_features_are_found_under_both_of_their_names(tmp_pa
         question = judging.question()
         assert question is not None
         judging.answer(question, "left")
-    expected = [(("frozen", "final"), "test", "first"), (("frozen", "final"), "test", "ten")]
+    pair = (frozen, "frozen"), (trained, "final")
+    expected = [(pair, "test", "first"), (pair, "test", "ten")]
     assert list(judged_comparisons(frozen, trained, dataset)) == expected
-    assert [(frames[::-1], *rest) for frames, *rest in judged_comparisons(trained, frozen, dataset)] == expected
+    again = worked(tmp_path, method="frozen")
+    assert list(judged_comparisons(again, trained, dataset)) == expected, "the same features in another run"
+    assert [(sides[::-1], *rest) for sides, *rest in judged_comparisons(trained, again, dataset)] == expected
 
 
 def test_words_say_that_judgments_under_other_words_wait() -> None:

@@ -21,14 +21,13 @@ from udml_core.runs import RunRequest, create_run
 from udml_core.runs.analyses import create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import Opinions
-from udml_core.runs.opinions import OF_REFINEMENTS
+from udml_core.runs.opinions import OF_REFINEMENTS, judge_weights
 from udml_core.runs.recipe_choice import (
     MILDEST,
     MOST_LOST,
     NARROW,
     RecipeChoice,
     judge_paths,
-    judge_weights,
     recipe_choice,
     request_on,
     stored_opinion_on,
@@ -104,13 +103,22 @@ def test_judges_are_found_where_their_features_are_stored(tmp_path: Path, monkey
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_array(path, np.zeros((len(dataset), 4), np.float32))
         assert set(judge_paths(run, dataset)) == {"pixels": set(), "squeezenet": {"squeezenet"}}[name]
-    assert judge_weights(run, {"squeezenet": 0}) == {"squeezenet": 1.0}
-    race = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run=run.id, weights={"squeezenet": 0.9})
-    create_analysis(run, plan_analysis(Advice), state="done", result={"race": np.array(race.model_dump_json())})
-    assert judge_weights(run, {"squeezenet": 0}) == {"squeezenet": 0.9}
+
+
+def test_a_judge_counts_as_in_an_opinion_on_the_run_else_as_in_a_race_on_its_images(tmp_path: Path) -> None:
+    run = worked(tmp_path)
+    own = run.spec().fingerprint
+    for fingerprint, weight, counts in (("of other images", 0.7, 1.0), (own, 0.9, 0.9)):
+        start = worked(tmp_path, method="frozen", split="all")
+        written = start.folder / "spec.json"
+        written.write_text(written.read_text().replace(own, fingerprint))
+        race = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run=start.id,
+                    weights={"squeezenet": weight})
+        create_analysis(start, plan_analysis(Advice), state="done", result={"race": np.array(race.model_dump_json())})
+        assert judge_weights([run], ["squeezenet"]) == {"squeezenet": counts}, "of its own images alone"
     keep_opinion(run, BETTER, WORSE)
-    assert judge_weights(run, {"squeezenet": 0}) == {"squeezenet": 0.5}
-    assert judge_weights(run, {"squeezenet": 0, "other": 0}) == {"squeezenet": 1.0, "other": 1.0}
+    assert judge_weights([run], ["squeezenet"]) == {"squeezenet": 0.5}
+    assert judge_weights([run], ["squeezenet", "other"]) == {"squeezenet": 1.0, "other": 1.0}
 
 
 def test_pixels_do_not_judge_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

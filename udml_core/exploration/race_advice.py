@@ -258,18 +258,26 @@ def equals_of(race: Race) -> list[Outcome]:
     return sorted(equals, key=lambda other: complexity(race.start, other.setup))
 
 
+def simpler_equal(race: Race) -> Outcome | None:
+    """Return the simplest candidate that does about as well as the advice; None if none is simpler than the advice."""
+    equals = equals_of(race)
+    if race.best is None or not equals:
+        return None
+    is_simpler = complexity(race.start, equals[0].setup) < complexity(race.start, race.best.setup)
+    return equals[0] if is_simpler else None
+
+
 def equals_words(race: Race) -> str:
     """Return how many other candidates do about as well as the advice, and a simpler one of them; empty without any."""
-    best, equals = race.best, equals_of(race)
-    if best is None or not equals:
+    best, count, simplest = race.best, len(equals_of(race)), simpler_equal(race)
+    if best is None or not count:
         return ""
-    count, simplest = len(equals), equals[0].setup
     words = f"{counted(count, 'other candidate')} {'does' if count == 1 else 'do'} about as well"
-    if complexity(race.start, simplest) >= complexity(race.start, best.setup):
+    if simplest is None:
         return f"{words}."
-    untrained = ", which needs no training" * (simplest.method == FROZEN != best.setup.method)
+    untrained = ", which needs no training" * (simplest.setup.method == FROZEN != best.setup.method)
     named = " and is simpler:" if count == 1 else "; the simplest of them is"
-    return f"{words}{named} {setup_words(race, simplest)}{untrained}."
+    return f"{words}{named} {setup_words(race, simplest.setup)}{untrained}."
 
 
 def _simplest_words(race: Race) -> str:

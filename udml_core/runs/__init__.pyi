@@ -4,6 +4,7 @@ from .examples import hide_examples as hide_examples
 from .examples import own_copy as own_copy
 from .examples import show_examples as show_examples
 from .finding import find_run as find_run
+from .finding import frozen_runs as frozen_runs
 from .finding import list_runs as list_runs
 from .finding import runs_folder as runs_folder
 from .folder import Run as Run

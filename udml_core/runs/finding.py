@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.paths import existing_path
 from udml_core.base.paths import runs_folder as runs_folder
+from udml_core.exploration.race import FROZEN
 from udml_core.runs.examples import are_examples_shown, example_runs
 from udml_core.runs.folder import Run
 
@@ -22,6 +24,14 @@ def list_runs(root: Path) -> list[Run]:
         return own
     copied = {run.id for run in own}
     return own + [run for run in example_runs() if run.id not in copied]
+
+
+def frozen_runs(root: Path, fingerprint: str) -> Iterator[Run]:
+    """Yield the runs of the frozen features of all images of a data set, the newest first; races belong to them."""
+    for run in list_runs(root):
+        spec = run.spec()
+        if (spec.method, spec.split, spec.fingerprint) == (FROZEN, "all", fingerprint):
+            yield run
 
 
 def find_run(text: str, root: Path) -> Run:

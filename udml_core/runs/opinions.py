@@ -7,7 +7,8 @@ refinements with the kept embedding. Both follow a run in the background.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,8 +23,10 @@ from udml_core.data.judging import encoder_title, judges_words
 from udml_core.exploration.race_figures import said_of_measured
 from udml_core.exploration.race_measured import FAMILY
 from udml_core.numerics.measures import measure_of
-from udml_core.runs.analyses import AnalysisSpec, analysis_at, plan_analysis
+from udml_core.runs.analyses import AnalysisSpec, analysis_at, list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import JUDGES, QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts
+from udml_core.runs.finding import frozen_runs
 from udml_core.runs.search import FROZEN
 from udml_core.runs.selection import preferred_epoch
 from udml_core.runs.verdict import standing
@@ -71,7 +74,7 @@ def opinion_of(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
 def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
     """Let judges compare one run's embedding with another's.
 
-    A judge counts as in the runs' second opinions; without them all judges count the same.
+    A judge counts as in the runs' second opinions or a race on their images; without them all count the same.
 
     Args:
         run: The run whose embedding is judged, as the frame "final".
@@ -101,17 +104,32 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
     after, before = (nearest(np.asarray(of.embeddings("final"))[test], depth, own=queries)[1] for of in (run, other))
     return Opinions(other.id, {"final": {name: judge_rankings(judge, queries, before, after)
                                          for name, judge in judges.items()}},
-                    _weights((run, other), list(judges)), depth,
+                    judge_weights((run, other), judges), depth,
                     {"final": {name: changed_both(judge, queries, before, after) for name, judge in judges.items()}})
 
 
-def _weights(runs: Sequence[Run], names: Sequence[str]) -> dict[str, float]:
-    """Return what judges count, from the first second opinion that has all of them; 1 without one."""
-    for run in runs:
-        opinions = opinion_of(run)
-        if opinions is not None and set(names) <= set(opinions.weights):
-            return {name: opinions.weights[name] for name in names}
+def judge_weights(runs: Sequence[Run], names: Collection[str]) -> dict[str, float]:
+    """Return what judges count, which their images decide, from whatever has all of them; 1 without it.
+
+    Args:
+        runs: Runs of the same images, whose second opinions come before the races on their images.
+        names: The judges.
+    """
+    for weights in _stored_weights(runs):
+        if set(names) <= set(weights):
+            return {name: weights[name] for name in names}
     return dict.fromkeys(names, 1.0)
+
+
+def _stored_weights(runs: Sequence[Run]) -> Iterator[Mapping[str, float]]:
+    """Yield the weights of judges in the second opinions of runs, then in the races on their images."""
+    yield from (opinions.weights for run in runs for request in (OF_REFINEMENTS, OF_RUN)
+                if (opinions := opinion_of(run, request)) is not None)
+    for start in frozen_runs(runs[0].root, runs[0].spec().fingerprint):
+        for analysis in list_analyses(start, Advice):
+            if analysis.is_done():
+                with suppress(UserError):  # its file is damaged
+                    yield analysis.result_of(Advice).weights
 
 
 def stored_features(dataset: Dataset, backbone: str) -> Array | None:

@@ -13,7 +13,7 @@ from udml_core.exploration.paper_tables import Cell, Over, PaperTable
 from udml_core.methods import find_method
 from udml_core.numerics.measures import MAIN_MEASURES, MEASURES
 from udml_core.runs.folder import Run
-from udml_core.runs.run_comparison import differing_settings, grouped_by_seed, settings_of
+from udml_core.runs.run_comparison import differing_settings, grouped_by_seed, settings_of, share_images
 from udml_core.runs.verdict import standing
 
 UNNAMED = ("seed", "encoder")
@@ -36,8 +36,7 @@ def table_of_runs(runs: Sequence[Run], measures: Sequence[str] = (), titles: Seq
             queries are asked for and the images are missing.
     """
     names = measures or [measure.key for measure in reversed(MAIN_MEASURES)]
-    images = {(run.spec().fingerprint, run.spec().split, run.spec().excluded.digest) for run in runs}
-    if len(images) > 1:
+    if not share_images(runs):
         raise UserError("The runs search different test images, so their measures cannot stand in one table. Choose "
                         "runs on the same data set and split that leave out the same images.")
     groups = grouped_by_seed(runs)

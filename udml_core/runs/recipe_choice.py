@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +10,9 @@ from udml_core.base.errors import UserError, listed
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement.recipe import Recipe
-from udml_core.runs.analyses import AnalysisSpec, list_analyses, plan_analysis
-from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.analyses import AnalysisSpec, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import JUDGES, RECIPES, Opinions, SecondOpinion
-from udml_core.runs.opinions import OF_REFINEMENTS, OF_RUN, judge_words, opinion_of
+from udml_core.runs.opinions import OF_REFINEMENTS, judge_words, opinion_of
 
 if TYPE_CHECKING:
     from udml_core.data.dataset import Dataset
@@ -127,15 +125,3 @@ def judge_paths(run: Run, dataset: Dataset) -> dict[str, Path]:
              for name in JUDGES if name not in encoders_in(run.spec().backbone)}
     stored = {name: path for name, path in paths.items() if path.exists()}
     return stored if set(stored) - set(WEAK) else {}
-
-
-def judge_weights(run: Run, names: Mapping[str, object]) -> dict[str, float]:
-    """Return what each judge counts, from a second opinion or a race of the run; equal weights if none has all."""
-    for request in (OF_REFINEMENTS, OF_RUN):
-        opinions = opinion_of(run, request)
-        if opinions is not None and set(names) <= set(opinions.weights):
-            return {name: opinions.weights[name] for name in names}
-    for analysis in list_analyses(run, Advice):
-        if analysis.is_done() and set(names) <= set(weights := analysis.result_of(Advice).weights):
-            return {name: weights[name] for name in names}
-    return dict.fromkeys(names, 1.0)

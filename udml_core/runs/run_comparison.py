@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,11 @@ def settings_of(run: Run) -> dict[str, Any]:
     except UserError:
         fields = spec.fields
     return spec.model_dump(exclude={"fields", *NOT_COMPARED}) | {"excluded": spec.excluded.words} | fields
+
+
+def share_images(runs: Iterable[Run]) -> bool:
+    """Return whether runs search the same test images: of one data set and split, without the same excluded images."""
+    return len({(run.spec().fingerprint, run.spec().split, run.spec().excluded.digest) for run in runs}) == 1
 
 
 def differing_settings(settings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

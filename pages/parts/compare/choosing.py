@@ -8,7 +8,7 @@ import streamlit as st
 
 from udml_core.base.errors import counted
 from udml_core.runs import Run
-from udml_core.runs.run_comparison import differing_settings, settings_of
+from udml_core.runs.run_comparison import differing_settings, settings_of, share_images
 from udml_core.runs.search import FROZEN
 from udml_core.runs.verdict import standing
 
@@ -54,8 +54,8 @@ def choose_compared(runs: Sequence[Run]) -> list[Run]:
 def compared_by_default(runs: Sequence[Run], own: Run) -> list[str]:
     """Return the ids of two runs on the same test images: one, and the best of those with different settings.
 
-    Without labels no run is known to be best, and the frozen features are the other. They are always the first of the
-    two, as in Search and Judge.
+    Without labels no run is known to be best, and the frozen features are the other; beside frozen features, it is a
+    training. The frozen features are always the first of the two, as in Search and Judge.
 
     Args:
         runs: Finished runs, newest first.
@@ -68,7 +68,7 @@ def compared_by_default(runs: Sequence[Run], own: Run) -> list[str]:
         rivals = rivals_of(first, runs)
         if rivals:
             other = max(rivals, key=lambda run: (are_different([first, run]), standing(run.evaluation()).after or 0.0,
-                                                 run.spec().method == FROZEN))
+                                                 (run.spec().method == FROZEN) != (first.spec().method == FROZEN)))
             return [run.id for run in sorted((first, other), key=lambda run: run.spec().method != FROZEN)]
     return [own.id, *(run.id for run in runs if run.id != own.id)][:FEWEST]
 
@@ -89,8 +89,3 @@ def _say_alone(run: Run) -> None:
             icon=":material/swap_horiz:")
     view_link("train", label="Train another run like it", icon=":material/model_training:",
                  query_params={"like": run.id})
-
-
-def share_images(runs: Sequence[Run]) -> bool:
-    """Return whether the runs search the same test images."""
-    return len({(run.spec().fingerprint, run.spec().split) for run in runs}) == 1

@@ -29,9 +29,8 @@ def show_own_judgments(runs: Sequence[Run], names: Sequence[str], verdicts: Verd
     """
     sentences = []
     try:
-        opened = [load_retrieval(run) for run in runs]
-        for frames, gallery, results in judged_comparisons(runs[0], runs[1], opened[0].dataset):
-            first, second = (Side(retrieval, frame) for retrieval, frame in zip(opened, frames, strict=True))
+        for sides, gallery, results in judged_comparisons(runs[0], runs[1], load_retrieval(runs[0]).dataset):
+            first, second = (Side(load_retrieval(run), frame) for run, frame in sides)
             contest = Contest((first, second), (names[0], names[1]), gallery)
             said = None if verdicts is None else verdicts.groups if results == "ten" else verdicts.first
             sentences.append(judgments_words(compare_contest(contest, results), _marked(names), said))

@@ -11,8 +11,7 @@ from udml_core.runs.search.differing import SEPARATOR, Results
 from udml_core.runs.search.judging_words import differing_words
 from udml_core.work.jobs.concluding import START
 
-from ..retrieval.embeddings import SEPARATOR as BETWEEN
-from ..shell.address import choose_segment, write_address
+from ..shell.address import BETWEEN, choose_segment, write_address
 from ..shell.race_judgments import recipe_of, side_words
 from ..shell.race_verdict import show_frames_verdict
 from ..shell.run_status import escaped

@@ -20,7 +20,7 @@ from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
 from udml_core.runs.opinions import JUDGED, QUESTION_WORDS, TRUST, agreement, has_labels
 from udml_core.runs.paper_table import table_of_runs
-from udml_core.runs.run_comparison import Spread, grouped_by_seed, settings_of, spread
+from udml_core.runs.run_comparison import Spread, grouped_by_seed, settings_of, share_images, spread
 from udml_core.runs.verdict import MAIN_MEASURE, standing
 
 from ..draw.downloads import share, table_downloads
@@ -30,7 +30,6 @@ from ..shell.pools import images_of
 from ..shell.race_verdict import run_verdicts
 from ..shell.run_groups import group_column, group_of
 from ..shell.run_status import escaped, group_titles, run_titles
-from .choosing import share_images
 from .colors import swatch, swatch_of
 from .opinions import is_pair, joint_verdicts, show_opinions, words_of
 from .own_judgments import show_own_judgments

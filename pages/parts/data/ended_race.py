@@ -12,7 +12,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.plain_names import plain_line
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_advice import figure_line
+from udml_core.exploration.race_advice import figure_line, simpler_equal
 from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
@@ -49,7 +49,7 @@ from ..shell.run_status import ICONS, escaped
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
 from .race import explained, show_race
-from .using import BUDGETS, Kind, show_awaited, show_race_button, use_button
+from .using import BUDGETS, Kind, as_now_link, show_awaited, show_race_button, use_button
 
 ICON, SEARCH, JUDGE = ":material/trophy:", ":material/image_search:", ":material/thumbs_up_down:"
 CONFIRM, DECIDE = "Confirm by judgments", "decide."
@@ -86,7 +86,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         if of.sure:
             st.markdown(f"{escaped(of.sure)} {escaped(of.beside)}".rstrip())
         if of.equals:
-            st.markdown(escaped(of.equals))
+            _show_equals(of)
         if of.use is not None and of.use == race.best and (caution := caution_words(race)):
             st.caption(f":material/info: {escaped(caution)}")
         if awaited is not None:
@@ -136,6 +136,16 @@ def _show_headline(race: Race, of: Conclusion) -> None:
     if of.use is not None:
         scope = scope_words(of.use.setup)
         st.caption(escaped(" · ".join([plain_line(of.race, of.use.setup), f"{scope[:1].upper()}{scope[1:]}."])))
+
+
+def _show_equals(of: Conclusion) -> None:
+    """Show which candidates do about as well as the advice, and the button that searches with a simpler one."""
+    simpler = simpler_equal(of.race)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-equals"):
+        st.markdown(escaped(of.equals), width="content" if simpler is None else "stretch")
+        if simpler is not None:
+            use_button("Use the simpler one", SEARCH, of.race, simpler, "retrieval", USE, kind="tertiary",
+                       key="advice-simpler")
 
 
 def _show_next(race: Race, of: Conclusion, elsewhere: Elsewhere | None, again: Callable[[], None] | None) -> None:
@@ -194,7 +204,7 @@ def _judge(of: Conclusion, label: str, kind: Kind) -> None:
 def _search_as_now(race: Race, kind: Kind) -> None:
     """Show the button that searches with the frozen features."""
     if st.button("Search as now", icon=SEARCH, key="advice-frozen", type=kind):
-        open_view("retrieval", query_params={"run": race.run})
+        open_view("retrieval", query_params=as_now_link(race.run))
 
 
 def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> None:

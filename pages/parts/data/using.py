@@ -9,13 +9,15 @@ import streamlit as st
 from udml_core.base.errors import duration
 from udml_core.exploration.race import TIMES, Outcome, Race
 from udml_core.exploration.race_measured import Serves
-from udml_core.runs import find_run, runs_folder
+from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import use_outcome
 
+from ..shell.address import BETWEEN
 from ..shell.run_status import escaped, escaped_message, run_title
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
@@ -26,6 +28,8 @@ BUDGETS = {str(minutes): f"{minutes} min" for minutes in TIMES}
 """The times that can be chosen."""
 USED = "advice-used"
 """Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
+FINAL = "final"
+"""The embedding that a run keeps."""
 OPENS = {"compare": "Judge", "retrieval": "Search"}
 """The pages that open, as the navigation names them."""
 
@@ -85,7 +89,7 @@ def awaited_search() -> Analysis | None:
                      icon=":material/error:")
             return None
         open_view(page, query_params=judge_link(start, run_id, refinement_id, serves) if page == "compare"
-                       else search_link(run_id, refinement_id))
+                       else search_link(run, refinement_id))
     st.session_state.pop(USED, None)  # the run was removed
     return None
 
@@ -117,9 +121,15 @@ def _step_words(refinement: Analysis, status: Status) -> str:
     return f"waiting for the {before.spec().build_kind().noun} of {run_title(before.run)}{left}"
 
 
-def search_link(run_id: str, refinement_id: str | None) -> dict[str, str]:
-    """Return the address parameters of the page Search for a search."""
-    return {"run": run_id} | ({"refined": refinement_id} if refinement_id else {})
+def search_link(run: Run, refinement_id: str | None) -> dict[str, str]:
+    """Return the address parameters of the page Search for a search beside the frozen features."""
+    start = FINAL if run.spec().method == FROZEN else FROZEN
+    return {"run": run.id, "compare": BETWEEN.join(dict.fromkeys((start, refinement_id or FINAL)))}
+
+
+def as_now_link(run_id: str) -> dict[str, str]:
+    """Return the address parameters of the page Search for frozen features alone, which a run without training has."""
+    return {"run": run_id, "compare": FINAL}
 
 
 def judge_link(start: str, run_id: str, refinement_id: str | None, serves: Serves = "first") -> dict[str, str]:

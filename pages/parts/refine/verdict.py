@@ -18,10 +18,16 @@ from udml_core.numerics.second_opinion import LEAST, Judge
 from udml_core.runs import Run
 from udml_core.runs.analyses import AnalysisSpec, analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions
-from udml_core.runs.opinions import DECIDES, OF_REFINEMENTS, QUESTION_WORDS, agreement, judge_words
+from udml_core.runs.opinions import (
+    DECIDES,
+    OF_REFINEMENTS,
+    QUESTION_WORDS,
+    agreement,
+    judge_weights,
+    judge_words,
+)
 from udml_core.runs.recipe_choice import (
     judge_paths,
-    judge_weights,
     names_of,
     recipe_choice,
     request_on,
@@ -143,7 +149,7 @@ def opinions_on(live: Live, refined: RefinedGallery) -> tuple[Opinions | None, s
     scope = (f" in a live estimate on {len(refined.before.queries):,} queries and their first {opinion.group} "
              "results")
     fewer = f" of {opinion.wanted}, because the recipe ranks no more" if opinion.group < opinion.wanted else ""
-    return Opinions("final", {name: opinion.opinions}, judge_weights(live.run, judges), opinion.group), scope + fewer
+    return Opinions("final", {name: opinion.opinions}, judge_weights([live.run], judges), opinion.group), scope + fewer
 
 
 def load_judges(live: Live) -> dict[str, LiveJudge]:

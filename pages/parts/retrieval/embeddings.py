@@ -14,16 +14,19 @@ import streamlit as st
 from udml_core.exploration.race_figures import recipe_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.results.embedding_words import words_of
-from udml_core.runs import list_runs, runs_folder
+from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.search import FROZEN, Frame, Retrieval, epoch_of, finished_refinements, frame_words
 
 from ..draw.palette import AFTER, BEFORE, REFINED
-from ..shell.address import write_address
+from ..shell.address import BETWEEN, VISIT, write_address
 from ..shell.cached import load_retrieval
 from ..shell.run_status import run_titles
 
 MOST = 4
-SEPARATOR = "~"
+LOOK = "search-look"
+"""Session key, with a run's id, of the parameters of the embeddings that Search shows of the run."""
+SHOWN = ("compare", "refined", "recipe")
+"""These parameters."""
 MAIN = (FROZEN, "initial", "final")
 COLORS = {FROZEN: BEFORE, "initial": BEFORE}
 
@@ -69,6 +72,18 @@ def _key(retrieval: Retrieval) -> str:
     return f"compare-{retrieval.run.id}"
 
 
+def keep_look(run: Run) -> None:
+    """Keep what the search of a run shows for the next visit in this session; at the begin of a visit show it again.
+
+    An address that says what to show decides.
+    """
+    kept, begun = f"{LOOK}-{run.id}", f"{VISIT}{LOOK}-{run.id}"
+    if begun not in st.session_state and not any(name in st.query_params for name in SHOWN):
+        st.query_params.update(st.session_state.get(kept, {}))
+    st.session_state[begun] = True
+    st.session_state[kept] = {name: st.query_params[name] for name in SHOWN if name in st.query_params}
+
+
 def hide_embedding(retrieval: Retrieval, name: str) -> None:
     """Leave out an embedding that is shown; called before the page runs again."""
     key = _key(retrieval)
@@ -109,12 +124,12 @@ def embedding_in_view(retrieval: Retrieval) -> str:
 
 def _linked() -> list[str]:
     """Return the names in the address, known or not."""
-    return [name for name in st.query_params.get("compare", "").split(SEPARATOR) if name]
+    return [name for name in st.query_params.get("compare", "").split(BETWEEN) if name]
 
 
 def _write_chosen(retrieval: Retrieval, names: list[str]) -> None:
     write_address("refined", "")
-    write_address("compare", SEPARATOR.join(names), SEPARATOR.join(default_names(retrieval)))
+    write_address("compare", BETWEEN.join(names), BETWEEN.join(default_names(retrieval)))
 
 
 def own_titles(retrieval: Retrieval) -> dict[str, str]:

@@ -26,6 +26,8 @@ from streamlit.errors import StreamlitAPIException
 LONGEST_NUMBER = 10
 VISIT = "visit-"
 """How the session keys begin that are forgotten when another view is opened."""
+BETWEEN = "~"
+"""Stands between the names of embeddings in a parameter that lists them."""
 SETTLES = 5.0
 """Seconds after which the browser surely shows a click in its address."""
 WHOLE_RUNS = "address-whole-runs"

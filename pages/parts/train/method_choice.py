@@ -14,11 +14,12 @@ from udml_core.runs import runs_folder
 from udml_core.work import jobs
 from udml_core.work.jobs.concluding import suggested_by_race
 
+from ..data.using import as_now_link
 from ..shell.race_verdict import conclusion_icon
 from ..shell.run_status import escaped
 from ..shell.views import view_link
 from .method_cards import SECOND, SUGGESTED, lacking, method_cards
-from .settings import forget_fields
+from .settings import follow_suggestion, forget_fields
 
 # What the summaries of these methods leave out.
 NEEDS = {"few": "**Needs a few labels.** ", "pairs": "**Needs pairs of images marked as similar or dissimilar.** ",
@@ -39,6 +40,7 @@ def choose_method(first: str, dataset: Dataset) -> type[Method]:
 
     A method whose labels or pairs the data set lacks cannot be picked; a link may still name it.
     """
+    follow_suggestion(first, dataset.fingerprint)
     by_name = {method.card.name: method for method in METHODS}
     wanted = st.query_params.get("method", first)
     name = wanted if wanted in by_name else first
@@ -102,8 +104,8 @@ def show_raced(dataset: Dataset) -> None:
     of, trains = suggestion.conclusion, " It needs no training." if suggestion.method == FROZEN else ""
     st.markdown(f"{conclusion_icon(of)} {escaped(suggestion.words)}{trains}")
     label, icon, view = NEXT.get(of.action, NEXT[""])
-    parameters = {"dataset": dataset.name, "view": "advice"} if view == "data" else {
-        "run": of.use.run if of.use is not None else of.race.run}
+    parameters = {"dataset": dataset.name, "view": "advice"} if view == "data" else (
+        {"run": of.use.run} if of.use is not None else as_now_link(of.race.run))
     view_link(view, label=label, icon=icon, width="content", query_params=parameters)
 
 

@@ -29,24 +29,32 @@ from udml_core.runs.search.query import Gallery
 
 FINAL = "final"
 Names = tuple[str, str]
+Sides = tuple[tuple[Run, str], tuple[Run, str]]
+"""Two embeddings: each a run and a frame."""
 
 UNDECIDED = "do not decide yet"
 """What is said of judgments of which more may decide."""
 
 
-def judged_comparisons(first: Run, second: Run, dataset: Dataset) -> Iterator[tuple[tuple[str, str], Gallery, Results]]:
+def judged_comparisons(first: Run, second: Run, dataset: Dataset) -> Iterator[tuple[Sides, Gallery, Results]]:
     """Find the stored comparisons of the embeddings that two runs keep.
 
-    The features of a run without training are its embedding under another name.
-
     Yields:
-        The frames of both runs, the gallery, and what was judged; the first results first.
+        The runs and frames of both, the gallery, and what was judged, the first results first. The frozen features
+        have more names, see `judged_starts`.
     """
-    frames = [(FINAL, FROZEN) if run.spec().method == FROZEN else (FINAL,) for run in (first, second)]
-    for results, gallery, pair in product(get_args(Results), get_args(Gallery), product(*frames)):
-        names = [side_name(run.id, frame) for run, frame in zip((first, second), pair, strict=True)]
-        if JudgmentLog(dataset, comparison_key(names, gallery, results)).read():
-            yield (pair[0], pair[1]), gallery, results
+    is_start = [run.spec().method == FROZEN for run in (first, second)]
+    for results in get_args(Results):
+        if is_start[0] != is_start[1]:
+            start, run = (first, second) if is_start[0] else (second, first)
+            for of, own, gallery in judged_starts(start, run, FINAL, results, dataset):
+                sides = (of, own), (run, FINAL)
+                yield sides if is_start[0] else (sides[1], sides[0]), gallery, results
+            continue
+        for gallery in get_args(Gallery):
+            names = [side_name(run.id, FINAL) for run in (first, second)]
+            if JudgmentLog(dataset, comparison_key(names, gallery, results)).read():
+                yield ((first, FINAL), (second, FINAL)), gallery, results
 
 
 def judged_with(run_id: str, dataset: Dataset) -> list[tuple[Names, Gallery, Results]]:

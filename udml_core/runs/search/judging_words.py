@@ -14,6 +14,8 @@ SCALE = (10, 20, 30, 50, 100, 150, 200)
 """The forecasts of further judgments."""
 ENOUGH, MOSTLY = 20, 0.6
 """Judgments, and the share of them that find neither better, from which the choice hardly matters."""
+TYPICAL = 20
+"""Judgments after which half of all sessions have decided between searches of which one is better in 4 of 5 queries."""
 CAN_STOP = "You can stop"
 """How words begin that end the judging of two searches that few judgments cannot tell apart."""
 BLIND = ("one of the two", "one of the two")
@@ -198,7 +200,8 @@ def advice_words(judging: Judging, is_blind: bool = False, first: str = "A") -> 
             return "Decided: the range excludes 50 %, so you can stop here."
         return f"Decided: {score_words(judging, judging.judge)}. The range excludes 50 %, so you can stop here."
     if not share.count:
-        return "Not decided yet: nothing is judged."
+        return (f"Not decided yet: nothing is judged. About {TYPICAL} judgments decide if one search is better in 4 of "
+                "5 queries; each answer is kept.")
     said = f"Not decided yet: {count_words(judging, is_blind)}."
     if share.count < FEW:
         return f"{said} After {FEW} judgments, an estimate says how many more are needed."

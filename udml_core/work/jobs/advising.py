@@ -21,7 +21,7 @@ from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_elsewhere import Elsewhere, find_elsewhere
 from udml_core.exploration.race_measured import Serves
 from udml_core.exploration.race_words import brief_words, searched_words
-from udml_core.runs import Run, RunRequest, find_run, list_runs
+from udml_core.runs import Run, RunRequest, find_run, frozen_runs, list_runs
 from udml_core.runs.analyses import (
     Analysis,
     AnalysisSpec,
@@ -153,11 +153,9 @@ def _find_features(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Run | 
     It leaves out the images that are excluded now, as every search that a race tries must.
     """
     live, listed = None, ExclusionList.of(excluded_names(dataset))
-    for run in list_runs(root):
+    for run in frozen_runs(root, dataset.fingerprint):
         spec = run.spec()
-        same = (spec.method, spec.split, spec.fingerprint, spec.excluded.digest) == (
-            FROZEN, "all", dataset.fingerprint, listed.digest)
-        if not same or spec.encoder.unfitted != encoder or run.is_example:
+        if (spec.excluded.digest, spec.encoder.unfitted) != (listed.digest, encoder) or run.is_example:
             continue
         state = run.status().state
         if state == "done":
@@ -309,16 +307,14 @@ def races_of(run: Run) -> Iterator[Race]:
     Races that ended before they finished come last: what an older race said stays until a newer one is complete. A race
     that runs is left out, as its advice may change.
     """
-    own, unfinished = run.spec(), list[Analysis]()
-    for start in list_runs(run.root):
-        spec = start.spec()
-        if (spec.method, spec.split, spec.fingerprint) == (FROZEN, "all", own.fingerprint):
-            for analysis in list_analyses(start, Advice):
-                if not (analysis.is_done() or analysis.has_earlier()):
-                    unfinished += [analysis] * (analysis.status().state not in LIVE_STATES)
-                    continue
-                with suppress(UserError):  # its file is damaged
-                    yield finished_race(analysis)
+    unfinished = list[Analysis]()
+    for start in frozen_runs(run.root, run.spec().fingerprint):
+        for analysis in list_analyses(start, Advice):
+            if not (analysis.is_done() or analysis.has_earlier()):
+                unfinished += [analysis] * (analysis.status().state not in LIVE_STATES)
+                continue
+            with suppress(UserError):  # its file is damaged
+                yield finished_race(analysis)
     for analysis in unfinished:
         with suppress(UserError):
             yield race_of(analysis)

@@ -15,7 +15,7 @@ from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_conclusion import UNJUDGED, Conclusion, Judgments, conclude, subject_of
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import MEASURES, said_words, setup_words
-from udml_core.runs import Run, find_run, list_runs
+from udml_core.runs import Run, find_run, frozen_runs
 from udml_core.runs.analyses import REFINED, Analysis, analysis_at, find_analysis, list_analyses
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.search import Retrieval
@@ -217,10 +217,7 @@ class Suggestion:
 
 def suggested_by_race(dataset: Dataset, root: Path) -> Suggestion | None:
     """Return what the newest finished race of a data set suggests; None without a race that judged a candidate."""
-    for run in list_runs(root):
-        spec = run.spec()
-        if (spec.method, spec.split, spec.fingerprint) != (FROZEN, "all", dataset.fingerprint):
-            continue
+    for run in frozen_runs(root, dataset.fingerprint):
         for analysis in list_analyses(run, Advice):
             race = finished_race(analysis)
             if race.is_judged and (analysis.is_done() or analysis.has_earlier()):
