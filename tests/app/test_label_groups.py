@@ -297,7 +297,7 @@ def test_a_page_keeps_its_images_and_order_until_it_is_answered(photos: Run) -> 
     groups = np.flatnonzero(~np.isin(np.arange(len(dataset)), images))
     given.assign(dataset, groups[:20].tolist(), "zero")
     test.run()
-    assert shown(test) == images, "an image that got another name stays in its place"
+    assert shown(test) == images, "an image that got another name stays where it was"
     assert [tile["badge"] for tile in tiles(test, "Images that look like zero")][1:3] == ["one", "one"]
     test.button(key="labels-confirm").click().run()
     assert len(given.judged_names(dataset)) == len(images) - 2, "it is not asked about"
@@ -311,6 +311,9 @@ def test_the_next_class_follows_an_answer_and_a_class_without_a_yes_comes_last(p
     test = opened("labels", run=photos.id, section="proposals")
     order = test.selectbox(key="labels-proposed").options
     assert sorted(order) == ["one", "two", "zero"]
+    given.reject(dataset, shown(test, order[0])[-1:], order[0])
+    assert opened("labels", run=photos.id, section="proposals").selectbox(key="labels-proposed").options[-1] == order[0]
+    given.undo(dataset)
     test.button(key="labels-none").click().run()
     after, second = test.selectbox(key="labels-proposed").options, test.selectbox(key="labels-proposed").value
     assert (after[-1], after[0]) == (order[0], second)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -60,3 +62,11 @@ def test_no_image_is_asked_about_without_labels_or_open_images(naming: Naming) -
     assert next_proposals(naming, np.zeros(90, bool), np.full(3, MOST)) == []
     none = Naming(Reached(np.full(90, -1), 0, naming.reached.reach), np.zeros((0, 2), int))
     assert next_proposals(none, np.ones(90, bool), np.zeros(0, int)) == []
+
+
+def test_a_certain_class_whose_labels_disagree_comes_later() -> None:
+    certainties, shares = np.array([[0.9, 0.1], [0.1, 0.8]]), np.array([[0.5, 0.5], [0.05, 0.95]])
+    known = SimpleNamespace(classes=2, certainties=certainties, agreement=lambda rows: shares[rows],
+                            named=(np.array([0, 1]), np.array([0.9, 0.8])))
+    found = next_proposals(cast(Naming, known), np.ones(2, bool), np.full(2, MOST))
+    assert [proposal.code for proposal in found] == [1, 0]
