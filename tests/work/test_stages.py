@@ -63,7 +63,7 @@ def test_a_preparation_without_images_that_were_excluded_meanwhile_goes_on_after
     exclude(run.dataset(), [3, 4])
     renewed = create_run(spec(method="frozen", dataset=run.spec().dataset, split="all"), run.folder.parent)
     assert renewed.spec().excluded.count == 2
-    assert stage_of(renewed, Status()).words == "Step 3 of 4, preparing the search"
+    assert stage_of(renewed, Status()).words == "Step 3 of 4, preparing the search again, without 2 images"
     seen: list[Stage] = []
     computed: list[int] = []
     change = Reporter.change

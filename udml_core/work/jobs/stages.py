@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from udml_core.base.errors import duration
+from udml_core.base.errors import counted, duration
 from udml_core.data.dataset import DETAIL, step_name
 from udml_core.data.features import features_file
 from udml_core.runs import Run
@@ -103,7 +103,9 @@ def stage_of(task: Run | Analysis, status: Status) -> Stage:
     phase, _, detail = status.phase.partition(DETAIL)
     said = status.phase if phase_at == READING and phase not in ("", "starting") else detail
     share = min(1.0, status.share) if at == phase_at else 0.0
-    return Stage(at + 1, count, STAGES[at], said, (at + share) / count)
+    left_out = (task if isinstance(task, Run) else task.run).spec().excluded.count if at in (SEARCH, MAP) else 0
+    again = f" again, without {counted(left_out, 'image')}" if left_out else ""  # it was done with all images before
+    return Stage(at + 1, count, f"{STAGES[at]}{again}", said, (at + share) / count)
 
 
 def _are_features_stored(task: Run | Analysis) -> bool:
