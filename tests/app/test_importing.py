@@ -224,3 +224,18 @@ def test_formats_of_other_libraries_are_previewed_and_their_labels_chosen(path: 
     click(test, "Use this folder")
     assert test.query_params["dataset"] == f"{folder}#label={column}"
     assert f"{preview.partition(' ')[0]} images" in texts(test)
+
+
+def test_half_a_parquet_file_of_images_is_one_message_and_opens_nothing(tmp_path: Path) -> None:
+    whole = (FORMATS / "parquet" / "data" / "train-00000-of-00001.parquet").read_bytes()
+    half = tmp_path / "photos.parquet"
+    half.write_bytes(whole[:len(whole) // 2])
+    test = opened("data", **{"import": "1"})
+    test.text_input(key="import-path").set_value(str(half)).run()
+    assert not test.exception
+    (message,) = [error.value.replace("\\", "") for error in test.error]
+    assert "could not be read" in message
+    assert message.endswith("It may be cut short: copy or write it again.")
+    assert ".." not in message
+    click(test, "Use this table")
+    assert "dataset" not in test.query_params
