@@ -192,6 +192,28 @@ def test_a_table_of_images_that_is_not_used_is_named(tmp_path: Path) -> None:
     test.text_input(key="import-path").set_value(str(folder)).run()
     assert "metadata.csv is not used, because it has no column file_name; its columns: name, label." in [
         info.value for info in test.info]
+    (folder / "metadata.csv").unlink()
+    (folder / "paths.csv").write_text("path,species\na.png,cat\nc.png,dog\n")
+    test.text_input(key="import-path").set_value(f"{folder}/").run()
+    assert (f"paths.csv is not used. To use it, open it by its path {folder / 'paths.csv'}, or name it metadata.csv "
+            "with a column file_name.") in [info.value for info in test.info]
+
+
+def test_the_only_column_of_a_table_is_offered_as_the_classes_and_a_link_may_name_it(tmp_path: Path) -> None:
+    folder = write_table(tmp_path / "pets", label=None, color=None, split=None,  # type: ignore[arg-type]
+                         species=["cat", "dog", "cat", "dog"])
+    test = opened("data", **{"import": "1"})
+    test.text_input(key="import-path").set_value(str(folder)).run()
+    assert test.selectbox(key=f"import-label-{folder}").value is None
+    test.selectbox(key=f"import-label-{folder}").set_value("species").run()
+    click(test, "Use this folder")
+    assert test.query_params["dataset"] == f"{folder}#label=species"
+    assert "2 classes" in texts(test)
+    catalog.forget(folder)
+    test = opened("data", dataset=f"{folder}#label=species")
+    assert test.text_input(key="import-path").value == f"{folder}#label=species"
+    click(test, "Use this folder")
+    assert "2 classes" in texts(test)
 
 
 def test_the_audit_of_the_folder_that_the_app_was_started_with_starts_once(
@@ -238,4 +260,4 @@ def test_half_a_parquet_file_of_images_is_one_message_and_opens_nothing(tmp_path
     assert message.endswith("It may be cut short: copy or write it again.")
     assert ".." not in message
     click(test, "Use this table")
-    assert "dataset" not in test.query_params
+    assert test.query_params["dataset"] == "fashion-mini"

@@ -497,3 +497,37 @@ def test_idx_files_that_do_not_fit_are_one_message(tmp_path: Path) -> None:
     (tmp_path / "train-images-idx3-ubyte").write_bytes(b"\x00\x00\x08\x03short")
     with pytest.raises(UserError, match=r"could not be read|must"):
         catalog.load(str(tmp_path))
+
+
+def renamed(table: pa.Table, **names: str) -> pa.Table:
+    """Return a table of `datasets` with other names of columns, in the description of its features too."""
+    described = json.loads(table.schema.metadata[b"huggingface"])
+    features = described["info"]["features"]
+    described["info"]["features"] = {names.get(name, name): feature for name, feature in features.items()}
+    named = table.rename_columns([names.get(name, name) for name in table.column_names])
+    return named.replace_schema_metadata({b"huggingface": json.dumps(described).encode()})
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_the_only_column_that_is_declared_as_classes_names_them(ending: str, tmp_path: Path) -> None:
+    table = parquet.read_table(FOLDER / "parquet" / "data" / "train-00000-of-00001.parquet")
+    path = tmp_path / f"photos.{ending}"
+
+    def write(table: pa.Table) -> str:
+        if ending == "parquet":
+            parquet.write_table(table, path)
+        else:
+            with pa.ipc.new_stream(path, table.schema) as file:
+                file.write_table(table)
+        return str(path)
+
+    name = write(renamed(table, label="species"))
+    assert classes_of(catalog.load(name)) == ["cat", "dog"] * 2
+    assert catalog.find(name).describe() == (  # type: ignore[attr-defined]
+        f"4 images in 2 classes, from photos.{ending}. Other columns: size.")
+    two = renamed(table, label="species").append_column("kind", table["label"])
+    described = json.loads(two.schema.metadata[b"huggingface"])
+    described["info"]["features"]["kind"] = described["info"]["features"]["species"]
+    name = write(two.replace_schema_metadata({b"huggingface": json.dumps(described).encode()}))
+    assert catalog.load(name).labels is None, "either could be the classes"
+    assert catalog.load(f"{name}#label=kind").class_names == CLASSES

@@ -39,6 +39,7 @@ from udml_core.data.sources.image_folder import LAYOUT, Folder
 from udml_core.data.sources.levels import ClassLevel, check_level, class_levels
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
+from udml_core.data.sources.metadata import is_table_file
 from udml_core.data.sources.official.layout import OfficialLayout
 from udml_core.data.sources.opening import open_folder, plain_name
 from udml_core.data.sources.row_formats import SHARDS, holds_images
@@ -101,8 +102,8 @@ def folder_of(name: str) -> Located:
 
 
 def _is_located(path: Path) -> bool:
-    """Return whether a path is a folder, or a file whose rows hold images."""
-    return os.path.isdir(path) or holds_images(path)
+    """Return whether a path is a folder, a file whose rows hold images, or a table that can name images."""
+    return os.path.isdir(path) or holds_images(path) or is_table_file(path)
 
 
 def find(name: str) -> Source:
@@ -210,8 +211,8 @@ def remember(folder: Path | str) -> Located:
 
 
 def is_path(name: str) -> bool:
-    """Return whether a name is the whole path of a file or folder that exists and may be read."""
-    return os.path.isabs(name) and existing_path(name) is not None
+    """Return whether a name is the whole path of a file or folder that exists and may be read, with any option."""
+    return os.path.isabs(name) and any(existing_path(path) is not None for path in (name, plain_name(name)))
 
 
 def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:

@@ -188,8 +188,8 @@ def _named_choices(path: str) -> tuple[str, list[str], str]:
     try:
         source = catalog.folder_of(path)
         if isinstance(source, TableFolder) and source.label is None and source.missing() is None:
-            columns = source.label_columns
-            return ("label", columns, source.label_column or "") if len(columns) > 1 else NO_CHOICE
+            columns, usual = source.label_columns, source.label_column or ""
+            return ("label", columns, usual) if columns not in ([], [usual]) else NO_CHOICE
         if isinstance(source, OfficialLayout) and source.option is None and source.missing() is None:
             return source.choices()
     except UserError:  # the preview shows what is wrong

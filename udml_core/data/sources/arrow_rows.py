@@ -76,6 +76,10 @@ class ArrowRows(RowFile):
         except (KeyError, TypeError, ValueError, AttributeError):
             return {}
 
+    @property
+    def class_columns(self) -> list[str]:
+        return [name for name in self.names if name in self.class_names]
+
     def read(self, name: str) -> list[Any]:
         words, values, size = self.class_names.get(name), [], 0
         for array in self.batches(name):

@@ -168,6 +168,10 @@ class ImageRows(TableFolder):
     def columns(self) -> list[str]:
         return list(self._table["values"])
 
+    def _typed_label(self) -> str | None:
+        typed = [name for name in self._table["typed"] if name != self.split_column]
+        return typed[0] if len(typed) == 1 else None
+
     @cached_property
     def _table(self) -> dict[str, Any]:
         """The number of rows of each file, the values and names of columns, and the damaged files with the reasons.
@@ -189,6 +193,7 @@ class ImageRows(TableFolder):
         values: dict[str, list[Any]] = {}
         flaws: list[tuple[str, str]] = []
         images: list[str] = []
+        typed: list[str] = []
         for table in self.tables:
             try:
                 with reading(self.path / table):
@@ -196,7 +201,7 @@ class ImageRows(TableFolder):
                     part = {name: reader.read(name) if name in reader.names else [None] * reader.count
                             for name in values or reader.names}
                     count, flaw = reader.count, reader.flaw
-                    images = images or reader.image_columns
+                    images, typed = images or reader.image_columns, typed or reader.class_columns
                 if take is not None:
                     take(table, reader)
             except DamagedError as error:
@@ -207,7 +212,7 @@ class ImageRows(TableFolder):
                 values.setdefault(name, []).extend(column)
             counts.append(count)
             flaws += [(table, flaw)] if flaw else []
-        return {"counts": counts, "values": values, "flaws": flaws, "images": images}
+        return {"counts": counts, "values": values, "flaws": flaws, "images": images, "typed": typed}
 
     def _bounded(self, function: Callable[..., Any], report: Report | None = None) -> Any:
         """Call a method that reads the files, by a bounded call unless it takes seconds to import their reader.
@@ -290,7 +295,7 @@ class ImageRows(TableFolder):
         try:
             kept = read_json(self._kept_path)
             is_same = (kept["signature"] == self.signature() and kept["copied"] == self._copy_path.stat().st_size
-                       and "images" in kept["table"])
+                       and kept["table"].keys() >= {"images", "typed"})
             return dict(kept) if is_same else None
         except (OSError, ValueError, TypeError, KeyError):
             return None

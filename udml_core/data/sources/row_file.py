@@ -63,6 +63,11 @@ class RowFile(ABC):
         return []
 
     @property
+    def class_columns(self) -> list[str]:
+        """Names of the columns that the file declares to be classes."""
+        return []
+
+    @property
     def flaw(self) -> str:
         """Why the file may lack rows, as the reason of a skipped file; empty if it seems whole."""
         return ""
