@@ -45,9 +45,15 @@ def test_a_path_is_previewed_by_its_layout_and_an_archive_is_extracted(tmp_path:
     assert preview(whole) == ("CUB-200-2011: 4 images in 3 classes (published: 11,788 images in 200 classes). Official "
                               "division: 2 training and 2 test images. "
                               "Add #crop=box (each image is cropped to its bounding box) to the name.")
-    assert "looks like CUB-200-2011, but classes.txt is missing" in preview(damaged)
+    assert preview(damaged) == ""
+    assert "looks like CUB-200-2011, but classes.txt is missing" in test.error[0].value
     assert preview(table) == "4 images in 2 classes, from metadata.csv. Other columns: color."
+    cut = tmp_path / "cut.tgz"
+    cut.write_bytes(archive.read_bytes()[:-40])
+    assert preview(cut) == ""
+    assert "cut.tgz" in test.error[0].value
     assert preview(archive) == ""
+    assert not test.error
     assert test.session_state["import-form"]
     click(test, "Use this folder")
     assert not test.session_state["import-form"], "the form makes room for the gallery"

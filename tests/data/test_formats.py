@@ -314,7 +314,7 @@ def test_a_row_may_name_a_file_below_the_folder_only(tmp_path: Path) -> None:
     dataset = catalog.load(str(path))
     assert colors_of(dataset) == [(200, 40, 40), (180, 20, 20)]
     assert len(dataset.skipped) == 7
-    assert all("names no file below this folder" in skipped.reason for skipped in dataset.skipped)
+    assert all("names no file below this folder or one" in skipped.reason for skipped in dataset.skipped)
 
 
 def test_equal_images_of_a_small_file_do_not_fill_the_disk(tmp_path: Path) -> None:
@@ -531,3 +531,35 @@ def test_the_only_column_that_is_declared_as_classes_names_them(ending: str, tmp
     name = write(two.replace_schema_metadata({b"huggingface": json.dumps(described).encode()}))
     assert catalog.load(name).labels is None, "either could be the classes"
     assert catalog.load(f"{name}#label=kind").class_names == CLASSES
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_rows_may_name_images_in_a_folder_that_was_opened(ending: str, tmp_path: Path) -> None:
+    """`Dataset.to_parquet` writes only the paths of images that were given as paths."""
+    pictures, rows = tmp_path / "pics", tmp_path / "rows"
+    for folder in (pictures, rows):
+        folder.mkdir()
+    for number in range(3):
+        (pictures / f"{number}.png").write_bytes(png(number))
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    images = pa.array([{"bytes": None, "path": str(pictures / f"{number}.png")} for number in range(3)], kind)
+    path, table = rows / f"photos.{ending}", pa.table({"image": images, "label": list("aba")})
+    if ending == "parquet":
+        parquet.write_table(table, path)
+    else:
+        with pa.ipc.new_stream(path, table.schema) as file:
+            file.write_table(table)
+    message = (f"have no images, only their paths, such as '{pictures}/0.png'. For safety, only files below {rows} and "
+               "below the folders that you opened are read. Open the folder of the images first, or")
+    source = catalog.folder_of(str(path))
+    for read in (source.describe, lambda: catalog.load(str(path))):
+        with pytest.raises(UserError, match=message):
+            read()
+    catalog.remember(f"{pictures}#level=0")
+    try:
+        assert source.describe() == f"3 images in 2 classes, from photos.{ending}."
+        dataset = catalog.load(str(path))
+        assert colors_of(dataset) == [image(number).getpixel((5, 5)) for number in range(3)]
+        assert dataset.names == ("0.png", "1.png", "2.png")
+    finally:
+        catalog.forget(pictures)

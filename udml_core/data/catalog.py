@@ -41,6 +41,7 @@ from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.metadata import is_table_file
 from udml_core.data.sources.official.layout import OfficialLayout
+from udml_core.data.sources.opened import LIST, opened_names
 from udml_core.data.sources.opening import open_folder, plain_name
 from udml_core.data.sources.row_formats import SHARDS, holds_images
 from udml_core.data.sources.source import Source
@@ -175,14 +176,14 @@ def version_of(source: Source, now: Dataset, fingerprint: str) -> Dataset:
 def remembered_folders() -> list[str]:
     """Return the names of the remembered folders that exist and may be read."""
     # Path.is_dir raises on a disconnected disk
-    return [name for name in _stored_folders()
+    return [name for name in opened_names()
             if any(_is_located(Path(path)) and may_read(Path(path)) for path in (name, plain_name(name)))]
 
 
 def remembered_tables() -> list[EmbeddingTable]:
     """Return the remembered tables of embeddings that exist and may be read."""
     with suppress(UserError):  # someone edited the list
-        return [table for name in _stored_folders() if (table := table_of(name)) is not None]
+        return [table for name in opened_names() if (table := table_of(name)) is not None]
     return []
 
 
@@ -449,20 +450,9 @@ def _is_name_of(name: str, path: Path) -> bool:
     return str(path) in (name, plain_name(name)) or (table is not None and table.path == path)
 
 
-def _stored_folders() -> list[str]:
-    """Return the whole list, with folders that do not exist now.
-
-    A disconnected disk may come back.
-    """
-    try:
-        return [str(Path(text)) for text in json.loads((given_folder() / "folders.json").read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError):
-        return []
-
-
 def _update_folders(change: Callable[[list[str]], list[str]]) -> None:
     """Change the list under a lock, as several processes may change it at once."""
-    path = given_folder() / "folders.json"
+    path = given_folder() / LIST
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
-        replace_text(path, json.dumps(change(_stored_folders())))
+        replace_text(path, json.dumps(change(opened_names())))

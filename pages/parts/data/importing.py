@@ -32,6 +32,7 @@ from udml_core.runs import runs_folder
 from udml_core.work.jobs.auditing import audit_import
 
 from ..shell.cached import load_dataset, progress_bar
+from ..shell.run_status import escaped_message
 from ..shell.user_errors import keep_user_errors
 from .tables import choose_columns, is_table_path, upload_table
 
@@ -72,7 +73,7 @@ def _import_path() -> None:
     line = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     path = line.text_input("Folder of images, ZIP or TAR archive, or table of embeddings",
                            placeholder="/home/me/photos", key=PATH, help=FORMATS).strip()
-    level = choose_level(path) if path else None
+    level = choose_level(path) if path and not is_table_path(path) else None
     path = choose_columns(choose_label(path))
     clicked = line.button("Use this table" if is_table_path(path) else "Use this folder", disabled=not path,
                           icon=":material/folder_open:", type="primary")
@@ -121,9 +122,11 @@ def choose_level(path: str) -> int | None:
     Returns:
         The level; None for the default, and if the folder has no choice of levels.
     """
-    levels, found_layout = _preview(path)
-    if found_layout is not None:
+    levels, found_layout, problem = _preview(path)
+    if found_layout:
         st.info(found_layout, icon=":material/dataset:")
+    if problem:
+        st.error(escaped_message(problem), icon=":material/error:")
     beside = [] if levels else _levels_beside(path)
     if beside and not st.checkbox("Use this list", value=True, key=f"import-list-{path}",
                                   help="Off: the images of the folder are opened without the list of classes."):
@@ -206,18 +209,19 @@ def level_words(level: ClassLevel) -> str:
 
 
 @st.cache_data(ttl="10s", max_entries=8, show_spinner="Reading the folder …")
-def _preview(path: str) -> tuple[list[ClassLevel], str | None]:
-    """Return the levels of a plain folder, or what a folder with lists or a table has."""
+def _preview(path: str) -> tuple[list[ClassLevel], str, str]:
+    """Return the levels of a plain folder, or what a folder with lists or a table has, and what is wrong with it."""
     try:
         if (levels := catalog.archive_levels(path)) is not None:
-            return levels, None
+            return levels, "", ""
         source = catalog.folder_of(path)
-        problem = source.missing()
+        if problem := source.missing():
+            return [], "", problem
         if source.names_classes:
-            return [], problem or source.describe()
-        return [] if problem else source.levels(), unused_table(source.path) or None
+            return [], source.describe(), ""
+        return source.levels(), unused_table(source.path), ""
     except (UserError, OSError) as error:
-        return [], str(error)
+        return [], "", str(error)
 
 
 def audit_browsed(dataset: Dataset) -> None:
