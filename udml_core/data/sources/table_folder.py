@@ -96,6 +96,9 @@ class TableFolder(Located):
                             f"{', '.join(self.columns)}.")
         return self.label
 
+    def classes_column(self) -> str | None:
+        return self.label_column
+
     def _typed_label(self) -> str | None:
         """Return the only column that a file declares to be classes; None if there is none, or several."""
         return None
