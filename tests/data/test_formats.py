@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import io
 import json
 import shutil
+import sys
 import tarfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,12 +24,14 @@ from tests.data.test_idx import DIGITS, idx_content
 from tests.data.test_official_lists import classes_of, halves_of
 from udml_core.base import bounded
 from udml_core.base.errors import UserError
+from udml_core.cli.output import audit_lines
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Skipped, read_user_image
 from udml_core.data.sources.arrow_rows import ParquetRows
 from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.image_rows import ImageRows, RowImages
 from udml_core.data.sources.metadata import MetadataFolder
+from udml_core.exploration.audit import AuditSettings, audit_of, report_of
 
 FOLDER = Path(__file__).parent / "formats"
 ROOT = Path(__file__).parents[2]
@@ -456,11 +458,25 @@ def test_a_description_names_only_parquet_files_below_its_folder(pattern: str, t
         catalog.load(str(folder))
 
 
-def test_without_its_package_a_heic_image_names_the_extra() -> None:
-    if importlib.util.find_spec("pillow_heif"):
-        pytest.skip("pillow-heif is installed")
-    with pytest.raises(UserError, match=r"pip install 'udml-explorer\[heic\]'"):
-        read_user_image(FOLDER / "heic" / "cat" / "0.heic", "0.heic")
+def test_without_its_package_a_heic_image_names_the_commands_and_a_shared_cache_follows_the_package(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pillow_heif")
+    folder = copied("heic", tmp_path)
+    for number in range(2):
+        (folder / "cat" / f"{number}.png").write_bytes(png(number))
+    assert len(catalog.load(str(folder))) == 6
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "pillow_heif", None)
+        with pytest.raises(UserError, match=r"uvx --with pillow-heif udml-explorer, or pip install 'udml-explorer\["):
+            read_user_image(folder / "cat" / "0.heic", "0.heic")
+        dataset = catalog.load(str(folder))
+        assert dataset.names == ("cat/0.png", "cat/1.png")
+        assert all("need the package pillow-heif" in skipped.reason for skipped in dataset.skipped)
+        report = report_of(audit_of(dataset, None), dataset, np.zeros(0, np.int64), AuditSettings.make({}))
+        lines = audit_lines(report | {"classes_column": None})
+        assert lines[1].startswith("4 files not read, because HEIC images need the package pillow-heif: uvx")
+        assert lines[2] == "0 broken files", "they are not damaged"
+    assert len(catalog.load(str(folder))) == 6
 
 
 @pytest.mark.parametrize("kind", ["avif", "heic"])

@@ -76,6 +76,7 @@ def read_words(report: dict[str, Any]) -> str:
 
 def audit_lines(report: dict[str, Any]) -> list[str]:
     """Return the findings of an audit as lines of text: their numbers, each with the first examples."""
+    from udml_core.data.dataset import NEEDS_HEIC
     from udml_core.exploration.quality import CHECKS
 
     def listed(names: list[str], most: int) -> str:
@@ -87,9 +88,12 @@ def audit_lines(report: dict[str, Any]) -> list[str]:
         return f"{counted(len(groups), 'group')} of {words}{listed(groups[0], SHOWN_CLASSES) if groups else ''}{more}"
 
     exact, near, classes = (report[name] for name in ("exact_duplicates", "near_duplicates", "small_classes"))
-    apart, broken = report["outliers"], report["broken_files"]
+    apart, skipped = report["outliers"], report["broken_files"]
+    unread = [row for row in skipped if row["reason"].startswith(NEEDS_HEIC)]
+    broken = [row for row in skipped if row not in unread]
     return [
         read_words(report),
+        *([f"{counted(len(unread), 'file')} not read, because {unread[0]['reason']}"] if unread else []),
         counted(len(broken), "broken file") + listed([f"{row['file']} ({row['reason']})" for row in broken], 1),
         grouped(exact, "exact duplicates"),
         grouped(near, "near-duplicates"),
