@@ -178,8 +178,9 @@ def read_user_image(source: Any, name: str, side: int | None = None) -> Image.Im
     Raises:
         UserError: The content is not an image, is damaged, or is too large.
     """
-    if isinstance(source, str | Path) and Path(source).exists() and not Path(source).is_file():
-        raise UserError(f"{name} must be an image file, but is a folder, a named pipe or a device.")
+    if isinstance(source, str | Path) and not Path(source).is_file():
+        raise UserError(f"{name} must be an image file, but is a folder, a named pipe or a device."
+                        if Path(source).exists() else f"The image {name} does not exist. Check its path.")
     try:
         return read_image(source, side)
     except UnidentifiedImageError as error:
