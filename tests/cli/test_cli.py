@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -243,6 +244,7 @@ def test_evaluate_query_and_export_accept_the_folder_of_a_run(
     assert 50 < stored["final"]["recall@1"] <= 100
     assert answer(capsys, monkeypatch, "evaluate", str(run.folder), "--again") == stored
     code, out, _ = call(capsys, monkeypatch, "evaluate", str(run.folder))
+    assert re.split(r"\s{2,}", out.splitlines()[0].strip()) == list(stored), "the headings stand apart"
     assert code == 0
     assert "recall@1" in out
     result = answer(capsys, monkeypatch, "query", str(run.folder), "17", "-k", "4")

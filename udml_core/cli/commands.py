@@ -399,9 +399,10 @@ def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute 
     verdicts, assigned = summarize_run(run)["second opinion"], measures_of_labeled(run)
     labeled = {} if assigned is None else {"labeled images": {
         **assigned._asdict(), "measures": {key: of._asdict() for key, of in assigned.measures.items()}}}
+    width = 2 + max(8, *map(len, result))
     print_answer(result | ({"second opinion": verdicts} if verdicts else {}) | labeled, as_json, lambda: [
-        f"{'':28}" + "".join(f"{candidate:>10}" for candidate in result),
-        *(f"{measure:28}" + "".join(f"{_number(row.get(measure)):>10}" for row in result.values())
+        f"{'':28}" + "".join(f"{candidate:>{width}}" for candidate in result),
+        *(f"{measure:28}" + "".join(f"{_number(row.get(measure)):>{width}}" for row in result.values())
           for measure in measures), *said_lines(run),
         *([] if assigned is None else [assigned_words(assigned, run.spec().labels == "given").replace("**", "")])])
 
