@@ -25,6 +25,8 @@ from udml_core.data.dataset import Dataset
 CHOICE = "data-dataset"
 # Session key of the data set that was shown last, and of the app's run at that time.
 BROWSED = "data-browsed"
+# The data set that was drawn last.
+DRAWN = "data-drawn"
 VIEWS = {"gallery": "Gallery", "advice": "Best search", "audit": "Audit", "classes": "Classes and splits"}
 # They mean nothing in another data set.
 OF_DATASET = ("class", "find", "sort", "sample", "count", "finding", "check", "budget", "serves")
@@ -71,6 +73,12 @@ def _last_shown(names: Sequence[str]) -> str:
     """Return the data set of an address without one: the last that was shown, unless another run was chosen since."""
     name, run = st.session_state.get(BROWSED, (None, None))
     return name if name in names and run == app_run() else app_dataset(names)
+
+
+def fresh_place(name: str | None) -> DeltaGenerator:
+    """Return the place below the choice, empty at once if another data set was drawn there, whose images would stay."""
+    is_other, st.session_state[DRAWN] = st.session_state.get(DRAWN) != name, name
+    return st.empty().container() if is_other else st.container()
 
 
 def show_view(dataset: Dataset, top: DeltaGenerator) -> None:
@@ -127,8 +135,9 @@ with show_user_errors():
         chosen = choose_name()
     with right:
         import_folder()
-    if chosen is not None:
-        dataset = load_dataset(chosen)
-        follow_files(chosen, signature_of(chosen))
-        audit_browsed(dataset)
-        show_view(dataset, top)
+    with fresh_place(chosen):
+        if chosen is not None:
+            dataset = load_dataset(chosen)
+            follow_files(chosen, signature_of(chosen))
+            audit_browsed(dataset)
+            show_view(dataset, top)

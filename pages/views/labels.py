@@ -20,8 +20,8 @@ from pages.parts.labels.doubts import say_doubts
 from pages.parts.labels.folders import show_folders
 from pages.parts.labels.forming import current_groups, offer_groups
 from pages.parts.labels.graph_view import gamma_slider
-from pages.parts.labels.groups import first_group, open_group, show_groups
-from pages.parts.labels.proposals import CLASS, show_proposals, shown_rows
+from pages.parts.labels.groups import first_group, follow_group, open_group, show_groups
+from pages.parts.labels.proposals import open_class, show_proposals, shown_rows
 from pages.parts.maps.frame import UNITS, MapFrame, covering_map, distortion_words
 from pages.parts.maps.scatter import Ring, draw_map
 from pages.parts.shell.address import choice_from_address, choose_segment, write_address
@@ -155,8 +155,8 @@ def _say_next(board: Board) -> None:
         if not len(selection(board.dataset).ids) and len(images := first_group(board)):
             st.button("Next group", icon=":material/arrow_forward:", key="labels-next-group", type="primary",
                       on_click=_open_next_group, args=(board, images), help="Opens the first group without a name.")
-    if board.proposals:
-        _offer_guesses(board, board.proposals[0])
+    if board.next_names:
+        _offer_guesses(board, board.next_names[0])
 
 
 def _offer_guesses(board: Board, guesses: Proposal) -> None:
@@ -180,7 +180,7 @@ def _open_next_group(board: Board, images: Array) -> None:
 def _open_proposals(dataset: Dataset, name: str) -> None:
     open_section(SECTIONS, TITLES["proposals"])
     clear_selection(dataset)
-    st.session_state[CLASS] = name
+    open_class(name)
 
 
 def choose_frame(run: Run) -> str:
@@ -306,6 +306,7 @@ def explore(run: Run) -> None:
         say_doubts(board)  # beside the images: above them, it would move them at a click as it comes and goes
     section = open_now(SECTIONS, TITLES)
     drop_selection_of_another_section(dataset, section)
+    follow_group(board)
     suggested = next(iter(board.suggested_images), None) if section == "next" else None
     with color:
         by = choose_color(section)

@@ -92,7 +92,7 @@ def show_best(combinations: Sequence[Combination], criterion: Measure) -> None:
         view_link("runs", label="Its run" if len(best.runs) == 1 else "Its median run",
                      icon=":material/monitoring:", query_params={"run": run.id})
         view_link("train", label="Train with its values", icon=":material/content_copy:",
-                     query_params={"like": run.id}, help="Opens Train with every field of this run filled in.")
+                     query_params={"like": run.id}, help="Opens Lab with every field of this run filled in.")
 
 
 def combination_table(combinations: Sequence[Combination], criterion: Measure) -> pd.DataFrame:

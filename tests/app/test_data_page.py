@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import streamlit as st
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.data import browsing as page
 from pages.parts.data import computed
+from pages.parts.shell import cached
 from pages.parts.shell.run_status import escaped
 from tests.app.opening import opened, texts
 from tests.running import spec, trained, write_digits
@@ -253,3 +255,25 @@ def test_the_message_of_a_failed_import_stays_until_the_folder_is_imported(tmp_p
         assert not test.error
     finally:
         catalog.forget(folder)
+
+
+def test_another_data_set_clears_the_page_before_it_is_opened(monkeypatch: pytest.MonkeyPatch, digits: Dataset) -> None:
+    steps: list[str] = []
+    load, empty = cached.load_dataset, st.empty
+
+    def note(step: str, then: Any) -> Any:
+        return lambda *args: steps.append(step) or then(*args)
+
+    monkeypatch.setattr(cached, "load_dataset", note("open", load))
+    monkeypatch.setattr(st, "empty", note("clear", empty))
+
+    def clears(test: AppTest) -> bool:
+        assert not test.exception
+        found = "clear" in steps[:steps.index("open")]
+        steps.clear()
+        return found
+
+    test = opened("data", dataset=digits.name, view="classes")
+    assert clears(test)
+    assert not clears(test.run()), "the same images do not flicker"
+    assert clears(test.selectbox(key="data-dataset").set_value("emoji").run())

@@ -226,7 +226,8 @@ def test_proposed_names_are_confirmed_and_rejected(photos: Run) -> None:
     dataset = photos.dataset()
     given.assign(dataset, border[-6:], "zero")
     test = opened("labels", run=photos.id, section="proposals")
-    assert "may show *zero*. Too few names of zero are checked yet: these are guesses" in texts(test)
+    assert "may show *zero*, the most certain first. Too few names of zero are checked yet" in texts(test)
+    assert "these are guesses" in texts(test)
     proposed = [tile["id"] for tile in tiles(test, "Images that look like zero")]
     assert proposed
     test.button(key="labels-confirm").click().run()
@@ -238,43 +239,106 @@ def test_proposed_names_are_confirmed_and_rejected(photos: Run) -> None:
     assert len(given.assigned_labels(dataset)) == 6
 
 
-@pytest.mark.parametrize("answer", ["labels-confirm", "labels-reject"])
+ANSWERS = ("labels-confirm", "labels-only", "labels-none")
+
+
+def asked_about(photos: Run, name: str = "zero", count: int = 6) -> AppTest:
+    """Name images of the first group, and open the proposed names."""
+    images = [tile["id"] for tile in tiles(show_group(photos), "Images of the group, the border first")]
+    given.assign(photos.dataset(), images[-count:], name)
+    return opened("labels", run=photos.id, section="proposals")
+
+
+def shown(test: AppTest, name: str = "zero") -> list[int]:
+    return [tile["id"] for tile in tiles(test, f"Images that look like {name}")]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("reloads", [False, True])
 def test_undo_shows_proposed_names_as_they_were_before_the_answer(photos: Run, answer: str, reloads: bool) -> None:
-    test, dataset = show_group(photos), photos.dataset()
-    given.assign(dataset, [tile["id"] for tile in tiles(test, "Images of the group, the border first")][-6:], "zero")
-    test = opened("labels", run=photos.id, section="proposals")
-    wrong = np.sort([tile["id"] for tile in tiles(test, "Images that look like zero")[:2]])
-    if answer == "labels-reject" or not reloads:  # another session does not know what was selected beside
-        test.session_state["selection"] = Selection(dataset.fingerprint, wrong, 7)
+    test, dataset = asked_about(photos), photos.dataset()
+    images = shown(test)
+    if not reloads:  # another session does not know what was selected beside
+        test.session_state["selection"] = Selection(dataset.fingerprint, np.sort(images[:2]), 7)
         test.run()
-    before = [test.button(key=key).label for key in ("labels-confirm", "labels-reject")]
-    test.button(key=answer).click().run()
+    before = [test.button(key=key).label for key in ANSWERS]
+    test.button(key="labels-none" if reloads and answer == "labels-only" else answer).click().run()
+    assert {name.image for name in given.judged_names(dataset)} == {dataset.names[image] for image in images}
     test = opened("labels", run=photos.id, section="proposals") if reloads else test
     test.button(key="labels-undo").click().run()
-    assert [test.button(key=key).label for key in ("labels-confirm", "labels-reject")] == before
+    assert [test.button(key=key).label for key in ANSWERS] == before
+    assert shown(test) == images
     assert not given.judged_names(dataset)
 
 
-def test_after_a_no_only_the_rest_of_the_seen_images_is_confirmed(photos: Run) -> None:
-    test, dataset = show_group(photos), photos.dataset()
-    given.assign(dataset, [tile["id"] for tile in tiles(test, "Images of the group, the border first")][-6:], "zero")
-    test = opened("labels", run=photos.id, section="proposals")
-    seen = [tile["id"] for tile in tiles(test, "Images that look like zero")]
-    wrong, rest = np.sort(seen[:2]), seen[2:]
-    assert rest
-    test.session_state["selection"] = Selection(dataset.fingerprint, wrong, 7)
+@pytest.mark.parametrize(("answer", "right"), [("labels-confirm", slice(2, None)), ("labels-only", slice(0, 2)),
+                                               ("labels-none", slice(0, 0))])
+def test_one_answer_names_some_images_of_a_page_and_rejects_the_others(photos: Run, answer: str, right: slice) -> None:
+    test, dataset = asked_about(photos), photos.dataset()
+    images = shown(test)
+    assert 10 <= len(images) <= 20
+    test.session_state["selection"] = Selection(dataset.fingerprint, np.sort(images[:2]), 7)
     test.run()
-    test.button(key="labels-reject").click().run()
+    assert (test.button(key="labels-confirm").label, test.button(key="labels-only").label) == (
+        f"Yes, the other {len(images) - 2} are", "Only the selected 2 are")
+    test.button(key=answer).click().run()
     assert not test.exception
-    assert [tile["id"] for tile in tiles(test, "Images that look like zero")] == rest, "no others, however certain"
-    assert test.button(key="labels-confirm").label == f"Yes, all {len(rest)} are"
-    assert "that you saw may show *zero*" in texts(test)
+    judged = {name.image: name.is_right for name in given.judged_names(dataset)}
+    assert judged == {dataset.names[image]: image in images[right] for image in images}
+    assert given.assigned_labels(dataset).keys() >= {dataset.names[image] for image in images[right]}
+    assert test.session_state["selection"].ids.tolist() == []
+    assert not set(shown(test)) & set(images), "then others come"
+
+
+def test_a_page_keeps_its_images_and_order_until_it_is_answered(photos: Run) -> None:
+    test, dataset = asked_about(photos), photos.dataset()
+    images = shown(test)
+    given.assign(dataset, images[1:3], "one")
+    groups = np.flatnonzero(~np.isin(np.arange(len(dataset)), images))
+    given.assign(dataset, groups[:20].tolist(), "zero")
+    test.run()
+    assert shown(test) == images, "an image that got another name stays where it was"
+    assert [tile["badge"] for tile in tiles(test, "Images that look like zero")][1:3] == ["one", "one"]
     test.button(key="labels-confirm").click().run()
-    labels = given.labels_by_index(dataset, given.assigned_labels(dataset))
-    assert set(rest) <= set(labels)
-    assert len(labels) == 6 + len(rest)
-    assert "that you saw may show" not in texts(test), "then others come"
+    assert len(given.judged_names(dataset)) == len(images) - 2, "it is not asked about"
+    assert given.assigned_now(dataset)[images[1]] == "one"
+
+
+def test_the_next_class_follows_an_answer_and_a_class_without_a_yes_comes_last(photos: Run) -> None:
+    dataset, groups = photos.dataset(), grouping_of(Retrieval(photos)).tree.groups(8)
+    for number, name in enumerate(("zero", "one", "two")):
+        given.assign(dataset, np.flatnonzero(groups == number)[:4].tolist(), name)
+    test = opened("labels", run=photos.id, section="proposals")
+    order = test.selectbox(key="labels-proposed").options
+    assert sorted(order) == ["one", "two", "zero"]
+    given.reject(dataset, shown(test, order[0])[-1:], order[0])
+    assert opened("labels", run=photos.id, section="proposals").selectbox(key="labels-proposed").options[-1] == order[0]
+    given.undo(dataset)
+    test.button(key="labels-none").click().run()
+    after, second = test.selectbox(key="labels-proposed").options, test.selectbox(key="labels-proposed").value
+    assert (after[-1], after[0]) == (order[0], second)
+    test.button(key="labels-none").click().run()
+    assert test.selectbox(key="labels-proposed").options[1:] == [order[0], second], "in the order of the answers"
+    test.button(key="labels-undo").click().run().button(key="labels-undo").click().run()
+    assert test.selectbox(key="labels-proposed").options == order
+    assert test.selectbox(key="labels-proposed").value == order[0]
+
+
+def test_the_next_group_opens_after_a_name_and_undo_returns(photos: Run) -> None:
+    test, dataset = show_group(photos), photos.dataset()
+    order = [tile["id"] for tile in tiles(test, "Groups without a name")]
+    first = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
+    test.session_state["selection"] = Selection(dataset.fingerprint, np.sort(first), 7)
+    test.run().text_input(key="labels-typed").set_value("zero")
+    test.button(key=f"FormSubmitter:labels-form-Name {len(first)} images").click().run()
+    assert test.session_state[OPENED] == order[1]
+    following = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
+    assert test.session_state["selection"].ids.tolist() == sorted(following), "it can be named at once"
+    assert f"{len(first)} images named zero." in texts(test)
+    test.button(key="labels-undo").click().run()
+    assert test.session_state[OPENED] == order[0]
+    assert test.session_state["selection"].ids.tolist() == sorted(first)
+    assert [tile["id"] for tile in tiles(test, "Groups without a name")] == order
 
 
 def test_undo_opens_the_proposed_names_of_the_class_that_was_confirmed(photos: Run) -> None:
@@ -310,7 +374,7 @@ def test_images_excluded_after_the_run_are_in_no_group_and_get_no_name(photos: R
     dataset, test = photos.dataset(), show_group(photos)
     images = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
     given.assign(dataset, images[-6:], "zero")
-    proposed = tiles(opened("labels", run=photos.id, section="proposals"), "Images that look like zero")[0]["id"]
+    proposed = tiles(opened("labels", run=photos.id, section="proposals"), "Images that look like zero")[-1]["id"]
     exclude(dataset, [proposed, images[0]])
     try:
         test = opened("labels", run=photos.id, section="proposals")
@@ -359,6 +423,12 @@ def test_folders_are_planned_and_written(photos: Run, tmp_path: Path, monkeypatc
     assert "written to" in texts(test.run())
     given.undo(dataset)
     assert "written to" not in texts(test.run()), "the message goes when the names change"
+    given.assign(dataset, [41, 42], "c")
+    test = opened("labels", run=photos.id, section="folders")
+    assert test.text_input(key="labels-target").value == str(tmp_path / "sorted"), "the folder of the last export"
+    next(button for button in test.button if button.label == "Show plan").click().run()
+    assert test.button(key="labels-write").label == "Write 2 new images (30 are there already)"
+    assert "Copies of 2 new images (30 are there already) in" in texts(test)
 
 
 def select_group(photos: Run) -> AppTest:
@@ -404,6 +474,19 @@ def test_images_that_undo_selects_again_are_shown_in_every_section(photos: Run) 
     assert len(tiles(test, "Selected images")) == count
 
 
+def test_what_is_left_of_a_group_and_single_images_come_last(photos: Run) -> None:
+    dataset, test = photos.dataset(), show_group(photos)
+    order = [tile["id"] for tile in tiles(test, "Groups without a name")]
+    groups = grouping_of(Retrieval(photos)).tree.groups(8)
+    given.assign(dataset, np.setdiff1d(np.flatnonzero(groups == groups[order[0]]), order[0])[:2].tolist(), "zero")
+    single = int(np.setdiff1d(np.flatnonzero(groups == groups[order[1]]), order[1])[0])
+    change_groups(dataset, GroupChange(np.array([order[1], single]), np.array([0, 1])))
+    listed = [tile["id"] for tile in tiles(opened("labels", run=photos.id, section="groups", groups="8"),
+                                           "Groups without a name")]
+    assert set(listed[-3:]) == {order[0], order[1], single}, "each of two images that were taken out is alone"
+    assert set(order[2:]) <= set(listed[:-3])
+
+
 def test_clear_selects_nothing_and_closes_the_group(photos: Run) -> None:
     test = select_group(photos)
     assert test.button(key="labels-clear").proto.shortcut == "escape"
@@ -435,19 +518,20 @@ def test_a_class_that_images_look_unlike_is_given_only_after_a_question(photos: 
         return test.run()
 
     test, before = select_three(5), given.assigned_labels(dataset)
-    test.button(key="labels-class-1").click().run()
-    assert "These 3 images look unlike *zero*" in texts(test)
+    test.button(key="labels-class-2").click().run()
+    question = "These 3 images look unlike *one*"
+    assert any(question in each.value for each in test.markdown)
     assert given.assigned_labels(dataset) == before, "one click names nothing"
     test.button(key="labels-not-named").click().run()
-    assert "look unlike" not in texts(test)
+    assert not any(question in each.value for each in test.markdown)
     assert selected(test) == 3, "Cancel keeps the selection"
-    test.text_input(key="labels-typed").set_value("ZERO")
+    test.text_input(key="labels-typed").set_value("ONE")
     test.button(key="FormSubmitter:labels-form-Name 3 images").click().run()
     assert given.assigned_labels(dataset) == before, "a typed class asks too"
     test.button(key="labels-nevertheless").click().run()
     assert not test.exception
     assert len(given.assigned_labels(dataset)) == len(before) + 3
-    assert "3 images named zero." in texts(test)
+    assert "3 images named one." in texts(test)
     test = select_three(1)
     test.button(key="labels-class-2").click().run()
     assert len(given.assigned_labels(dataset)) == len(before) + 6, "images that look like the class get it at once"
@@ -457,7 +541,45 @@ def test_a_class_that_images_look_unlike_is_given_only_after_a_question(photos: 
     test.button(key="labels-doubts").click().run()
     assert np.flatnonzero(groups == 1)[0] in test.session_state["selection"].ids
     test.button(key="labels-clear").click().run()
-    assert "named *zero* may be" not in texts(test), "doubts that were looked at are said once"
+    assert "may be something else" in texts(test), "doubts stay until they are answered"
+
+
+def test_names_that_are_right_are_no_doubts_until_that_is_undone(photos: Run) -> None:
+    dataset, groups = photos.dataset(), grouping_of(Retrieval(photos)).tree.groups(8)
+    for number, name in ((2, "two"), (3, "three")):
+        given.assign(dataset, np.flatnonzero(groups == number).tolist(), name)
+    wrong = {"two": np.flatnonzero(groups == 3)[:1].tolist(), "three": np.flatnonzero(groups == 2)[:2].tolist()}
+    for name, images in wrong.items():
+        given.assign(dataset, images, name)
+
+    def doubted(test: AppTest) -> str:
+        return found[1] if (found := re.search(r"named \*(\w+)\* may be something else", texts(test))) else ""
+
+    test = opened("labels", run=photos.id, section="groups", groups="8")
+    first = doubted(test)
+    assert "1 other class to check, too" in texts(test)
+    test.button(key="labels-doubts").click().run()
+    images = test.session_state["selection"].ids.tolist()
+    assert set(wrong[first]) <= set(images)
+    assert doubted(test) == first, "the line stays while the images are looked at"
+    test.button(key="labels-clear").click().run()
+    second, = {"two", "three"} - {first}
+    assert doubted(test) == second, "then the other class comes first"
+    test.button(key="labels-doubts").click().run().button(key="labels-clear").click().run()
+    test.button(key="labels-doubts").click().run()
+    assert test.session_state["selection"].ids.tolist() == images
+    test.button(key="labels-right").click().run()
+    assert not test.exception
+    assert given.sure_images(dataset) == {dataset.names[image] for image in images}
+    assert doubted(test) == second
+    assert "other class" not in texts(test)
+    assert first != doubted(opened("labels", run=photos.id, section="groups", groups="8")), "also later"
+    test.button(key="labels-undo").click().run()
+    assert not given.sure_images(dataset)
+    assert test.session_state["selection"].ids.tolist() == images
+    given.assign(dataset, images, first, is_sure=True)
+    given.assign(dataset, images[:1], second)
+    assert given.sure_images(dataset) == {dataset.names[image] for image in images[1:]}, "another name may be doubted"
 
 
 def test_guesses_are_offered_for_a_look_after_the_next_group(photos: Run) -> None:

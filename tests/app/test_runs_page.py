@@ -8,7 +8,7 @@ import re
 import shutil
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -31,6 +31,7 @@ from tests.app.opening import opened, switched, texts
 from tests.exploration.test_comparison import atlas
 from tests.running import spec, worked
 from udml_core.base.errors import byte_words
+from udml_core.data.splits import Select
 from udml_core.runs import Run, create_run, list_runs
 from udml_core.runs.analyses import create_analysis, plan_analysis
 from udml_core.runs.notes import Notes
@@ -494,6 +495,9 @@ def test_names_show_symbols_and_titles_of_settings(root: Path) -> None:
     steep = create_run(spec(fields={"alpha": 15.0, "epsilon": 0.7, "dimension": 4}), root)
     assert title_of(steep.spec(), with_dataset=False) == "RPML (α 15°, ε 0.7, dimension 4)"
     assert setting_words("not_known", 1.5, "rpml") == "not known 1.5"
+    assert [setting_words("select", kept, "rpml") for kept in get_args(Select)] == [
+        "last epoch kept", "epoch kept by held-out images", "epoch kept by held-out images (R@1)",
+        "epoch kept by held-out classes", "epoch kept by judges"]
     assert setting_title("candidates", "plm") == "Neighbor candidates · k"
 
 

@@ -680,12 +680,15 @@ def test_the_method_that_won_a_race_begins_with_its_settings_and_says_that_this_
     frozen = worked(runs_folder(), method="frozen", split="all")
     winner = worked(runs_folder(), method="pca", split="all", select="last", fields={"dimension": 4})
     of = comparison("better", "better")
+    visited, chosen = opened("train", dataset="digits"), opened("train", dataset="digits", method="nce")
     finished(frozen, [Outcome(name="PCA", setup=Setup(backbone="pixels", method="pca"), kept=True, against_best=of,
                               against_start=of, run=winner.id)])
     test = opened("train", dataset="digits")
     assert not test.exception
     assert values_of(test)["preset"] == "race", "before the example"
     assert "This run exists already" in texts(test)
+    assert "pca" in again(visited).query_params["method"], "the suggestion of the last visit is no choice"
+    assert "nce" in again(chosen).query_params["method"]
     start(test)
     assert submitted[0].model_dump(exclude={"created"}) == winner.spec().model_dump(exclude={"created"})
     test = opened("train", dataset="digits")
@@ -702,6 +705,12 @@ def test_the_method_that_won_a_race_begins_with_its_settings_and_says_that_this_
     assert not test.exception
     assert st.session_state.get("advice-used") is None
     assert test.query_params["run"] in (winner.id, [winner.id])
+
+
+def again(test: AppTest) -> AppTest:
+    """Open Lab once more in a session, as the navigation does."""
+    switched(test, "learn").query_params.clear()
+    return switched(test, "train")
 
 
 @pytest.mark.usefixtures("examples")

@@ -17,6 +17,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import exclude, include
 from udml_core.data.given.labels import (
+    answer_names,
     assign,
     assigned_classes,
     assigned_labels,
@@ -24,6 +25,7 @@ from udml_core.data.given.labels import (
     judged_names,
     labels_by_index,
     merge_classes,
+    refused_classes,
     undo,
 )
 from udml_core.data.given.log import log_path_of
@@ -131,3 +133,18 @@ def test_a_folder_that_cannot_be_written_is_a_user_error(digits: Dataset, tmp_pa
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "file"))
     with pytest.raises(UserError, match="Your labels could not be stored in"):
         assign(digits, [1], "one")
+
+
+def test_a_page_of_answers_is_one_decision_and_a_class_without_a_yes_comes_last(digits: Dataset) -> None:
+    assign(digits, [0], "heron")
+    answer_names(digits, "heron", {1: (0.9, True), 2: (0.8, False)})
+    assert refused_classes(digits) == (), "an image got the class"
+    assert assigned_now(digits) == {0: "heron", 1: "heron"}
+    answer_names(digits, "egret", {3: (0.5, False)})
+    answer_names(digits, "heron", {3: (0.5, False), 4: (0.4, False)})
+    assert refused_classes(digits) == ("egret", "heron")
+    undo(digits)
+    assert refused_classes(digits) == ("egret",)
+    undo(digits)
+    assert sorted(undo(digits)) == [1, 2], "yes and no are reverted together"
+    assert assigned_now(digits) == {0: "heron"}

@@ -38,7 +38,7 @@ def test_an_image_far_from_all_others_of_its_class_is_doubtful() -> None:
 
 
 def test_an_image_does_not_pull_the_middle_of_its_own_class() -> None:
-    angles = np.radians([0, 0, 46, 90, 90, 90])  # 46 degrees are just nearer to 90; with itself the middle would be 15
+    angles = np.radians([0, 0, 50, 90, 90, 90])  # 50 degrees are nearer to 90; with itself the middle would be 16
     points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     assert doubtful(points, [0, 0, 0, 1, 1, 1]) == [(2, 1)]
 
@@ -64,3 +64,23 @@ def test_images_that_look_unlike_a_class_are_known_before_they_get_its_name() ->
     assert unlike_rows(points, again, new[10:], 0).tolist() == new[10:].tolist(), "images never vouch for themselves"
     few = np.where(np.arange(35) < 8, -1, codes)
     assert unlike_rows(points, few, new[5:], 0).tolist() == [], "two images are no class to compare with"
+
+
+def test_distances_count_in_spreads_of_the_class() -> None:
+    turned = np.radians([-16, -8, 0, 8, 16, 40])
+    wide, narrow = (np.stack([np.cos(angles), np.sin(angles)], axis=1) for angles in (2 * turned, turned / 4))
+    for points, factor in ((wide, 2), (narrow, 0.25)):
+        near, far = (np.radians(angle * factor) for angle in (16, 40))
+        both = np.concatenate([points[:5], [[np.cos(angle), np.sin(angle)] for angle in (near, far)]])
+        codes = np.array([0, 0, 0, 0, 0, -1, -1])
+        assert unlike_rows(both, codes, np.array([5, 6]), 0).tolist() == [6], "as far as others is no doubt"
+
+
+def test_a_slightly_nearer_class_is_no_doubt() -> None:
+    def beside(angle: float) -> list[tuple[int, int]]:
+        angles = np.radians([-24, -24, 0, 24, 24, 32, 40, 48, angle])
+        points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        return [found for found in doubtful(points, [0, 0, 0, 0, 0, 1, 1, 1, 0]) if found[0] == 8]
+
+    assert beside(21) == [], "20 degrees are the middle between the classes"
+    assert beside(30) == [(8, 1)]

@@ -41,7 +41,9 @@ def test_equal_images_are_alike_and_any_images_are_not() -> None:
     assert (alike > 0.95).all()
     assert alikeness(7 * points, truth) == pytest.approx(alike, abs=1e-5), "lengths do not matter"
     assert alikeness(points, np.zeros(len(points), int))[0] == pytest.approx(0, abs=0.01)
-    assert np.abs(alikeness(points, np.arange(len(points)) % 10)).max() < 0.1, "one image of each cloud"
+    assert alikeness(points, np.arange(len(points)) % 10).max() < 0, "one image of each cloud: nothing is nearer"
+    near = np.concatenate([points[:20], points[:20] + 1e-3])
+    assert alikeness(near, np.arange(40) // 20).max() < 0, "equal images, but another group has them too"
     some = alikeness(np.eye(3)[[0, 0, 1]], np.array([0, 0, 2]))
     assert some[[0, 2]] == pytest.approx(1), "a number may have no image"
 

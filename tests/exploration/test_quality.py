@@ -12,7 +12,7 @@ from sklearn.datasets import load_sample_image
 from experiments.blur import facts_of_images
 from experiments.messy import damage
 from udml_core.data.image_facts import measure
-from udml_core.exploration.quality import CHECKS, edge_scores, poor_images, quality_scores, worst_first
+from udml_core.exploration.quality import CHECKS, edge_scores, poor_images, quality_scores, size_words, worst_first
 
 CHINA = Image.fromarray(load_sample_image("china.jpg"))
 
@@ -51,16 +51,25 @@ def test_facts_of_an_earlier_version_are_scored_as_before() -> None:
 
 
 def test_shape_and_size_are_scored_by_hand() -> None:
-    sizes = [(80 + 8 * number, 100) for number in range(6)] + [(750, 100), (100, 400), (30, 30)]
+    sizes = [(40 + 20 * number, 100) for number in range(6)] + [(750, 100), (100, 400), (30, 30)]
     facts = facts_of_images([CHINA.resize(size) for size in sizes])
-    assert quality_scores(facts, "aspect")[[0, 6, 7]] == pytest.approx([0.8, 100 / 750, 0.25])
+    assert quality_scores(facts, "aspect")[[0, 6, 7]] == pytest.approx([0.4, 100 / 750, 0.25])
     assert poor_images(facts, np.ones(9, bool), "aspect").tolist() == [6, 7]
     sides = np.sqrt([width * height for width, height in sizes])
-    low, high = np.percentile(sides, [25, 75])
-    middle, width = (low + high) / 2, 7 * (high - low)
-    assert quality_scores(facts, "size") == pytest.approx(1 - np.minimum(np.abs(sides - middle) / width, 1))
-    equal = facts_of_images([CHINA.resize(size) for size in [(100, 100)] * 8 + [(101, 100)]])
-    assert poor_images(equal, np.ones(9, bool), "size").tolist() == [8], "one other size among equal sizes"
+    low, usual, high = np.percentile(np.log(sides), [25, 50, 75])
+    assert 3.5 * (high - low) > np.log(2), "sizes that vary much"
+    expected = 0.5 ** (np.abs(np.log(sides) - usual) / (3.5 * (high - low)))
+    assert quality_scores(facts, "size") == pytest.approx(expected)
+
+
+def test_a_size_is_odd_by_its_ratio_to_the_usual_size_and_says_what_is_odd() -> None:
+    sides = [100] * 8 + [99, 70, 49, 201, 25]
+    facts, kept = facts_of_images([CHINA.resize((side, side)) for side in sides]), np.ones(13, bool)
+    assert quality_scores(facts, "size")[[0, 8, 9, 10]] == pytest.approx([1, 0.99, 0.7, 0.49])
+    assert poor_images(facts, kept, "size").tolist() == [12, 10, 11], "a little smaller is not odd, and ratios count"
+    kept[9] = False
+    assert size_words(facts, kept, np.array([12, 10, 8, 11, 0])) == [
+        "smaller than 91 %", "smaller than 83 %", "smaller than 75 %", "larger than 91 %", "usual size"]
 
 
 def test_brightness_and_blur_are_measured_as_written() -> None:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.project.test_language import phrases_in
-from udml_core.results.lessons import course, course_guide, record_links
+from udml_core.results.lessons import course, course_guide, index_file, read_answers, record_links
 
 KNOWN = {lesson.id: lesson for lesson in course()}
 
@@ -77,3 +77,11 @@ def test_links_carry_the_figure_s_state_and_the_answers(open_lesson: Callable[..
     answers = course_page.get_by_label("Link", exact=True).input_value()
     assert answers.endswith(":epsilon.0.-")
     assert record_links(tmp_path, answers) == 1
+    with_tasks = index_file().decode().replace('"heading": true', '"heading": true, "solved": ["metric", "epsilon"]')
+    course_page.set_content(with_tasks)
+    course_page.get_by_role("button", name="Copy link with my answers").click()
+    solved = course_page.get_by_label("Link", exact=True).input_value()
+    assert solved.endswith(":epsilon.0.-.1,metric.-.-.1")
+    assert record_links(tmp_path, solved) == 3
+    assert read_answers(tmp_path) == {("epsilon", "before"): {0: 1}} | {
+        (lesson, "task"): {1: 1} for lesson in ("epsilon", "metric")}

@@ -58,7 +58,7 @@ def test_the_first_answer_of_every_reader_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("lesson", "question", "choice", "reader"), [
     ("../x", "before", 0, READERS[0]), ("epsilon", "during", 0, READERS[0]), ("epsilon", "before", -1, READERS[0]),
     ("epsilon", "before", True, READERS[0]), ("epsilon", "before", "0", READERS[0]), ("epsilon", "before", 0, "x" * 16),
-    ("epsilon", "before", 0, READERS[0] + "\n")])
+    ("epsilon", "before", 0, READERS[0] + "\n"), ("epsilon", "task", 0, READERS[0])])
 def test_malformed_answers_are_not_recorded(tmp_path: Path, lesson: str, question: str, choice: int,
                                             reader: str) -> None:
     assert not record_answer(tmp_path, lesson, question, choice, reader)
@@ -77,15 +77,16 @@ def test_the_answers_survive_an_incomplete_line_and_stop_at_their_limit(
 
 
 def test_links_of_students_are_counted_once_and_listed(tmp_path: Path) -> None:
-    link = f"http://school/index.html#answers={READERS[0]}:epsilon.0.1,metric.-.2,nonsense.0.0"
+    link = f"http://school/index.html#answers={READERS[0]}:epsilon.0.1,metric.-.2.1,nonsense.0.0"
     other = f"file:///c/index.html#answers={READERS[1]}:epsilon.1.-"
-    assert lessons.record_links(tmp_path, f"Dear teacher,\n{link}\n{other}\n#answers=xyz:epsilon.0.0") == 4
-    assert lessons.record_links(tmp_path, link.replace("epsilon.0.1", "epsilon.1.0")) == 3
+    assert lessons.record_links(tmp_path, f"Dear teacher,\n{link}\n{other}\n#answers=xyz:epsilon.0.0") == 5
+    assert lessons.record_links(tmp_path, link.replace("epsilon.0.1", "epsilon.1.0")) == 4
     assert read_answers(tmp_path) == {("epsilon", "before"): {0: 1, 1: 1}, ("epsilon", "after"): {1: 1},
-                                      ("metric", "after"): {2: 1}}
+                                      ("metric", "after"): {2: 1}, ("metric", "task"): {1: 1}}
     assert lessons.answers_csv(tmp_path).splitlines() == [
         "reader,lesson,question,choice,correct", f"{READERS[0]},epsilon,after,2,1", f"{READERS[0]},epsilon,before,1,1",
-        f"{READERS[1]},epsilon,before,2,0", f"{READERS[0]},metric,after,3,1"]
+        f"{READERS[1]},epsilon,before,2,0", f"{READERS[0]},metric,after,3,1",
+        f"{READERS[0]},metric,task,,1"]
 
 
 def test_the_course_takes_less_than_four_megabytes(tmp_path: Path) -> None:

@@ -32,8 +32,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture
 def run(finished: Run, tmp_path: Path) -> Run:
-    """A finished run that wants maps."""
+    """A run that wants maps and has finished a minute ago."""
     run = Run(Path(shutil.copytree(finished.folder, tmp_path / "runs" / finished.id)))
+    run.write_status(run.stored_status().model_copy(update={"finished": time.time() - 60}))
     jobs.follow_ups.want(run, "maps")
     return run
 
@@ -162,6 +163,10 @@ def test_a_second_process_leaves_the_work_to_the_first(
     assert launched.order == []
     assert not jobs.are_maps_coming(run)
     assert jobs.wants(run, "maps")
+    run.write_status(run.stored_status().model_copy(update={"finished": time.time()}))
+    assert jobs.are_maps_coming(run), "the process that computes them begins in a moment"
+    jobs.withdraw(run, "maps")
+    assert not jobs.are_maps_coming(run)
 
 
 @pytest.mark.parametrize(("switch", "argument", "wanted"), [

@@ -25,7 +25,7 @@ TYPICAL_SIZES = (60, 40, 30, 20, 15, 12)
 AS_GOOD = 0.01
 """Silhouettes that differ less count as equal, and more groups are purer."""
 WIDTH, SAMPLED = 64, 40
-"""Components that centers of many images are found in, and sampled images a center."""
+"""Components that centers of many images are found in, and sampled images a center or a group."""
 
 
 @dataclass(frozen=True)
@@ -68,21 +68,23 @@ def first_number(tree: GroupTree, points: Floats, most: int) -> int:
     if len(counts) < 2:
         return counts[0]
     rows = sample_rows(len(points), MOST_LEAVES)
-    apart = np.array([_silhouette(np.asarray(points, np.float32), tree.groups(count), rows) for count in counts])
+    apart = np.array([_silhouette(np.asarray(points, np.float32), tree.groups(count), rows).mean() for count in counts])
     return counts[int(np.flatnonzero(apart >= apart.max() - AS_GOOD)[-1])]
 
 
-def _silhouette(points: Floats, groups: Integers, rows: Integers) -> float:
-    """Return how much nearer some images lie to their own group without themselves than to the next, from −1 to 1."""
+def _silhouette(points: Floats, groups: Integers, rows: Integers) -> Floats:
+    """Return how much nearer images (m,) lie to their own group without themselves than to the next, from −1 to 1."""
     sizes = np.bincount(groups)
     means = _means(points, groups)
     images, own = points[rows], groups[rows]
     squares = np.einsum("md,md->m", images, images)[:, None] - 2 * images @ means.T + (means ** 2).sum(axis=1)
     to_own = squares[np.arange(len(rows)), own] * (sizes[own] / np.maximum(sizes[own] - 1, 1)) ** 2
+    squares[:, sizes == 0] = np.inf
     squares[np.arange(len(rows)), own] = np.inf
     to_next = squares.min(axis=1)
+    to_next[np.isinf(to_next)] = to_own[np.isinf(to_next)]  # a single group is not apart from any
     apart = (to_next - to_own) / np.maximum(np.maximum(to_next, to_own), 1e-12)
-    return float(np.where(sizes[own] > 1, apart, 0.0).mean())
+    return np.where(sizes[own] > 1, apart, 0.0)
 
 
 def _means(points: Floats, groups: Integers) -> Floats:
@@ -92,24 +94,32 @@ def _means(points: Floats, groups: Integers) -> Floats:
 
 
 def alikeness(points: Floats, groups: Integers) -> Floats:
-    """Return how similar the images of each group (g,) are: the mean cosine of two, 0 as of any two images.
+    """Return how similar the images of each group (g,) are beside the next group: a silhouette by means, −1 to 1.
 
-    The value of equal images is 1. A group of one image has 1.
+    The value of equal images is 1, and about 0 if they are as near to the next group. A group of one image has 1.
 
     Args:
         points: Embedding (n, d).
         groups: Group (n,) of each image, 0 … g−1.
     """
-    rows = unit_rows(points)
-    sizes, total = np.bincount(groups), float((rows.mean(axis=0) ** 2).sum())
-    cosines = ((_means(rows, groups) ** 2).sum(axis=1) * sizes - 1) / np.maximum(sizes - 1, 1)
-    return np.where(sizes == 1, 1.0, (cosines - total) / max(1 - total, 1e-12))
+    sizes, rows = np.bincount(groups), _some_of_each(groups, SAMPLED)
+    apart = _silhouette(np.asarray(unit_rows(points), np.float32), groups, rows)
+    counts = np.maximum(np.bincount(groups[rows], minlength=len(sizes)), 1)
+    return np.where(sizes == 1, 1.0, np.bincount(groups[rows], apart, len(sizes)) / counts)
+
+
+def _some_of_each(groups: Integers, most: int) -> Integers:
+    """Return the rows of at most so many images of each group (n,), evenly through the group."""
+    order, sizes = np.argsort(groups, kind="stable"), np.bincount(groups)
+    places = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return order[places % np.maximum(-(-sizes // most), 1)[groups[order]] == 0]
 
 
 def tightest_first(alike: Floats, sizes: Integers) -> Integers:
     """Return the groups (g,) in the order to name them: from half the median size on, the most similar first.
 
-    Of the first ten groups of 1,589 birds, 8 were pure to 80 % in this order, and 3 in the order of their sizes.
+    Of the first twenty of 132 groups of 1,589 birds, 18 were pure to 80 % in this order; 14 were by the mean cosine of
+    two images of a group.
     """
     is_small = 2 * sizes < np.median(sizes[sizes > 0])
     return np.lexsort((-alike, is_small))

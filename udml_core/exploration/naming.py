@@ -148,6 +148,23 @@ class Naming:
                          for code in range(self.classes)])
 
     @cached_property
+    def _allowed(self) -> Booleans:
+        """(n, c) whether a user has not rejected a class for an image."""
+        allowed = np.ones(self._density.shape, bool)
+        allowed[self.rejected[:, 0], self.rejected[:, 1]] = False
+        return allowed
+
+    @cached_property
+    def certainties(self) -> Floats:
+        """How certain each class is for each image (n, c), 0 to 1; 0 for a class that a user rejected."""
+        return np.where(self._allowed, _certainty(self._density, self._typical), 0.0)
+
+    def agreement(self, rows: Integers) -> Floats:
+        """Return the share (k, c) of each class among the labels where walks from some images (k,) end."""
+        density = np.where(self._allowed[rows], self._density[rows], 0.0)
+        return np.asarray(density / np.maximum(density.sum(axis=1, keepdims=True), FLOOR))
+
+    @cached_property
     def named(self) -> tuple[Integers, Floats]:
         """The most probable class (n,), −1 if no walk ends at a label, and its certainty (n,), 0 to 1.
 
@@ -155,10 +172,9 @@ class Naming:
         """
         if not self.classes:
             return np.full(len(self.codes), -1), np.zeros(len(self.codes))
-        allowed = np.ones(self._density.shape, bool)
-        allowed[self.rejected[:, 0], self.rejected[:, 1]] = False
-        best, certainty = name_rows(self._density, self._typical, allowed)
-        labeled = self.codes >= 0
+        best, labeled = self.certainties.argmax(axis=1), self.codes >= 0
+        certainty = self.certainties[np.arange(len(best)), best]
+        best = np.where(certainty > 0, best, -1)
         return np.where(labeled, self.codes, best), np.where(labeled, 1.0, certainty)
 
     def accepted(self, least: float | Floats) -> Integers:
@@ -191,20 +207,3 @@ class Naming:
 def _certainty(density: Floats, typical: Floats) -> Floats:
     """Return densities on a scale from 0 to 1 without an upper fence, so that the nearest images still differ."""
     return np.asarray(1 - 0.25 ** (density / np.maximum(typical, FLOOR)))
-
-
-def name_rows(density: Floats, typical: Floats, allowed: Booleans | None = None) -> tuple[Integers, Floats]:
-    """Return the most probable class (n,) and its certainty (n,); −1 and 0 if no walk ends at a label.
-
-    Args:
-        density: (n, c) probability that a walk ends at a label of each class, for each label.
-        typical: (c,) the same for the typical image of each class.
-        allowed: (n, c) whether an image can have a class; every class if None.
-    """
-    if not density.shape[1]:
-        return np.full(len(density), -1), np.zeros(len(density))
-    values = _certainty(density, typical)
-    values = values if allowed is None else np.where(allowed, values, 0.0)
-    best = values.argmax(axis=1)
-    certainty = values[np.arange(len(best)), best]
-    return np.where(certainty > 0, best, -1), certainty

@@ -33,8 +33,10 @@ LESSON_KIT = ("draw", "tsne", "guide", "print", "present", "frame")
 MOST_BYTES = 4_000_000
 """Size at which the file of answers takes no more."""
 _LINK = re.compile(r"#answers=([0-9a-f]{16}):([\w.,-]*)")
-_LINKED = re.compile(r"(\w+)\.(\d|-)\.(\d|-)", re.ASCII)
-"""Answers in a link: lesson.before.after, separated by commas; "-" where a question is open."""
+_LINKED = re.compile(r"(\w+)\.(\d|-)\.(\d|-)(?:\.(1))?", re.ASCII)
+"""Answers in a link: lesson.before.after, separated by commas; "-" where a question is open, .1 after a solved task."""
+TASK, SOLVED = "task", 1
+"""What is recorded of a lesson's task, beside the answers to its questions."""
 _FIELD = re.compile(r'^  (\w+): (.+?),?$', re.MULTILINE)
 
 
@@ -182,15 +184,16 @@ def record_answer(folder: Path, lesson: str, question: str, choice: int, reader:
     Args:
         folder: The folder of runs; the answers are in its subfolder `lessons`.
         lesson: The id of a lesson.
-        question: "before" or "after".
-        choice: The number of the chosen answer.
+        question: "before", "after" or "task".
+        choice: The number of the chosen answer; 1 for a solved task.
         reader: A random name that the reader's browser made up.
 
     Returns:
         Whether the answer was recorded: it must be well-formed, and the file must not be full.
     """
-    known = find_lesson(lesson) is not None and question in ("before", "after") and type(choice) is int
-    if not known or not 0 <= choice < 10 or not re.fullmatch(r"[0-9a-f]{16}", reader):
+    if find_lesson(lesson) is None or type(choice) is not int or not re.fullmatch(r"[0-9a-f]{16}", reader):
+        return False
+    if question not in ("before", "after", TASK) or not (choice == SOLVED if question == TASK else 0 <= choice < 10):
         return False
     path = _answers(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -225,11 +228,15 @@ def read_answers(folder: Path) -> dict[tuple[str, str], Counter[int]]:
 
 
 def answers_csv(folder: Path) -> str:
-    """Return the first answers of a class as a CSV table: reader, lesson, question, choice from 1 on, and correct."""
-    right = {lesson.id: right_choices(lesson) for lesson in course()}
+    """Return the first answers of a class as a CSV table: reader, lesson, question, choice from 1 on, and correct.
+
+    A solved task is a row without a choice.
+    """
+    right = {lesson.id: {**right_choices(lesson), TASK: SOLVED} for lesson in course()}
     file = io.StringIO()
     write_rows(file, [("reader", "lesson", "question", "choice", "correct"), *(
-        (reader, lesson, question, choice + 1, int(right.get(lesson, {}).get(question) == choice))
+        (reader, lesson, question, "" if question == TASK else choice + 1,
+         int(right.get(lesson, {}).get(question) == choice))
         for (lesson, question, reader), choice in sorted(_first_answers(folder).items()))])
     return file.getvalue()
 
@@ -246,8 +253,8 @@ def record_links(folder: Path, text: str) -> int:
     """
     recorded = 0
     for reader, answers in _LINK.findall(text):
-        for lesson, before, after in _LINKED.findall(answers):
-            for question, choice in (("before", before), ("after", after)):
+        for lesson, before, after, task in _LINKED.findall(answers):
+            for question, choice in (("before", before), ("after", after), (TASK, task)):
                 recorded += choice.isdigit() and record_answer(folder, lesson, question, int(choice), reader)
     return recorded
 

@@ -21,7 +21,11 @@ function drawCourse(root, header, go) {
       element("span", {}, `${course.length} lessons, ${minutes} minutes in all. ${done} of ${course.length} finished.`),
       element("progress", { value: done, max: course.length, "aria-label": "Finished lessons" }),
       link(next, done ? `Continue: ${next.title}` : `Begin: ${next.title}`),
-      ...(Object.keys(kept).length ? [...linkButton("Copy link with my answers", () => linkOfAnswers(readCourse())), element("button", { type: "button", class: "plain", onclick: () => {
+      ...(Object.keys(kept).length || solved.length ? [...linkButton("Copy link with my answers", () => {
+        const course = readCourse();
+        keepCourse(course); // a reader keeps one name
+        return linkOfAnswers(course, solved);
+      }), element("button", { type: "button", class: "plain", onclick: () => {
         keepCourse({ ...readCourse(), lessons: {} });
         drawCourse(root, header, go);
       } }, "Forget my progress")] : [])),

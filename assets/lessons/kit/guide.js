@@ -39,9 +39,10 @@ function linkButton(words, make) {
   return [button, shown];
 }
 
-// The address of the course with a reader's answers: lesson.before.after, "-" where a question is open.
-function linkOfAnswers({ reader, lessons }) {
+// The address of the course with a reader's answers: lesson.before.after, "-" where a question is open, then .1 if the task is solved.
+function linkOfAnswers({ reader, lessons }, solved) {
   const choice = (value) => (typeof value === "number" ? value : "-");
-  const answers = Object.entries(lessons).map(([id, { before, after }]) => `${id}.${choice(before)}.${choice(after)}`);
+  const answers = [...new Set([...Object.keys(lessons), ...solved])].map((id) =>
+    `${id}.${choice(lessons[id]?.before)}.${choice(lessons[id]?.after)}${solved.includes(id) ? ".1" : ""}`);
   return `${location.href.split("#")[0]}#answers=${reader}:${answers.join(",")}`;
 }

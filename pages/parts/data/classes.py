@@ -71,9 +71,9 @@ def show_overview(dataset: Dataset) -> None:
     left_out = f" · {excluded:,} excluded" if excluded else ""
     st.markdown(f"**{counted(len(dataset), 'image')}**{left_out} · {classes} · {size}", width="content",
                 help=None if dataset.vectors is not None else "Pixels of the shorter side.")
-    if dataset.skipped:
-        was = "was" if len(dataset.skipped) == 1 else "were"
-        with st.popover(f"{counted(len(dataset.skipped), 'file')} {was} skipped", icon=":material/warning:"):
+    if skipped := len(dataset.skipped):
+        files = f"{skipped:,} of {len(dataset) + skipped:,} files"
+        with st.popover(f"{files} could not be read", icon=":material/warning:"):
             show_skipped(dataset, "skipped")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import streamlit as st
 
@@ -11,7 +13,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.image_facts import ImageFacts
 from udml_core.exploration.audit import Audit, outlier_limit, outliers
-from udml_core.exploration.quality import CHECKS, poor_images, quality_scores, worst_first
+from udml_core.exploration.quality import CHECKS, poor_images, quality_scores, size_words, worst_first
 
 from ..draw.gallery import gallery, tile_of
 from ..shell.address import choice_from_address, write_address
@@ -44,8 +46,9 @@ def show_quality(dataset: Dataset, facts: ImageFacts | None, kept: Booleans) -> 
                       help="From 0, the worst, to 1: a higher value marks more images as findings.")
     ranked = worst_first(scores, kept)
     count = int((scores[ranked] < limit).sum())
+    notes = size_words(facts, kept, ranked[:MOST_TILES]) if check == "size" else []
     show_ranking(dataset, ranked, scores[ranked], count, f"Number: {CHECKS[check].text}. The lowest first.",
-                 "audit-quality")
+                 "audit-quality", notes)
 
 
 def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, fence: float) -> None:
@@ -78,7 +81,8 @@ def titled(title: str, count: int) -> str:
     return f"{title} ({count:,})" if count else title
 
 
-def show_ranking(dataset: Dataset, ranked: Integers, scores: Floats, count: int, caption: str, key: str) -> None:
+def show_ranking(dataset: Dataset, ranked: Integers, scores: Floats, count: int, caption: str, key: str,
+                 notes: Sequence[str] = ()) -> None:
     """Show a ranking, of which the first images count as findings, and the buttons that exclude images.
 
     Args:
@@ -88,13 +92,14 @@ def show_ranking(dataset: Dataset, ranked: Integers, scores: Floats, count: int,
         count: Number of first images that count as findings.
         caption: What the scores are.
         key: The gallery's key.
+        notes: What is odd about each of the first images.
     """
     chosen, page = selection(dataset).ids, st.container(key="audit-ranking")
     buttons = page.container(horizontal=True, vertical_alignment="center", gap="small")
     shown = scores[:MOST_TILES].tolist()  # text for 70,000 images would take half a second
     names = [dataset.names[index].rsplit("/", 1)[-1] for index in ranked[:MOST_TILES].tolist()]
-    badges = [f"{OUTSIDE * (position < count)}{score:.3f}\n{name}"
-              for position, (score, name) in enumerate(zip(shown, names, strict=True))]
+    badges = [f"{OUTSIDE * (position < count)}{score:.3f}\n{note}{name}" for position, (score, name, note) in enumerate(
+        zip(shown, names, [f"{note}\n" for note in notes] or [""] * len(names), strict=True))]
     words = f"{caption} {OUTSIDE}marks {counted(count, 'finding')}."
     offered = ranked[:count]
     with page:

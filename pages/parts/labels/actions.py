@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.group_changes import (
@@ -17,19 +18,20 @@ from udml_core.data.given.group_changes import (
     drop_changes,
     group_changes,
 )
-from udml_core.data.given.labels import KIND, assign, can_undo, confirms_names, undo
+from udml_core.data.given.labels import KIND, answers_names, assign, can_undo, undo
 from udml_core.data.given.log import log_version
+from udml_core.runs.search.naming import SEEN
 
 from ..shell.selection import select, selection
 
-REST = "labels-proposed-rest"
-"""Session key of the class and images that are left of proposed names of which some were rejected."""
-SEEN = 60
-"""Most images that the panel shows, so that a user can look at each."""
 OPENED = "labels-group"
 """Session key of the open group: the image that stands for it."""
 TYPED = "labels-typed"
 """Session key of the typed name of a class."""
+PAGE = "labels-proposed-page"
+"""Session key of the page of proposed names, which stays until it is answered."""
+FOLLOWING = "labels-group-following"
+"""Session key: whether the open group was named just now, so that the next group follows."""
 MOVING = "labels-moving"
 """Session key: whether the next click on a group moves the selected images into it."""
 SPLITTING, PREVIEW = "labels-splitting", "labels-preview"
@@ -62,16 +64,16 @@ class Target:
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of the groups, or an answer about proposed names: what was open and selected before it.
+    """A name of an open group, a change of groups, or an answer about proposed names: what was open before it.
 
     Attributes:
         images: Ascending indices of the changed images.
-        opened: Session key of what was open, and its value: the image of a group, or the class of proposed names.
+        opened: Session key of what was open, and its value: the image of a group, or the page of proposed names.
         selected: Indices of the selected images.
     """
 
     images: list[int]
-    opened: tuple[str, int | str | None]
+    opened: tuple[str, object]
     selected: list[int]
 
 
@@ -79,7 +81,7 @@ def action_history(dataset: Dataset) -> list[list[int] | Edit]:
     """Return this session's actions in order.
 
     Returns:
-        For each action the skipped images, a change of the groups or an answer, or an empty list for an assigned class.
+        For each action the skipped images, or what was open before it, or an empty list if no group or page was open.
     """
     histories: dict[str, list[list[int] | Edit]] = st.session_state.setdefault(HISTORY, {})
     return histories.setdefault(dataset.fingerprint, [])
@@ -140,11 +142,13 @@ def assign_class(target: Target, name: str) -> None:
     if not target.images:
         st.session_state[PROBLEM] = "No image is selected, so nothing was named. Click a group or images first."
         return
+    opened, images = st.session_state.get(OPENED), sorted(target.images)
     # Of many images the panel shows a part: the others are named in bulk.
     act(target.dataset, lambda: assign(target.dataset, target.images, name, is_unseen=len(target.images) > SEEN),
         lambda assigned: f"{images_in_words(len(target.images))} named {assigned}."
         + f" You saw {SEEN} of them at most, so all count as guesses until you confirm them."
-        * (len(target.images) > SEEN))
+        * (len(target.images) > SEEN), None if opened is None else Edit(images, (OPENED, opened), images))
+    st.session_state[FOLLOWING] = opened is not None
 
 
 def act(dataset: Dataset, store: Callable[[], object], words: Callable[[object], str],
@@ -206,17 +210,18 @@ def undo_action(dataset: Dataset) -> None:
     history = action_history(dataset)
     last = history[-1] if history else []
     try:
-        was_confirmed = confirms_names(dataset)  # the last action is known only until it is undone
+        was_answer = answers_names(dataset)  # the last action is known only until it is undone
         images = last if isinstance(last, list) and last else undo(dataset)
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
         return
     del history[-1:]
-    st.session_state.pop(REST, None)
+    if was_answer:
+        st.session_state.pop(PAGE, None)
     if isinstance(last, Edit) and last.images == sorted(images):  # another window may have acted since
         st.session_state[last.opened[0]] = last.opened[1]
         images = last.selected
-    elif was_confirmed and images is not last:
+    elif was_answer and images is not last:
         images = []  # among proposed names, selected images count as wrong
     again = f": {images_in_words(len(images))} selected again" if images else ""
     _continue_with(dataset, images, f"Undone{again}.")
@@ -247,6 +252,12 @@ def clear_selection(dataset: Dataset) -> None:
     for key in (OPENED, MOVING):
         st.session_state.pop(key, None)
     select(dataset.fingerprint, np.zeros(0, np.int64))
+
+
+def select_with_message(dataset: Dataset, images: Array) -> None:
+    """Select images, and keep the message about the last action."""
+    message = last_message(selection(dataset).revision)
+    _continue_with(dataset, images.tolist(), message)
 
 
 def last_message(revision: int) -> str:

@@ -56,11 +56,8 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
     target = Target(board.dataset, images, selected.revision)
     with st.container(gap=None, key="labels-said"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="labels-what"):
-            if (question := _question(target)) is not None:
-                _ask(target, question)
-            else:
-                st.markdown(_what(board, selected, suggested), width="stretch")
-            if question is None and (len(selected.ids) or is_splitting()):
+            st.markdown(_what(board, selected, suggested), width="stretch")
+            if len(selected.ids) or is_splitting():
                 st.button("Clear", icon=":material/deselect:", key="labels-clear", shortcut="Esc", type="tertiary",
                           on_click=close_or_clear, args=(board.dataset,),
                           help="Closes the preview of a split, else selects no image and closes the group.")
@@ -79,6 +76,8 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
                   help="Closes the preview of a split, else reverts the last name, answer, or change of groups.")
     _class_buttons(board, target)
     _true_class(board, target)
+    if (question := _question(target)) is not None:
+        _ask(target, question)
     if problem := st.session_state.pop(PROBLEM, ""):
         st.error(escaped_message(problem), icon=":material/error:")
 
@@ -150,22 +149,24 @@ def _question(target: Target) -> Question | None:
     return asked if isinstance(asked, Question) and asked.revision == target.revision and target.images else None
 
 
+def _cancel() -> None:
+    st.session_state.pop(ASKED, None)
+
+
+@st.dialog("Is this the right name?", on_dismiss=_cancel)
 def _ask(target: Target, question: Question) -> None:
-    """Ask whether images that look unlike a class get its name."""
+    """Ask over the page, wherever it is scrolled to, whether images that look unlike a class get its name."""
     count, name = len(target.images), escaped(question.name)
     which = f"These {images_in_words(count)}" if question.unlike == count else (
         f"{question.unlike:,} of these {images_in_words(count)}")
-    with st.container(key="labels-question"):
-        st.markdown(f"**{which} look unlike *{name}*. Name them nevertheless?**")
-    st.button("Name them", key="labels-nevertheless", on_click=_answer,
-              args=(target, question.name))
-    st.button("Cancel", key="labels-not-named", icon=":material/close:", shortcut="Esc", type="tertiary",
-              on_click=st.session_state.pop, args=(ASKED, None))
-
-
-def _answer(target: Target, name: str) -> None:
-    st.session_state.pop(ASKED, None)
-    assign_class(target, name)
+    st.markdown(f"{which} look unlike *{name}*, compared with the images that have this name. Name them nevertheless?")
+    with st.container(horizontal=True, gap="small"):
+        named = st.button(f"Name them {name}", key="labels-nevertheless")
+        if named:
+            assign_class(target, question.name)
+        if st.button("Cancel", key="labels-not-named", icon=":material/close:", type="tertiary") or named:
+            _cancel()
+            st.rerun()
 
 
 def _name(board: Board, target: Target, name: str) -> None:

@@ -18,13 +18,13 @@ from udml_core.exploration.grouping import Proposal
 from udml_core.methods.ssdml import SSDML
 from udml_core.runs import Run
 from udml_core.runs.search import Retrieval
-from udml_core.runs.search.naming import NamedImages, name_images
+from udml_core.runs.search.naming import SEEN, NamedImages, name_images
 
 from ..draw.gallery import tile_of
 from ..shell.cached import load_retrieval
 from ..shell.label_graph import graph_of_run, reach_in
 from ..shell.run_hash import RUN_HASH
-from .actions import SEEN, skipped_images
+from .actions import skipped_images
 
 SUGGESTIONS = 5
 SUGGESTING = float(describe_field(SSDML, "gamma").default)
@@ -101,6 +101,11 @@ class Board:
     def proposals(self) -> list[Proposal]:
         """The proposed names, the class with the most first."""
         return self.names_given.proposals if self.spreads else []
+
+    @cached_property
+    def next_names(self) -> list[Proposal]:
+        """The next images of each class to ask about, the class first whose names are most probably right."""
+        return self.names_given.next_names if self.spreads else []
 
     @cached_property
     def retrieval(self) -> Retrieval:

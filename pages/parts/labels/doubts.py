@@ -9,40 +9,57 @@ import streamlit as st
 
 from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import counted
+from udml_core.data.given.labels import assign, sure_images
 from udml_core.exploration.doubtful import Doubts, find_doubts, unlike_rows
 from udml_core.runs import Run
 
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
 from ..shell.selection import select, selection
-from .actions import clear_selection
+from .actions import act, clear_selection, images_in_words
 from .board import Board
 
 LOOKED = "labels-doubts-looked"
-"""Session key of the images by data set that the user was shown, which are not counted again."""
+"""Session key of the classes by data set whose doubts the user was shown, the last one last: others come first."""
 
 
 def say_doubts(board: Board) -> None:
     """Say how many images of a class may be wrong, and offer to show them; nothing without doubts."""
-    if not board.spreads or len(selection(board.dataset).ids):
+    if not board.spreads:
         return
-    looked = _looked(board)
-    found = _doubts(board.run, board.frame, board.codes.tobytes(), board.left_out.tobytes(), board)
-    nearer = {row: other for row, other in zip(found.rows.tolist(), found.nearer.tolist(), strict=True)
-              if int(board.images[row]) not in looked}
-    if not nearer:
+    is_sure = np.isin(board.images, list(board.dataset.indices_by_name(sure_images(board.dataset)).values()))
+    found = _doubts(board.run, board.frame, board.codes.tobytes(), (board.left_out | is_sure).tobytes(), board)
+    chosen, looked = selection(board.dataset).ids, _looked(board)
+    if not len(found.rows) or (len(chosen) and not looked):
         return
-    rows = list(nearer)
-    code = np.bincount(board.codes[rows]).argmax()  # the class with the most
-    rows, others = [row for row in rows if board.codes[row] == code], len({int(board.codes[row]) for row in rows}) - 1
-    images = board.images[rows]
+    code = board.names.index(looked[-1]) if len(chosen) else _class_to_look_at(board, found)
+    is_own = board.codes[found.rows] == code
+    images = board.images[found.rows[is_own]]
+    if len(chosen) and not np.isin(chosen, images).all():
+        return  # the user selected other images than the doubtful ones
+    others = len(np.unique(board.codes[found.rows])) - 1
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         more = f" {counted(others, 'other class')} to check, too." if others else ""
         st.markdown(f":material/help: **{counted(len(images), 'image')} named *{escaped(board.names[code])}* may be "
-                    f"something else:** {_reason(board, [nearer[row] for row in rows])}.{more}", width="content")
-        st.button("Look", icon=":material/visibility:", key="labels-doubts", on_click=_show, args=(board, images),
-                  help="Selects images that lie far from the others of this class, or nearer to another class; name "
-                       "them again, or clear the selection to keep them.")
+                    f"something else:** {_reason(board, found.nearer[is_own].tolist())}.{more}", width="content")
+        if len(chosen):
+            st.button("This one is right" if len(chosen) == 1 else f"These {len(chosen):,} are right",
+                      icon=":material/check:", key="labels-right", on_click=_keep, args=(board, chosen, code),
+                      help="Keeps the name of the selected images, which are no doubts from now on. Click images that "
+                           "are wrong first: they leave the selection. Undo reverts it.")
+        else:
+            st.button("Look", icon=":material/visibility:", key="labels-doubts", on_click=_show,
+                      args=(board, images, board.names[code]),
+                      help="Selects images that lie far from the others of this class, or nearer to another class; "
+                           "name them again, or say that they are right.")
+
+
+def _class_to_look_at(board: Board, found: Doubts) -> int:
+    """Return the class with the most doubts, among those not looked at, else the first looked at."""
+    codes, counts = np.unique(board.codes[found.rows], return_counts=True)
+    turns = {name: number for number, name in enumerate(_looked(board), 1)}
+    turn = np.array([turns.get(board.names[code], 0) for code in codes.tolist()])
+    return int(codes[np.lexsort((-counts, turn))[0]])
 
 
 def _reason(board: Board, nearer: list[int]) -> str:
@@ -64,17 +81,27 @@ def count_unlike(board: Board, images: list[int], name: str) -> int:
                            board.names.index(name)))
 
 
-def _looked(board: Board) -> set[int]:
-    looked: dict[str, set[int]] = st.session_state.setdefault(LOOKED, {})
-    return looked.setdefault(board.dataset.fingerprint, set())
+def _looked(board: Board) -> list[str]:
+    looked: dict[str, list[str]] = st.session_state.setdefault(LOOKED, {})
+    names = looked.setdefault(board.dataset.fingerprint, [])
+    names[:] = [name for name in names if name in board.names]
+    return names
 
 
-def _show(board: Board, images: Array) -> None:
-    _looked(board).update(images.tolist())
+def _show(board: Board, images: Array, name: str) -> None:
+    looked = _looked(board)
+    looked[:] = [*(other for other in looked if other != name), name]
     clear_selection(board.dataset)
     select(board.dataset.fingerprint, np.sort(images))
 
 
+def _keep(board: Board, images: Array, code: int) -> None:
+    """Store that doubtful names are right."""
+    name = board.names[code]
+    act(board.dataset, lambda: assign(board.dataset, images.tolist(), name, is_sure=True),
+        lambda _stored: f"{images_in_words(len(images))} {'stays' if len(images) == 1 else 'stay'} {name}.")
+
+
 @st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
-def _doubts(run: Run, frame: str, codes: bytes, left_out: bytes, _board: Board) -> Doubts:  # noqa: ARG001
-    return find_doubts(_board.points, np.where(_board.left_out, -1, _board.codes), ~_board.left_out)
+def _doubts(run: Run, frame: str, codes: bytes, without: bytes, _board: Board) -> Doubts:  # noqa: ARG001
+    return find_doubts(_board.points, np.where(_board.left_out, -1, _board.codes), ~np.frombuffer(without, bool))

@@ -14,7 +14,7 @@ from udml_core.data.given.log import log_version
 from udml_core.runs.search.naming import NamedImages, name_all
 from udml_core.work.exporting import moved_folders
 from udml_core.work.exporting.sorting import plan_sorting
-from udml_core.work.exporting.sorting_files import write_plan
+from udml_core.work.exporting.sorting_files import last_target, write_plan
 from udml_core.work.exporting.sorting_plan import How, Plan
 
 from ..data.moving import say_moved, show_moving
@@ -24,6 +24,8 @@ from .board import Board
 
 HOW: dict[How, str] = {"copies": "Copies", "links": "Links", "list": "A list"}
 PLANNED, WRITTEN = "labels-plan", "labels-written"
+TARGET, TARGET_OF = "labels-target", "labels-target-of"
+"""Session keys of the folder to write to, at first that of the last export, and of the images that it belongs to."""
 MOST_ROWS = 400
 
 
@@ -36,8 +38,11 @@ def show_folders(board: Board) -> None:
     if not board.labels:
         st.caption("There are no labels yet, so all images that you have not excluded come into one folder. Name "
                    "groups or images for a folder of each name.")
+    if st.session_state.get(TARGET_OF) != board.dataset.fingerprint:
+        st.session_state[TARGET_OF] = board.dataset.fingerprint
+        st.session_state[TARGET] = last_target(board.dataset)
     with st.form("labels-folders", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
-        target = st.text_input("Folder to write to", key="labels-target", placeholder="/home/me/sorted", width=360,
+        target = st.text_input("Folder to write to", key=TARGET, placeholder="/home/me/sorted", width=360,
                                help="A new or empty folder on the computer that runs the app, or an earlier export, to "
                                     "which images are added.")
         how = st.segmented_control("Write", list(HOW), default="copies", required=True, format_func=HOW.__getitem__,
@@ -103,7 +108,7 @@ def _show_plan(board: Board, plan: Plan) -> None:
     st.dataframe(table[:MOST_ROWS], hide_index=True, width="content", height=min(260, 38 + 36 * len(table)))
     st.caption("Beside the folders: metadata.csv, images.parquet, fiftyone/, and label-studio.json with its XML."
                if plan.for_programs else "Beside the folders: metadata.csv and images.parquet.")
-    if st.button(f"Write {counted(len(plan.items), 'image')}" if plan.how != "list" else "Write the list",
+    if st.button(f"Write {plan.amount}" if plan.how != "list" else "Write the list",
                  icon=":material/drive_file_move:", key="labels-write", type="primary", shortcut="W",
                  help="Your files are neither moved nor deleted."):
         _write(board, plan)
@@ -120,6 +125,7 @@ def _write(board: Board, plan: Plan) -> None:
         st.session_state[PLANNED] = error, _state_of(board)
     else:
         st.session_state.pop(PLANNED, None)
-        st.session_state[WRITTEN] = (f"{counted(len(plan.items), 'image')} in {counted(len(plan.classes), 'folder')} "
-                                     f"written to {plan.target}.", _state_of(board))
+        amount = plan.amount[:1].upper() + plan.amount[1:]
+        st.session_state[WRITTEN] = (f"{amount} in {counted(len(plan.classes), 'folder')} written to {plan.target}.",
+                                     _state_of(board))
     st.rerun(scope="fragment")

@@ -18,7 +18,7 @@ from udml_core.runs.search.numbering import Forming, NumberedGroups, numbered_gr
 from ..draw.slider import live_slider
 from ..shell.address import choose_segment, number_from_address, write_address
 from ..shell.analyses import request_analysis, show_analysis_progress
-from ..shell.cached import load_retrieval, progress_bar
+from ..shell.cached import load_retrieval, progress_bar, with_time
 from ..shell.run_hash import RUN_HASH
 from .actions import stored_changes
 from .board import Board
@@ -40,7 +40,7 @@ def grouping_now(board: Board) -> Grouping | None:
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
 def _computed(run: Run, frame: str, _is_stored: bool) -> Grouping:
     with progress_bar() as report:
-        return grouping_of(load_retrieval(run), frame, report)
+        return grouping_of(load_retrieval(run), frame, with_time(report))
 
 
 def choose_groups(board: Board) -> None:

@@ -1,102 +1,134 @@
-"""Proposed names: images that look like a class, for a yes or a no; the least certain first."""
+"""Proposed names: the next images of a class for a yes or a no, the class first that is most probably right."""
 
 from __future__ import annotations
 
-from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import counted
-from udml_core.data.given.labels import assign, reject
+from udml_core.data.given.labels import answer_names
 from udml_core.exploration.grouping import Proposal
 
 from ..draw.gallery import selectable_gallery
 from ..draw.palette import percent
 from ..shell.run_status import escaped
 from ..shell.selection import selection
-from .actions import REST, Edit, act, images_in_words
-from .board import MOST_TILES, Board, tile_to_label
+from .actions import PAGE, Edit, act, images_in_words
+from .board import Board, tile_to_label
 
 CLASS = "labels-proposed"
 
 
+class Page(NamedTuple):
+    """The images of a class that the user is asked about.
+
+    Attributes:
+        name: The class.
+        images: Indices of the images; empty before they are shown.
+    """
+
+    name: str
+    images: tuple[int, ...] = ()
+
+
+def open_class(name: str) -> None:
+    """Show the next images of a class when the section is drawn."""
+    st.session_state[PAGE] = Page(name)
+
+
 def shown_rows(board: Board) -> Array:
     """Return the rows of the images whose proposed name is shown."""
-    proposal = _chosen(board)
-    return np.zeros(0, np.int64) if proposal is None else proposal.rows[:MOST_TILES]
+    asked = _asked(board)
+    return np.zeros(0, np.int64) if asked is None else asked.rows
 
 
-def _chosen(board: Board) -> Proposal | None:
-    """Return the proposal of the chosen class, else the first; None without any."""
-    name, waiting = st.session_state.get(CLASS), _waiting(board)
-    if waiting is not None and name in (None, board.names[waiting.code]):
-        return waiting
-    return next((proposal for proposal in board.proposals if board.names[proposal.code] == name),
-                next(iter(board.proposals), None))
-
-
-def _waiting(board: Board) -> Proposal | None:
-    """Return what is left of the images of which some were rejected: no others come before these are confirmed."""
-    name, images = st.session_state.get(REST, ("", []))
-    rows = rows_of(board.images, np.array(images, np.int64))
-    rows = rows[rows >= 0]
-    rows = rows[(board.codes[rows] < 0) & ~board.left_out[rows]]
-    if name not in board.names or not len(rows):
-        return None
-    code = board.names.index(name)
-    return Proposal(code, rows, board.names_given.naming.certainty_without_own(rows, np.full(len(rows), code)))
+def _asked(board: Board) -> Proposal | None:
+    """Return the images of the page that is shown until it is answered, else of the first class; None without any."""
+    page = st.session_state.get(PAGE, Page(""))
+    if page.name in board.names:
+        rows = rows_of(board.images, np.array(page.images, np.int64))
+        rows = rows[rows >= 0]
+        rows = rows[~board.left_out[rows]]
+        if (board.codes[rows] < 0).any():  # images that got another name meanwhile keep their place
+            code = board.names.index(page.name)
+            return Proposal(code, rows, board.names_given.naming.certainty_without_own(rows, np.full(len(rows), code)))
+    found = next((each for each in board.next_names if board.names[each.code] == page.name),
+                 next(iter(board.next_names), None))
+    if found is not None:
+        st.session_state[PAGE] = Page(board.names[found.code], tuple(board.images[found.rows].tolist()))
+    return found
 
 
 def show_proposals(board: Board) -> None:
-    """Show the images that look like a class, and confirm or reject the name."""
-    proposal = _chosen(board)
-    if proposal is None:
-        st.caption("No name is certain enough to be proposed. Name a group, or lower the certainty below the map.")
+    """Show the next images of a class, and what answers them all at once."""
+    asked = _asked(board)
+    if asked is None:
+        st.caption("No image is near a class. Name a group first." if not board.spreads else
+                   "Every image has a label, or was rejected for all classes near it.")
         return
-    name = board.names[proposal.code]
-    waiting = _waiting(board)
-    is_rest = waiting is not None and waiting.code == proposal.code
-    st.selectbox("Class", list(dict.fromkeys([name] * is_rest + [board.names[each.code] for each in board.proposals])),
-                 key=CLASS, width=420, help="The class with the most proposals is first.")
-    shown = Proposal(proposal.code, proposal.rows[:MOST_TILES], proposal.certainty[:MOST_TILES])
-    images, chosen = board.images[shown.rows], selection(board.dataset).ids
-    wrong = np.isin(images, chosen)
+    name = board.names[asked.code]
+    _choose_class(board, name)
+    is_waiting = board.codes[asked.rows] < 0
+    images, certainty = board.images[asked.rows[is_waiting]], asked.certainty[is_waiting]
+    chosen = np.isin(images, selection(board.dataset).ids)
     guesses = f"Too few names of {escaped(name)} are checked yet: these are guesses, and many may be wrong. " \
-        if board.names_given.are_guesses(proposal.code) else ""
-    left = " that you saw" if is_rest else ""
-    st.caption(f"{counted(len(proposal.rows), 'image')}{left} may show *{escaped(name)}*. {guesses}The least certain "
-               "first. Select the wrong images and reject them, then confirm the rest; then others come.",
+        if board.names_given.are_guesses(asked.code) else ""
+    st.caption(f"{counted(len(images), 'image')} may show *{escaped(name)}*, the most certain first. {guesses}Click "
+               "the wrong ones, or if these are more, the right ones. The answer is about all images shown, which stay "
+               "until then; the next class follows.",
                help="Once you checked 10 names of a class and nearly all were right, similar images get the name.")
-    with st.container(horizontal=True):
-        st.button(f"Not {escaped(name)}: {wrong.sum():,} selected", icon=":material/close:", key="labels-reject",
-                  shortcut="N", disabled=not wrong.any(), help="Reject the name for the selected images.",
-                  on_click=_judge, args=(board, name, images[wrong], shown.certainty[wrong], images[~wrong].tolist()))
-        is_proven = board.names_given.are_proven(proposal.code, shown.certainty)
-        st.button(_confirm_words(int((~wrong).sum()), bool(wrong.any()), is_proven), icon=":material/check:",
-                  key="labels-confirm", shortcut="Y", type="primary" if is_proven else "secondary",
-                  disabled=bool(wrong.all()), help="Assign the class to the images not selected.",
-                  on_click=_judge, args=(board, name, images[~wrong], shown.certainty[~wrong]))
-    tiles = [tile_to_label(board, int(image), percent(100 * certainty))
-             for image, certainty in zip(images.tolist(), shown.certainty.tolist(), strict=True)]
+    _answer_buttons(board, name, dict(zip(images.tolist(), certainty.tolist(), strict=True)), chosen,
+                    board.names_given.are_proven(asked.code, certainty))
+    badges = [percent(100 * value) if is_open else board.labels.get(image, "") for image, value, is_open in zip(
+        board.images[asked.rows].tolist(), asked.certainty.tolist(), is_waiting.tolist(), strict=True)]
+    tiles = [tile_to_label(board, image, badge)
+             for image, badge in zip(board.images[asked.rows].tolist(), badges, strict=True)]
     selectable_gallery(board.dataset, tiles, f"Images that look like {name}", "labels-proposals",
                        selection(board.dataset), 84, 420)
 
 
-def _confirm_words(count: int, is_rest: bool, is_proven: bool) -> str:
-    """Return what the button says that assigns a class; where the class is a guess, it answers a question."""
-    if is_proven:
-        return f"Confirm {count:,}"
+def _choose_class(board: Board, name: str) -> None:
+    names = list(dict.fromkeys([*(board.names[each.code] for each in board.next_names), name]))
+    if st.session_state.get(CLASS) != name:
+        st.session_state[CLASS] = name
+    st.selectbox("Class", names, key=CLASS, width=420, on_change=lambda: open_class(st.session_state[CLASS]),
+                 help="First the class whose images are most probably right: their nearest labeled images agree. A "
+                      "class of which you rejected all images comes last.")
+
+
+def _answer_buttons(board: Board, name: str, certainty: dict[int, float], chosen: Array, is_proven: bool) -> None:
+    """Show the three answers about a page: all but the selected images, only these, or none."""
+    count, some = len(chosen), int(chosen.sum())
+    with st.container(horizontal=True, gap="small"):
+        st.button(_yes_words(count - some, some), icon=":material/check:", key="labels-confirm", shortcut="Y",
+                  type="primary" if is_proven or some else "secondary", disabled=some == count,
+                  on_click=_answer, args=(board, name, certainty, ~chosen),
+                  help="Assigns the class to the images that are not selected, and rejects it for the selected images.")
+        st.button(f"Only the selected {'one is' if some == 1 else f'{some:,} are'}" if some else "Only the selected",
+                  icon=":material/rule:", key="labels-only", shortcut="O", disabled=not some, on_click=_answer,
+                  args=(board, name, certainty, chosen),
+                  help="Assigns the class to the selected images, and rejects it for the others.")
+        st.button("None of these", icon=":material/close:", key="labels-none", shortcut="N", on_click=_answer,
+                  args=(board, name, certainty, np.zeros(count, bool)),
+                  help="Rejects the class for all images shown; the class comes last.")
+
+
+def _yes_words(count: int, rejected: int) -> str:
+    """Return what the button says that answers yes for the images that are not selected."""
     if count == 1:
-        return "Yes, the other one is" if is_rest else "Yes, it is"
-    return f"Yes, the other {count:,} are" if is_rest else f"Yes, all {count:,} are"
+        return "Yes, the other one is" if rejected else "Yes, it is"
+    return f"Yes, the other {count:,} are" if rejected else f"Yes, all {count:,} are"
 
 
-def _judge(board: Board, name: str, images: Array, certainty: Array, rest: list[int] | None = None) -> None:
-    """Store the answer about proposed names: a yes, or a no that leaves a rest of the shown images."""
-    store, verb = (assign, "Confirmed") if rest is None else (reject, "Rejected")
-    st.session_state[REST] = name, rest or []
-    act(board.dataset, partial(store, board.dataset, images.tolist(), name, certainties=certainty.tolist()),
-        lambda _stored: f"{verb} the class {name} of {images_in_words(len(images))}.",
-        Edit(sorted(images.tolist()), (CLASS, name), selection(board.dataset).ids.tolist()))
+def _answer(board: Board, name: str, certainty: dict[int, float], is_right: Array) -> None:
+    """Store the answer about a page of proposed names; the next class follows."""
+    page, right = st.session_state.get(PAGE), int(is_right.sum())
+    answers = {image: (value, bool(yes)) for (image, value), yes in zip(certainty.items(), is_right, strict=True)}
+    said = [f"{images_in_words(right)} confirmed as {name}"] * bool(right) + [
+        f"{images_in_words(len(answers) - right)} rejected"] * (right < len(answers))
+    st.session_state.pop(PAGE, None)
+    act(board.dataset, lambda: answer_names(board.dataset, name, answers), lambda _stored: f"{', '.join(said)}.",
+        Edit(sorted(answers), (PAGE, page), selection(board.dataset).ids.tolist()))

@@ -10,6 +10,7 @@ import streamlit as st
 
 from udml_core.base.errors import counted
 from udml_core.results.lessons import (
+    TASK,
     answers_csv,
     clear_answers,
     course,
@@ -69,10 +70,12 @@ def show_class() -> None:
             total = counts.total()
             row |= {f"answers {question}": total,
                     f"correct {question} %": round(100 * counts.get(right, 0) / total, 1) if total else None}
+        row["solved the task"] = answers.get((lesson.id, TASK), Counter()).total()
         rows.append(row)
     st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
     st.download_button("Download CSV", lambda: answers_csv(runs_folder()), "answers.csv", "text/csv",
-                       icon=":material/download:", help="One row for each answer, with the random name of its reader.")
+                       icon=":material/download:",
+                       help="One row for each answer and each solved task, with the random name of its reader.")
     if st.button("Delete the answers", icon=":material/delete:",
                  help="Deletes the answers of the class on this computer. It cannot be undone."):
         clear_answers(runs_folder())
@@ -83,7 +86,8 @@ def _add_links() -> None:
     """Take links with answers, which students of an exported course send."""
     with st.form("links", clear_on_submit=True, border=False):
         text = st.text_area("Links of students", height=68, placeholder="One link a line",
-                            help="A student copies the link below the cards of the course, also in exported files.")
+                            help="A student copies the link above the cards of the course, also in exported files. The "
+                                 "link of the app also says which tasks the runs on that computer solve.")
         if st.form_submit_button("Add answers") and text:
             added = counted(record_links(runs_folder(), text), "answer")
             st.success(f"{added} added. The first answer of a reader counts.")

@@ -32,6 +32,7 @@ from udml_core.runs.search.same import (
     similarity_at,
 )
 
+from ..data.copies import offer_excluding
 from ..draw.downloads import Download, share
 from ..draw.figures import COLORS, CURSOR, draw, shade_between, titled
 from ..draw.palette import HIT, MISS
@@ -55,6 +56,7 @@ WORDS = {True: "the same", False: "different", None: "skipped"}
 def show_same(retrieval: Retrieval) -> None:
     """Show what a threshold is good for, the pair to judge, and beside it what the judgments tell."""
     st.caption(GOOD_FOR)
+    offer_excluding(retrieval.dataset)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=300):
             choose_words(retrieval.dataset)

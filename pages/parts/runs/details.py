@@ -86,7 +86,7 @@ def show_actions(run: Run) -> None:
             view_link("explore", label="Explore", icon=":material/explore:", query_params={"run": run.id})
             _compare_with_example(run)
         view_link("train", label="Duplicate with changes", icon=":material/content_copy:",
-                     query_params={"like": run.id}, help="Opens Train with every field of this run filled in.")
+                     query_params={"like": run.id}, help="Opens Lab with every field of this run filled in.")
     show_notes(run)
     if broken:
         st.error(broken, icon=":material/error:")

@@ -36,8 +36,8 @@ WHOLE_WIDTH = 420
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
-OPINION_WORDS = ("First result and whole group are judged without labels: encoders that took no part in a run compare "
-                 "the nearest image, and all images near a query, with the images that the frozen features find.")
+OPINION_WORDS = ("Judged first and Judged group are verdicts without labels: encoders that took no part in a run "
+                 "compare the nearest image, and all images near a query, with what the frozen features find.")
 BAR, STATE, BEST, ADVISED = "Against baseline", "State", "Best", "Advised search"
 OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURES}
 """Column with the difference of a measure to the better baseline."""
@@ -46,7 +46,7 @@ PLAIN = {measure.name: measure.plain for measure in MAIN_MEASURES}
 SHORT = dict(zip(PLAIN, QUESTION_WORDS[::-1], strict=True))
 """The same in words that fit above their figures."""
 JUDGED = dict(zip(QUESTION_WORDS, ("Judged first", "Judged group"), strict=True))
-"""Headings of the verdicts without labels, beside the measures of the same names."""
+"""Headings of the verdicts without labels; the measures from labels have the same names."""
 NOT_JUDGED, NOT_ALONE, COMPARED_WITH = "not judged", "not judged alone", "reference"
 """Cells of runs without a verdict: nothing judged them yet, a race judged them with further steps only, or the others
 are compared with them."""
@@ -290,7 +290,7 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
               "decides first. "
               f"{NOT_JUDGED.capitalize()}: choose the run and press Judge without labels.")
     for heading, subject in zip(QUESTION_WORDS, ("The nearest image", "All images near a query"), strict=True):
-        title = JUDGED[heading] if BAR in shown else heading
+        title = JUDGED[heading]
         width = 7 * max(map(len, (title, *SAID.values()))) + 10
         columns[heading] = column.TextColumn(title, help=f"{subject}, {judged}",
                                              width=None if heading == shown[-1] else width)

@@ -176,8 +176,8 @@ def _follow(run: Run) -> None:
         st.rerun(scope="app")
     analysis = analysis_at(run, OF_RUN)
     if not analysis.folder.exists():
-        st.caption("The verdict without labels follows in the background, unless another run trains.")
+        st.caption("The verdict without labels follows in a moment, or after a run that trains now.")
         return
     status = analysis.status()
     left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
-    st.progress(min(1.0, status.share), f"Second opinion: {escaped(status.phase or 'starting')}{left}")
+    st.progress(min(1.0, status.share), f"Judging without labels: {escaped(status.phase or 'starting')}{left}")

@@ -13,6 +13,9 @@ from udml_core.runs.spec import ExclusionList
 from udml_core.work.jobs.presets import show
 
 ALL_IMAGES = ExclusionList().words
+KEPT = {"last": "last epoch kept", "judges": "epoch kept by judges", "validation": "epoch kept by held-out images",
+        "recall": "epoch kept by held-out images (R@1)", "classes": "epoch kept by held-out classes"}
+"""Which epoch a run keeps, in words."""
 
 
 @lru_cache(maxsize=1024)
@@ -35,6 +38,8 @@ def setting_words(name: str, value: Any, method: str) -> str:
     shown = value_text(value)
     if name == "excluded":  # the digest of its list tells people nothing
         return "all images" if shown == ALL_IMAGES else f"without {shown.partition(',')[0]}"
+    if name == "select" and value in KEPT:
+        return KEPT[value]
     if field is None:
         return f"{name.replace('_', ' ')} {shown}"
     symbol, unit = field.shown.symbol, field.shown.unit

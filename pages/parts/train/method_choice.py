@@ -19,7 +19,7 @@ from ..shell.race_verdict import conclusion_icon
 from ..shell.run_status import escaped
 from ..shell.views import view_link
 from .method_cards import SECOND, SUGGESTED, lacking, method_cards
-from .settings import forget_fields
+from .settings import follow_suggestion, forget_fields
 
 # What the summaries of these methods leave out.
 NEEDS = {"few": "**Needs a few labels.** ", "pairs": "**Needs pairs of images marked as similar or dissimilar.** ",
@@ -40,6 +40,7 @@ def choose_method(first: str, dataset: Dataset) -> type[Method]:
 
     A method whose labels or pairs the data set lacks cannot be picked; a link may still name it.
     """
+    follow_suggestion(first, dataset.fingerprint)
     by_name = {method.card.name: method for method in METHODS}
     wanted = st.query_params.get("method", first)
     name = wanted if wanted in by_name else first

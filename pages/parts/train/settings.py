@@ -39,6 +39,8 @@ KnownRuns = Mapping[str, Run]
 """The runs on the same images whose settings are offered, by the name of the settings, the first choice first."""
 BOX = "preset"
 KEPT = "train-kept"
+RESTORED, SUGGESTED = "train-restored", "train-suggested"
+"""Session keys: whether the address holds the last visit's choices, and by data set the method suggested then."""
 CHOICES = ("dataset", "method", "preset", jobs.FIELDS)
 
 
@@ -50,6 +52,7 @@ def restore_choices() -> None:
         st.rerun()
     if not any(name in query for name in CHOICES) and st.session_state.get(KEPT):
         query.from_dict({**st.session_state[KEPT], **query.to_dict()})
+        st.session_state[RESTORED] = True
         st.rerun()
 
 
@@ -58,6 +61,21 @@ def keep_choices() -> None:
     names = {*CHOICES, *form_options(RunRequest), *(name for kind in ("few", "pairs")
                                                     for name in form_options(RunRequest, kind))}
     st.session_state[KEPT] = {name: value for name, value in st.query_params.items() if name in names}
+
+
+def follow_suggestion(first: str, fingerprint: str) -> None:
+    """Take the method that is suggested now if the last visit kept the one suggested then, such as before a race.
+
+    Args:
+        first: Name of the method that is suggested.
+        fingerprint: Of the data set.
+    """
+    suggested, query = st.session_state.setdefault(SUGGESTED, {}), st.query_params
+    before = suggested.get(fingerprint, first)
+    suggested[fingerprint] = first
+    if st.session_state.pop(RESTORED, False) and query.get("method") == before != first and jobs.FIELDS not in query:
+        query["method"] = first
+        query.pop(BOX, None)
 
 
 def _link_like(text: str) -> dict[str, str]:

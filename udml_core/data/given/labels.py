@@ -2,9 +2,10 @@
 
 Each line of the log is one action: {"images": […], "class": …} assigns a class, {"images": […], "not": …} says that
 images do not have a class, and {"undo": true} reverts the last action that was not reverted yet. "unseen": true marks
-images that were named in bulk, without a look at each. "certainty": […] are the certainties of names that the app had
-proposed for the images when the user confirmed or rejected them. Actions with the same "decision" are reverted
-together. {"groups": [[…], …]} changes groups by hand; see `group_changes`.
+images that were named in bulk, without a look at each; "sure": true marks images whose class was doubted and is
+right. "certainty": […] are the certainties of names that the app had proposed for the images when the user confirmed
+or rejected them. Actions with the same "decision" are reverted together. {"groups": [[…], …]} changes groups by hand;
+see `group_changes`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def spelled_as(classes: Iterable[str], name: str) -> str:
 
 
 def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool = False,
-           certainties: Sequence[float] = (), decision: str = "") -> str:
+           certainties: Sequence[float] = (), decision: str = "", is_sure: bool = False) -> str:
     """Assign images to a class in one action.
 
     Args:
@@ -58,6 +59,7 @@ def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool =
         is_unseen: Whether the images are named in bulk, without a look at each.
         certainties: Certainty of the class for each image, if the app proposed it and the user confirms it.
         decision: Joins actions that one undo reverts.
+        is_sure: Whether the user says that doubts about the class are wrong.
 
     Returns:
         The name as stored. If an assigned class, or else a class of the data set, has the same letters in another case,
@@ -73,8 +75,8 @@ def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool =
     stored_name = spelled_as((*dataset.class_names, *_stored_labels(dataset).values()), cleaned) or cleaned
     image_names = [dataset.names[index] for index in images]
     if image_names:
-        more = ({"unseen": True} if is_unseen else {}) | _proposed(certainties) | (
-            {"decision": decision} if decision else {})
+        more = ({"unseen": True} if is_unseen else {}) | ({"sure": True} if is_sure else {}) | _proposed(
+            certainties) | _joined(decision)
         append_to_log(dataset, KIND, {"images": image_names, "class": stored_name} | more)
     return stored_name
 
@@ -99,7 +101,8 @@ def confirm_names(dataset: Dataset, names: Mapping[int, tuple[str, float]]) -> s
     return decision
 
 
-def reject(dataset: Dataset, images: Iterable[int], name: str, certainties: Sequence[float] = ()) -> None:
+def reject(dataset: Dataset, images: Iterable[int], name: str, certainties: Sequence[float] = (),
+           decision: str = "") -> None:
     """Say in one action that images do not have a class; an assigned label of this class is removed.
 
     Args:
@@ -107,13 +110,32 @@ def reject(dataset: Dataset, images: Iterable[int], name: str, certainties: Sequ
         images: Indices of the images.
         name: Name of the class.
         certainties: Certainty of the class for each image, if the app proposed it.
+        decision: Joins actions that one undo reverts.
 
     Raises:
         UserError: The log cannot be written.
     """
     image_names = [dataset.names[index] for index in images]
     if image_names:
-        append_to_log(dataset, KIND, {"images": image_names, "not": name} | _proposed(certainties))
+        append_to_log(dataset, KIND, {"images": image_names, "not": name} | _proposed(certainties) | _joined(decision))
+
+
+def answer_names(dataset: Dataset, name: str, answers: Mapping[int, tuple[float, bool]]) -> None:
+    """Confirm a proposed class for some images and reject it for others in one decision, which one undo reverts.
+
+    Args:
+        dataset: The data set.
+        name: Name of the class.
+        answers: The certainty of the class, and whether the image has it, of each image by index.
+
+    Raises:
+        UserError: The log cannot be written.
+    """
+    decision = uuid.uuid4().hex
+    for is_right, store in ((False, reject), (True, assign)):  # a class that was confirmed last is asked about again
+        own = {image: certainty for image, (certainty, answer) in answers.items() if answer == is_right}
+        if own:
+            store(dataset, own, name, certainties=list(own.values()), decision=decision)
 
 
 def merge_classes(dataset: Dataset, old: str, new: str) -> int:
@@ -130,6 +152,10 @@ def merge_classes(dataset: Dataset, old: str, new: str) -> int:
 
 def _proposed(certainties: Sequence[float]) -> dict[str, Any]:
     return {"certainty": [round(float(value), 4) for value in certainties]} if len(certainties) else {}
+
+
+def _joined(decision: str) -> dict[str, Any]:
+    return {"decision": decision} if decision else {}
 
 
 def undo(dataset: Dataset, decision: str = "") -> list[int]:
@@ -169,9 +195,9 @@ def can_undo(dataset: Dataset) -> bool:
     return bool(label_actions(dataset))
 
 
-def confirms_names(dataset: Dataset) -> bool:
-    """Return whether the last action, which undo reverts, confirmed names that the app proposed."""
-    return any("class" in action and "certainty" in action for action in label_actions(dataset)[-1:])
+def answers_names(dataset: Dataset) -> bool:
+    """Return whether the last action, which undo reverts, answered about names that the app proposed."""
+    return any("certainty" in action for action in label_actions(dataset)[-1:])
 
 
 def assigned_labels(dataset: Dataset) -> dict[str, str]:
@@ -223,12 +249,30 @@ def rejected_classes(dataset: Dataset) -> dict[str, set[str]]:
     return {image: classes for image, classes in rejected.items() if classes}
 
 
+def refused_classes(dataset: Dataset) -> tuple[str, ...]:
+    """Return the classes that were only rejected since an image got them, in the order of the last rejections."""
+    refused: dict[str, None] = {}
+    for action in _effective_actions(dataset):
+        refused.pop(action["class" if "class" in action else "not"], None)
+        if "not" in action:
+            refused[action["not"]] = None
+    return tuple(refused)
+
+
 def unseen_images(dataset: Dataset) -> set[str]:
     """Return the names of labeled images that were named in bulk and not looked at since."""
     unseen: set[str] = set()
     for action in _effective_actions(dataset):
         (unseen.update if action.get("unseen") else unseen.difference_update)(action["images"])
     return unseen
+
+
+def sure_images(dataset: Dataset) -> set[str]:
+    """Return the names of labeled images whose class the user confirmed when it was doubted."""
+    sure: set[str] = set()
+    for action in _effective_actions(dataset):
+        (sure.update if action.get("sure") else sure.difference_update)(action["images"])
+    return sure
 
 
 def judged_names(dataset: Dataset) -> list[JudgedName]:

@@ -16,6 +16,7 @@ from udml_core.data.given.labels import (
     assigned_classes,
     assigned_now,
     judged_names,
+    refused_classes,
     rejected_classes,
     unseen_images,
 )
@@ -23,6 +24,7 @@ from udml_core.exploration.accepting import PRECISION, Acceptance, calibrate
 from udml_core.exploration.grouping import Proposal, by_size, proposals
 from udml_core.exploration.label_spread import label_codes
 from udml_core.exploration.naming import GAMMA, Naming, Reached, reach_of, symmetric_walk
+from udml_core.exploration.next_names import MOST, next_proposals
 from udml_core.numerics.neighbors import ignore_progress
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED, Analysis, analysis_at, find_analysis, finished_analyses, plan_analysis
@@ -34,6 +36,8 @@ DEFAULT_LEAST = 0.5
 """Certainty from which names are proposed in any case, without being accepted."""
 GUESSES = 24
 """Most certain names that are proposed if fewer are as certain, so that a user can check some."""
+SEEN = 60
+"""Most images that a page shows at once, so that a user can look at each."""
 Reach = Callable[[Booleans], Floats]
 
 
@@ -189,6 +193,14 @@ class NamedImages:
         best, certainty = self.naming.named
         is_proposed = ~self.left_out & self.naming.reaches(self.least_proposed)
         return proposals(np.where(is_proposed, best, -1), certainty, self.codes)
+
+    @cached_property
+    def next_names(self) -> list[Proposal]:
+        """The next images of each class to ask about; classes come last of which all were rejected last."""
+        most = np.where(self.acceptance.least <= 1, SEEN, MOST)
+        found = next_proposals(self.naming, (self.codes < 0) & ~self.left_out, most)
+        refused = {name: number for number, name in enumerate(refused_classes(self.dataset), 1)}
+        return sorted(found, key=lambda proposal: refused.get(self.classes[proposal.code], 0))
 
     def class_of(self, row: int) -> str:
         """Return the accepted class of a row; empty without."""

@@ -5,17 +5,20 @@ from __future__ import annotations
 import io
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import replace_text
 from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset, FileImages, Report
+from udml_core.data.given.log import append_to_log, read_log
 from udml_core.work.exporting.sorting import COLUMNS, UNFINISHED, earlier_items
 from udml_core.work.exporting.sorting_lists import write_lists
 from udml_core.work.exporting.sorting_plan import Plan
 
-PART = ".part"
+PART, TARGETS = ".part", "sorted"
+"""Ending of a file in progress, and the log of the folders that exports of a data set were written to."""
 SPARE = 100_000_000
 """Bytes that copies leave free on a disk."""
 
@@ -46,7 +49,15 @@ def write_plan(plan: Plan, report: Report | None = None) -> list[Path]:
     except OSError as error:
         raise UserError(f"The export to {quoted(str(plan.target))} was interrupted: {error}. The same export "
                         f"continues with its list, {UNFINISHED}.") from error
+    with suppress(UserError):  # the export itself needs no memory of its folder
+        append_to_log(plan.dataset, TARGETS, {"folder": str(plan.target)})
     return written
+
+
+def last_target(dataset: Dataset) -> str:
+    """Return the folder of the last finished export of a data set; empty before the first."""
+    folders = (row.get("folder") for row in reversed(read_log(dataset, TARGETS)))
+    return next((folder for folder in folders if isinstance(folder, str)), "")
 
 
 def _check_space(plan: Plan) -> None:

@@ -86,6 +86,15 @@ class Plan:
         return dict(Counter(item.label for item in self.items if item.label and not item.is_assigned))
 
     @property
+    def amount(self) -> str:
+        """How many images are written, and how many are there already."""
+        there = len(self.there)
+        if not there:
+            return counted(len(self.items), "image")
+        return (f"{counted(len(self.items) - there, 'new image') if there < len(self.items) else 'no new image'} "
+                f"({there:,} {_is(there)} there already)")
+
+    @property
     def notes(self) -> list[str]:
         """What a user should know before the plan is written, in sentences."""
         notes = ["This continues the list of an interrupted export, unfinished.csv."] if self.continues else []
@@ -121,7 +130,7 @@ class Plan:
         excluded = f", and {self.excluded:,} that you excluded" if self.excluded else ""
         excluded += f", and {self.missing:,} whose files are gone" if self.missing else ""
         verb = {"copies": "Copies", "links": "Links", "list": "A list"}[self.how]
-        head = (f"{verb} of {counted(len(self.items), 'image')} in {counted(len(self.folders), 'folder')} below "
+        head = (f"{verb} of {self.amount} in {counted(len(self.folders), 'folder')} below "
                 f"{quoted(str(self.target))}. {counted(self.left_out, 'image')} without a name "
                 f"{_is(self.left_out)} left out{excluded}. Your files are neither moved nor "
                 "deleted.")

@@ -9,6 +9,7 @@ all runs of a folder, `python -m udml_core map-work RUNS`, computes them one aft
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Literal
 
@@ -31,6 +32,8 @@ LEAST_MAPPED, MOST_MAPPED = 100, 20_000
 """Images for which maps are computed. A perplexity of 30 needs about 100; 20,000 take several minutes of one core."""
 FollowUp = Literal["maps", "audit", "advice"]
 """What follows a run: its maps, the audit of its data set, or a race for the best search."""
+BEGINS = 30.0
+"""Seconds after the end of a run in which the process that computes what follows it has surely begun."""
 AUDIT = plan_analysis(DataAudit)
 """The request for an audit, which has no choices."""
 
@@ -138,9 +141,11 @@ def mapper_lock(root: Path) -> Path:
 
 
 def are_maps_coming(run: Run) -> bool:
-    """Return whether the wanted maps of a run are computed now, or after the runs in progress."""
+    """Return whether the wanted maps of a run are computed now, soon after its end, or after the runs in progress."""
     if not wants(run, "maps"):
         return False
+    if 0 <= time.time() - (run.stored_status().finished or 0.0) < BEGINS:
+        return True
     try:
         return locks.is_held(mapper_lock(run.folder.parent)) or is_busy(run.folder.parent)
     except OSError:
