@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,13 +231,18 @@ def test_proposed_names_are_confirmed_and_rejected(photos: Run) -> None:
     assert "these are guesses" in texts(test)
     proposed = [tile["id"] for tile in tiles(test, "Images that look like zero")]
     assert proposed
-    test.button(key="labels-confirm").click().run()
+    answer_button(test, "labels-confirm").click().run()
     assert not test.exception
     labels = given.labels_by_index(dataset, given.assigned_labels(dataset))
     assert set(proposed) < set(labels)
     assert [name.is_right for name in given.judged_names(dataset)] == [True] * len(proposed)
     test.button(key="labels-undo").click().run()
     assert len(given.assigned_labels(dataset)) == 6
+
+
+def answer_button(test: AppTest, key: str) -> Any:
+    """Return a button that answers about a page of proposed names; each page has keys of its own."""
+    return next(button for button in test.button if (button.key or "").startswith(f"{key}-"))
 
 
 ANSWERS = ("labels-confirm", "labels-only", "labels-none")
@@ -261,12 +267,12 @@ def test_undo_shows_proposed_names_as_they_were_before_the_answer(photos: Run, a
     if not reloads:  # another session does not know what was selected beside
         test.session_state["selection"] = Selection(dataset.fingerprint, np.sort(images[:2]), 7)
         test.run()
-    before = [test.button(key=key).label for key in ANSWERS]
-    test.button(key="labels-none" if reloads and answer == "labels-only" else answer).click().run()
+    before = [answer_button(test, key).label for key in ANSWERS]
+    answer_button(test, "labels-none" if reloads and answer == "labels-only" else answer).click().run()
     assert {name.image for name in given.judged_names(dataset)} == {dataset.names[image] for image in images}
     test = opened("labels", run=photos.id, section="proposals") if reloads else test
     test.button(key="labels-undo").click().run()
-    assert [test.button(key=key).label for key in ANSWERS] == before
+    assert [answer_button(test, key).label for key in ANSWERS] == before
     assert shown(test) == images
     assert not given.judged_names(dataset)
 
@@ -279,15 +285,17 @@ def test_one_answer_names_some_images_of_a_page_and_rejects_the_others(photos: R
     assert 10 <= len(images) <= 20
     test.session_state["selection"] = Selection(dataset.fingerprint, np.sort(images[:2]), 7)
     test.run()
-    assert (test.button(key="labels-confirm").label, test.button(key="labels-only").label) == (
+    assert (answer_button(test, "labels-confirm").label, answer_button(test, "labels-only").label) == (
         f"Yes, the other {len(images) - 2} are", "Only the selected 2 are")
-    test.button(key=answer).click().run()
+    keys = [button.key for button in test.button]
+    answer_button(test, answer).click().run()
     assert not test.exception
     judged = {name.image: name.is_right for name in given.judged_names(dataset)}
     assert judged == {dataset.names[image]: image in images[right] for image in images}
     assert given.assigned_labels(dataset).keys() >= {dataset.names[image] for image in images[right]}
     assert test.session_state["selection"].ids.tolist() == []
     assert not set(shown(test)) & set(images), "then others come"
+    assert answer_button(test, answer).key not in keys, "a second press does not answer about them"
 
 
 def test_a_page_keeps_its_images_and_order_until_it_is_answered(photos: Run) -> None:
@@ -299,7 +307,7 @@ def test_a_page_keeps_its_images_and_order_until_it_is_answered(photos: Run) -> 
     test.run()
     assert shown(test) == images, "an image that got another name stays where it was"
     assert [tile["badge"] for tile in tiles(test, "Images that look like zero")][1:3] == ["one", "one"]
-    test.button(key="labels-confirm").click().run()
+    answer_button(test, "labels-confirm").click().run()
     assert len(given.judged_names(dataset)) == len(images) - 2, "it is not asked about"
     assert given.assigned_now(dataset)[images[1]] == "one"
 
@@ -314,10 +322,10 @@ def test_the_next_class_follows_an_answer_and_a_class_without_a_yes_comes_last(p
     given.reject(dataset, shown(test, order[0])[-1:], order[0])
     assert opened("labels", run=photos.id, section="proposals").selectbox(key="labels-proposed").options[-1] == order[0]
     given.undo(dataset)
-    test.button(key="labels-none").click().run()
+    answer_button(test, "labels-none").click().run()
     after, second = test.selectbox(key="labels-proposed").options, test.selectbox(key="labels-proposed").value
     assert (after[-1], after[0]) == (order[0], second)
-    test.button(key="labels-none").click().run()
+    answer_button(test, "labels-none").click().run()
     assert test.selectbox(key="labels-proposed").options[1:] == [order[0], second], "in the order of the answers"
     test.button(key="labels-undo").click().run().button(key="labels-undo").click().run()
     assert test.selectbox(key="labels-proposed").options == order
@@ -349,7 +357,7 @@ def test_undo_opens_the_proposed_names_of_the_class_that_was_confirmed(photos: R
     test = opened("labels", run=photos.id, section="proposals")
     second = test.selectbox(key="labels-proposed").options[1]
     test.selectbox(key="labels-proposed").set_value(second).run()
-    test.button(key="labels-confirm").click().run().button(key="labels-undo").click().run()
+    answer_button(test, "labels-confirm").click().run().button(key="labels-undo").click().run()
     assert test.selectbox(key="labels-proposed").value == second
 
 
@@ -589,7 +597,7 @@ def test_guesses_are_offered_for_a_look_after_the_next_group(photos: Run) -> Non
     assert "nearest to *zero* (" in texts(test)
     assert "Confirm" not in texts(test)
     test.button(key="labels-guesses").click().run()
-    button = test.button(key="labels-confirm")
+    button = answer_button(test, "labels-confirm")
     assert (button.label[:8], button.proto.type) == ("Yes, all", "secondary")
     test.button(key="labels-next-group").click().run()
     assert not test.exception

@@ -102,16 +102,18 @@ def _choose_class(board: Board, name: str) -> None:
 def _answer_buttons(board: Board, name: str, certainty: dict[int, float], chosen: Array, is_proven: bool) -> None:
     """Show the three answers about a page: all but the selected images, only these, or none."""
     count, some = len(chosen), int(chosen.sum())
+    # Keys of their own for each page: a second press must not answer a page that is not shown yet.
+    page = f"{name}-{'.'.join(map(str, certainty))}"
     with st.container(horizontal=True, gap="small"):
-        st.button(_yes_words(count - some, some), icon=":material/check:", key="labels-confirm", shortcut="Y",
+        st.button(_yes_words(count - some, some), icon=":material/check:", key=f"labels-confirm-{page}", shortcut="Y",
                   type="primary" if is_proven or some else "secondary", disabled=some == count,
                   on_click=_answer, args=(board, name, certainty, ~chosen),
                   help="Assigns the class to the images that are not selected, and rejects it for the selected images.")
         st.button(f"Only the selected {'one is' if some == 1 else f'{some:,} are'}" if some else "Only the selected",
-                  icon=":material/rule:", key="labels-only", shortcut="O", disabled=not some, on_click=_answer,
+                  icon=":material/rule:", key=f"labels-only-{page}", shortcut="O", disabled=not some, on_click=_answer,
                   args=(board, name, certainty, chosen),
                   help="Assigns the class to the selected images, and rejects it for the others.")
-        st.button("None of these", icon=":material/close:", key="labels-none", shortcut="N", on_click=_answer,
+        st.button("None of these", icon=":material/close:", key=f"labels-none-{page}", shortcut="N", on_click=_answer,
                   args=(board, name, certainty, np.zeros(count, bool)),
                   help="Rejects the class for all images shown; the class comes last.")
 
