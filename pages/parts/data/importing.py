@@ -73,6 +73,7 @@ def _import_path() -> None:
     line = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     path = line.text_input("Folder of images, ZIP or TAR archive, or table of embeddings",
                            placeholder="/home/me/photos", key=PATH, help=FORMATS).strip()
+    problem = _preview(path)[2] if path and not is_table_path(path) else ""
     level = choose_level(path) if path and not is_table_path(path) else None
     path = choose_columns(choose_label(path))
     clicked = line.button("Use this table" if is_table_path(path) else "Use this folder", disabled=not path,
@@ -80,6 +81,9 @@ def _import_path() -> None:
     with keep_user_errors("import-folder", (path, level), clicked):
         if clicked:
             open_import(name_with_level(path, level))
+    is_said = st.session_state.get("import-folder-problem", (None,))[0] == (path, level)
+    if problem and not is_said:
+        st.error(escaped_message(problem), icon=":material/error:")
 
 
 def _import_upload() -> None:
@@ -122,11 +126,9 @@ def choose_level(path: str) -> int | None:
     Returns:
         The level; None for the default, and if the folder has no choice of levels.
     """
-    levels, found_layout, problem = _preview(path)
+    levels, found_layout, _ = _preview(path)
     if found_layout:
         st.info(found_layout, icon=":material/dataset:")
-    if problem:
-        st.error(escaped_message(problem), icon=":material/error:")
     beside = [] if levels else _levels_beside(path)
     if beside and not st.checkbox("Use this list", value=True, key=f"import-list-{path}",
                                   help="Off: the images of the folder are opened without the list of classes."):
@@ -249,6 +251,7 @@ def open_import(name: str) -> None:
     elif isinstance(source, Located):
         catalog.remember(source.name)
     audit_import(dataset, runs_folder())
+    _preview.clear()  # what was wrong a moment ago is not any more
     st.session_state[IMPORTED] = True
     st.query_params.pop("import", None)
     st.query_params["dataset"] = source.name
