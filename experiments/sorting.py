@@ -5,7 +5,7 @@
 
 `--prepare` draws 30 species and 1,500 of their photographs with a seed and copies them under neutral names. The reader
 compares what the page Label shows with one example of each species. They name groups, split mixed groups, click wrong
-images among the 60 that the page shows, and confirm or reject proposed names. Each step costs seconds, and 20 minutes
+images among the 60 that the page shows, and answer about proposed names. Each step costs seconds, and 20 minutes
 are given. A share of the answers about single images is wrong: the reader takes the image for the species of the most
 similar image of another species, by the features that all embeddings start from. Labels, proposals, threshold and
 folders are the library's; only the answers come from the true species. The folders are read back from the disk. A
@@ -30,7 +30,7 @@ from experiments.recording import provenance, record_parser, write_record
 from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.base.errors import UserError
 from udml_core.base.paths import data_folder
-from udml_core.data.given.labels import assign, reject
+from udml_core.data.given.labels import answer_names, assign
 from udml_core.exploration.grouping import from_center, remaining_groups, split_group
 from udml_core.exploration.naming import GAMMA
 from udml_core.runs import Run, list_runs, runs_folder
@@ -142,15 +142,18 @@ class Reader:
         return []
 
     def judge_proposals(self) -> None:
-        """Confirm or reject proposed names, the class with the most proposals first, until none is left."""
-        while self.has_time and (found := self.named().proposals):
+        """Answer about the next images of the class that the page asks about, until none is left.
+
+        The wrong images are clicked, or the right ones if these are fewer.
+        """
+        while self.has_time and (found := self.named().next_names):
             proposal, names = found[0], self.named().classes
-            rows, certainty = proposal.rows[:SHOWN], proposal.certainty[:SHOWN]
-            is_right = self.seen_as[rows] == names[proposal.code]
-            self.spend("proposals", LOOK * len(rows) / SHOWN + CONFIRM + CLICK * int((~is_right).sum()))
-            for store, part in ((assign, is_right), (reject, ~is_right)):
-                store(self.opened.dataset, self.grouping.indices[rows[part]].tolist(), names[proposal.code],
-                      certainties=certainty[part].tolist())
+            is_right = self.seen_as[proposal.rows] == names[proposal.code]
+            fewer = min(int(is_right.sum()), int((~is_right).sum()))
+            self.spend("proposals", LOOK * len(is_right) / SHOWN + CONFIRM + CLICK * fewer)
+            images = self.grouping.indices[proposal.rows].tolist()
+            answer_names(self.opened.dataset, names[proposal.code], dict(zip(images, zip(
+                proposal.certainty.tolist(), is_right.tolist(), strict=True), strict=True)))
 
 
 def folders_of(named: NamedImages, truth: dict[str, str]) -> dict[str, Any]:

@@ -2,9 +2,7 @@
 
 Certainty alone does not tell which class to ask about first: an image between two classes is certain of both. So the
 classes are ordered by certainty times agreement, the share of a class among all labels where walks from an image end.
-One group of each of 100 species of birds was named, 1,019 of 1,543 photographs, for 488 clicks; then yes and no to the
-next images of one class after the other had named 1,314 of them after 800 clicks, and all after 1,264. Asking about
-the most certain names, the class with the most names first, had named 1,170 after 800 clicks and 1,422 after 2,000.
+The record `sorting` measures how many images a simulated reader names by it.
 """
 
 from __future__ import annotations
