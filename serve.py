@@ -16,6 +16,7 @@ if __name__ == "__main__":  # Streamlit imports this file by the name serve, and
 
     with contextlib.suppress(click.Abort):  # Ctrl+C
         cli.main(["run", __file__, *sys.argv[1:]], standalone_mode=False)
+    print("\nUDML Explorer has ended. Runs in progress continue.", file=sys.stderr)
     sys.exit()
 
 import re
@@ -23,7 +24,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -37,9 +38,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 from streamlit.web.server.server_util import get_url
 
+from udml_core import __version__
 from udml_core.base import bounded
+from udml_core.base.errors import UserError, counted
 from udml_core.base.paths import ASSETS, expose, prefer_package, readable_roots
-from udml_core.base.started import opens_browser, start_address
+from udml_core.base.started import browsed_dataset, opens_browser, start_address
 
 prefer_package("pages", Path(__file__).parent)  # the environment may hold another package of this name
 
@@ -205,6 +208,18 @@ def _start_url() -> str:
     return get_url(st.get_option("browser.serverAddress")) + "/" + start_address()
 
 
+def _print_folder() -> None:
+    """Print the data set that the app was started with, and how many images it has."""
+    from udml_core.data import catalog
+    from udml_core.data.sources.embeddings import EmbeddingTable
+
+    with suppress(UserError):  # the page says what is wrong
+        source = catalog.find(browsed_dataset())
+        noun = "row" if isinstance(source, EmbeddingTable) else "image"
+        count = "" if source.images is None else f", {counted(source.images, noun)}"
+        print(f"{source.name}{count}", file=sys.stderr, flush=True)
+
+
 @asynccontextmanager
 async def start(_app: Any) -> AsyncIterator[None]:
     """Print what an exposed server reads, and import what the pages need in the background."""
@@ -216,8 +231,9 @@ async def start(_app: Any) -> AsyncIterator[None]:
     port = config.get_option("server.port")
     if port != USUAL_PORT and not config.is_manually_set("server.port"):
         print(f"Port {USUAL_PORT} is taken, so the app uses port {port}.", file=sys.stderr, flush=True)
-    if start_address():
-        print(f"Your images: {_start_url()}", file=sys.stderr, flush=True)
+    print(f"UDML Explorer {__version__}: {_start_url()}\nCtrl+C ends it.", file=sys.stderr, flush=True)
+    if browsed_dataset():
+        threading.Thread(target=_print_folder, daemon=True).start()
     if opens_browser():  # The server listens already. Some browsers return only when they are closed.
         url = _start_url()
         threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

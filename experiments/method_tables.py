@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from udml_core.methods import METHODS
-from udml_core.methods.base import Card
+from udml_core.methods.base import Card, Method
 
 ROOT = Path(__file__).resolve().parents[1]
 SUPERVISION = {"none": "no labels", "few": "few labels", "pairs": "pairs", "all": "all labels"}
+IMPORTS = re.compile(r"(<!-- imports: .*? -->\n).*?(<!-- end of imports -->)", re.DOTALL)
 TABLE = re.compile(r"(<!-- methods: .*? -->\n).*?(<!-- end of methods -->)", re.DOTALL)
 
 
@@ -36,16 +37,25 @@ def full_table(cards: list[Card]) -> str:
         (f"`{card.name}`", card.title, SUPERVISION[card.supervision], card.summary, card.paper) for card in cards))
 
 
-def documents(cards: list[Card]) -> dict[Path, str]:
+def import_lines(methods: Iterable[type[Method]]) -> str:
+    """Return a block with the line that imports each method, with its name in commands."""
+    lines = [(f"from {method.__module__} import {method.__name__}", method.card.name) for method in methods]
+    width = max(len(line) for line, _ in lines)
+    return "```python\n" + "".join(f"{line:{width}}  # {name}\n" for line, name in lines) + "```\n"
+
+
+def documents(methods: Sequence[type[Method]]) -> dict[Path, str]:
     """Return the content of the documents with tables of methods, by path."""
+    cards, imports = [method.card for method in methods], import_lines(methods)
     tables = {ROOT / "README.md": short_table(cards), ROOT / "docs" / "methods.md": full_table(cards)}
-    return {path: TABLE.sub(lambda marks, text=text: marks[1] + text + marks[2],  # type: ignore[misc]
-                            path.read_text(encoding="utf-8")) for path, text in tables.items()}
+    written = {path: TABLE.sub(lambda marks, text=text: marks[1] + text + marks[2],  # type: ignore[misc]
+                               path.read_text(encoding="utf-8")) for path, text in tables.items()}
+    return {path: IMPORTS.sub(lambda marks: marks[1] + imports + marks[2], text) for path, text in written.items()}
 
 
 def main() -> None:
     """Write the tables."""
-    for path, text in documents([method.card for method in METHODS]).items():
+    for path, text in documents(METHODS).items():
         path.write_text(text, encoding="utf-8")
 
 

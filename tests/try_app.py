@@ -53,7 +53,10 @@ def started(program: str, home: Path, *words: str) -> Iterator[str]:
         printed.seek(0)
         lines = printed.read()
     assert not re.search("Traceback|Abort", lines), lines
-    assert ("Your images: " in lines) == bool(words), "a browser elsewhere needs the address"
+    assert re.search(r"^UDML Explorer [\d.]+: http://", lines, re.MULTILINE), "a browser elsewhere needs the address"
+    assert ("/data?dataset=" in lines) == bool(words), lines
+    assert "Streamlit app" not in lines
+    assert lines.endswith("UDML Explorer has ended. Runs in progress continue.\n"), lines
     assert ("Port 8501 is taken, so the app uses port 85" in lines) == (":8501" not in lines), lines
 
 

@@ -1,11 +1,13 @@
 """The methods on feature vectors, as a scikit-learn transformer.
 
-    from udml_core.methods.nml import NML
-    from udml_core.sklearn import MetricLearner
+```python
+from udml_core.methods.nml import NML
+from udml_core.sklearn import MetricLearner
 
-    MetricLearner(NML(dimension=32)).fit(X, y).transform(X)
-    MetricLearner(NML(dimension=32)).fit(X, pairs=(pairs, same)).transform(X)
-    GridSearchCV(make_pipeline(MetricLearner(NML()), classifier), {"metriclearner__method__dimension": [8, 32]})
+MetricLearner(NML(dimension=32)).fit(X, y).transform(X)
+MetricLearner(NML(dimension=32)).fit(X, pairs=(pairs, same)).transform(X)
+GridSearchCV(make_pipeline(MetricLearner(NML()), classifier), {"metriclearner__method__dimension": [8, 32]})
+```
 """
 
 from __future__ import annotations

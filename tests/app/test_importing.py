@@ -45,9 +45,15 @@ def test_a_path_is_previewed_by_its_layout_and_an_archive_is_extracted(tmp_path:
     assert preview(whole) == ("CUB-200-2011: 4 images in 3 classes (published: 11,788 images in 200 classes). Official "
                               "division: 2 training and 2 test images. "
                               "Add #crop=box (each image is cropped to its bounding box) to the name.")
-    assert "looks like CUB-200-2011, but classes.txt is missing" in preview(damaged)
+    assert preview(damaged) == ""
+    assert "looks like CUB-200-2011, but classes.txt is missing" in test.error[0].value
     assert preview(table) == "4 images in 2 classes, from metadata.csv. Other columns: color."
+    cut = tmp_path / "cut.tgz"
+    cut.write_bytes(archive.read_bytes()[:-40])
+    assert preview(cut) == ""
+    assert "cut.tgz" in test.error[0].value
     assert preview(archive) == ""
+    assert not test.error
     assert test.session_state["import-form"]
     click(test, "Use this folder")
     assert not test.session_state["import-form"], "the form makes room for the gallery"
@@ -192,6 +198,28 @@ def test_a_table_of_images_that_is_not_used_is_named(tmp_path: Path) -> None:
     test.text_input(key="import-path").set_value(str(folder)).run()
     assert "metadata.csv is not used, because it has no column file_name; its columns: name, label." in [
         info.value for info in test.info]
+    (folder / "metadata.csv").unlink()
+    (folder / "paths.csv").write_text("path,species\na.png,cat\nc.png,dog\n")
+    test.text_input(key="import-path").set_value(f"{folder}/").run()
+    assert (f"paths.csv is not used. To use it, open it by its path {folder / 'paths.csv'}, or name it metadata.csv "
+            "with a column file_name.") in [info.value for info in test.info]
+
+
+def test_the_only_column_of_a_table_is_offered_as_the_classes_and_a_link_may_name_it(tmp_path: Path) -> None:
+    folder = write_table(tmp_path / "pets", label=None, color=None, split=None,  # type: ignore[arg-type]
+                         species=["cat", "dog", "cat", "dog"])
+    test = opened("data", **{"import": "1"})
+    test.text_input(key="import-path").set_value(str(folder)).run()
+    assert test.selectbox(key=f"import-label-{folder}").value is None
+    test.selectbox(key=f"import-label-{folder}").set_value("species").run()
+    click(test, "Use this folder")
+    assert test.query_params["dataset"] == f"{folder}#label=species"
+    assert "2 classes" in texts(test)
+    catalog.forget(folder)
+    test = opened("data", dataset=f"{folder}#label=species")
+    assert test.text_input(key="import-path").value == f"{folder}#label=species"
+    click(test, "Use this folder")
+    assert "2 classes" in texts(test)
 
 
 def test_the_audit_of_the_folder_that_the_app_was_started_with_starts_once(
@@ -224,3 +252,18 @@ def test_formats_of_other_libraries_are_previewed_and_their_labels_chosen(path: 
     click(test, "Use this folder")
     assert test.query_params["dataset"] == f"{folder}#label={column}"
     assert f"{preview.partition(' ')[0]} images" in texts(test)
+
+
+def test_half_a_parquet_file_of_images_is_one_message_and_opens_nothing(tmp_path: Path) -> None:
+    whole = (FORMATS / "parquet" / "data" / "train-00000-of-00001.parquet").read_bytes()
+    half = tmp_path / "photos.parquet"
+    half.write_bytes(whole[:len(whole) // 2])
+    test = opened("data", **{"import": "1"})
+    test.text_input(key="import-path").set_value(str(half)).run()
+    assert not test.exception
+    (message,) = [error.value.replace("\\", "") for error in test.error]
+    assert "could not be read" in message
+    assert message.endswith("It may be cut short: copy or write it again.")
+    assert ".." not in message
+    click(test, "Use this table")
+    assert test.query_params["dataset"] == "fashion-mini"

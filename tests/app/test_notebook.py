@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from udml_core.base.components import pack_mask
 from udml_core.base.errors import UserError
@@ -92,3 +94,21 @@ def test_a_click_in_every_component_searches(explorer: Explorer, kind: str) -> N
     explorer.search("photo-5")
     assert explorer.query == "photo-5"
     assert explorer.map.data != before, "the query is marked on the map"
+
+
+def test_images_that_cannot_be_read_are_gray_with_a_warning_unless_all_are(tmp_path: Path) -> None:
+    pytest.importorskip("anywidget", reason="the widgets need anywidget: pip install '.[notebook]'")
+    from udml_core.notebook import explore
+
+    files = [tmp_path / f"{row}.png" for row in range(6)]
+    for file in files[:4]:
+        Image.new("RGB", (9, 9), "red").save(file)
+    files[4].write_text("damaged")
+    vectors = np.random.default_rng(0).normal(size=(6, 4))
+    with pytest.warns(UserWarning, match=r"2 images cannot be read and are gray: .*4\.png must be an image.*5\.png "
+                                         r"does not exist"):
+        shown = explore(vectors, files)
+    shown.search(5)
+    assert shown.query == 5
+    with pytest.raises(UserError, match=r"None of the 6 images can be read. The first: The image .*0\.png does not"):
+        explore(vectors, [tmp_path / "absent" / file.name for file in files])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -243,6 +244,7 @@ def test_evaluate_query_and_export_accept_the_folder_of_a_run(
     assert 50 < stored["final"]["recall@1"] <= 100
     assert answer(capsys, monkeypatch, "evaluate", str(run.folder), "--again") == stored
     code, out, _ = call(capsys, monkeypatch, "evaluate", str(run.folder))
+    assert re.split(r"\s{2,}", out.splitlines()[0].strip()) == list(stored), "the headings stand apart"
     assert code == 0
     assert "recall@1" in out
     result = answer(capsys, monkeypatch, "query", str(run.folder), "17", "-k", "4")
@@ -372,8 +374,10 @@ BAD: list[tuple[list[str], str]] = [
     (["train", "--dataset", "digits", "--method", "nml", "--pairs-file", "x", "--given-pairs"], "Remove --pairs-file"),
     (["train", "--dataset", "digits", "--method", "nml", "--given-pairs", "--pairs", "9"], "drawn from labels"),
     (["train", "--dataset", "FLAT", "--method", "nca"], "NCA learns from class labels"),
-    (["train", "--dataset", "digits", "--method", "rpml", "--backbone", "pixels"], "the features' dimension 64"),
-    (["train", "--dataset", "FLAT", "--method", "pca"], "at most 8 dimensions (8 images of 1280-d features)"),
+    (["train", "--dataset", "digits", "--method", "rpml", "--backbone", "pixels", "--set", "dimension=128"],
+     "the features' dimension 64"),
+    (["train", "--dataset", "FLAT", "--method", "pca", "--set", "dimension=128"],
+     "at most 8 dimensions (8 images of 1280-d features)"),
     (["train", "--dataset", "digits", "--method", "frozen", "--backbone", "squeezenet", "--size", "8"],
      "between 15 and 1024 pixels, got 8"),
     (["train", "--dataset", "FLAT", "--method", "pca", "--split", "zero-shot"], "zero-shot split needs at least 2"),

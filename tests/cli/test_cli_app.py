@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,20 @@ def test_both_programs_start_the_server_and_remember_the_folder(
     monkeypatch.setattr("os.environ", other)
     assert started.opens_browser()
     assert started.start_address().endswith("50%25+%26+more")
+
+
+def test_a_used_port_is_one_line_at_once(servers: Started, monkeypatch: pytest.MonkeyPatch,
+                                         capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert call(monkeypatch, "app", "--port", str(port)) == 1
+    assert capsys.readouterr().err == (
+        f"Port {port} is used, perhaps by this app: open http://127.0.0.1:{port}, or leave out --port.\n")
+    assert not servers
+    assert call(monkeypatch, "app", "--port", str(port)) == 0
+    assert len(servers) == 1
 
 
 @pytest.mark.parametrize(("variables", "words", "opens"), [

@@ -59,6 +59,20 @@ def test_the_report_names_the_images_of_each_finding(folder: Path, shell: Shell,
     assert "No features are stored" in messages
 
 
+def test_the_first_line_says_what_was_read(folder: Path, shell: Shell) -> None:
+    assert call(*shell, "audit", str(folder))[1].splitlines()[0] == "7 images, 2 classes; 1 file skipped"
+    rows = [f"{path.relative_to(folder)},{path.parent.name},{number},x" for number, path in
+            enumerate(sorted(folder.rglob("*.png"))) if path.name != "broken.png"]
+    (folder / "list.csv").write_text("\n".join(["path,label,weight,site", *rows]) + "\n")
+    assert "list.csv is not used. To use it," in call(*shell, "audit", str(folder))[2]
+    name = str(folder / "list.csv")
+    assert call(*shell, "audit", name)[1].splitlines()[0] == (
+        "7 images, 2 classes from `label`; other columns: weight, site")
+    report = answer(*shell, "audit", f"{name}#label=site")
+    assert {key: report[key] for key in ("images", "classes", "classes_column", "columns")} == {
+        "images": 7, "classes": 1, "classes_column": "site", "columns": ["label", "weight"]}
+
+
 def test_the_app_finds_the_audit_of_the_command_line(
         folder: Path, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
@@ -79,8 +93,10 @@ def test_the_app_finds_the_audit_of_the_command_line(
 def test_the_lines_count_what_they_do_not_name() -> None:
     report = {"broken_files": [{"file": f"{number}.png", "reason": "not an image"} for number in range(3)],
               "exact_duplicates": [["a", "b"], ["c", "d"], ["e", "f"]], "near_duplicates": [], "excluded": ["a"],
+              "images": 1589, "classes": 0, "classes_column": None, "columns": [],
               "outliers": [{"image": "x"}], "small_classes": {"cat": 3}, "leakage": {"seen": [["a", "b"], ["c", "d"]]}}
     assert audit_lines(report) == [
+        "1,589 images, no classes; 3 files skipped",
         "3 broken files: 0.png (not an image) and 2 more", "3 groups of exact duplicates: a, b; and 2 more groups",
         "0 groups of near-duplicates", "1 outlier: x", "1 small class: cat",
         "2 groups of duplicates in both halves of the split seen: a, b; and 1 more group", "1 image excluded before"]

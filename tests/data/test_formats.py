@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import io
 import json
 import shutil
+import sys
 import tarfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,12 +24,14 @@ from tests.data.test_idx import DIGITS, idx_content
 from tests.data.test_official_lists import classes_of, halves_of
 from udml_core.base import bounded
 from udml_core.base.errors import UserError
+from udml_core.cli.output import audit_lines
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Skipped, read_user_image
 from udml_core.data.sources.arrow_rows import ParquetRows
 from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.image_rows import ImageRows, RowImages
 from udml_core.data.sources.metadata import MetadataFolder
+from udml_core.exploration.audit import AuditSettings, audit_of, report_of
 
 FOLDER = Path(__file__).parent / "formats"
 ROOT = Path(__file__).parents[2]
@@ -314,7 +316,7 @@ def test_a_row_may_name_a_file_below_the_folder_only(tmp_path: Path) -> None:
     dataset = catalog.load(str(path))
     assert colors_of(dataset) == [(200, 40, 40), (180, 20, 20)]
     assert len(dataset.skipped) == 7
-    assert all("names no file below this folder" in skipped.reason for skipped in dataset.skipped)
+    assert all("names no file below this folder or one" in skipped.reason for skipped in dataset.skipped)
 
 
 def test_equal_images_of_a_small_file_do_not_fill_the_disk(tmp_path: Path) -> None:
@@ -456,11 +458,25 @@ def test_a_description_names_only_parquet_files_below_its_folder(pattern: str, t
         catalog.load(str(folder))
 
 
-def test_without_its_package_a_heic_image_names_the_extra() -> None:
-    if importlib.util.find_spec("pillow_heif"):
-        pytest.skip("pillow-heif is installed")
-    with pytest.raises(UserError, match=r"pip install 'udml-explorer\[heic\]'"):
-        read_user_image(FOLDER / "heic" / "cat" / "0.heic", "0.heic")
+def test_without_its_package_a_heic_image_names_the_commands_and_a_shared_cache_follows_the_package(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pillow_heif")
+    folder = copied("heic", tmp_path)
+    for number in range(2):
+        (folder / "cat" / f"{number}.png").write_bytes(png(number))
+    assert len(catalog.load(str(folder))) == 6
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "pillow_heif", None)
+        with pytest.raises(UserError, match=r"uvx --with pillow-heif udml-explorer, or pip install 'udml-explorer\["):
+            read_user_image(folder / "cat" / "0.heic", "0.heic")
+        dataset = catalog.load(str(folder))
+        assert dataset.names == ("cat/0.png", "cat/1.png")
+        assert all("need the package pillow-heif" in skipped.reason for skipped in dataset.skipped)
+        report = report_of(audit_of(dataset, None), dataset, np.zeros(0, np.int64), AuditSettings.make({}))
+        lines = audit_lines(report | {"classes_column": None})
+        assert lines[1].startswith("4 files not read, because HEIC images need the package pillow-heif: uvx")
+        assert lines[2] == "0 broken files", "they are not damaged"
+    assert len(catalog.load(str(folder))) == 6
 
 
 @pytest.mark.parametrize("kind", ["avif", "heic"])
@@ -497,3 +513,69 @@ def test_idx_files_that_do_not_fit_are_one_message(tmp_path: Path) -> None:
     (tmp_path / "train-images-idx3-ubyte").write_bytes(b"\x00\x00\x08\x03short")
     with pytest.raises(UserError, match=r"could not be read|must"):
         catalog.load(str(tmp_path))
+
+
+def renamed(table: pa.Table, **names: str) -> pa.Table:
+    """Return a table of `datasets` with other names of columns, in the description of its features too."""
+    described = json.loads(table.schema.metadata[b"huggingface"])
+    features = described["info"]["features"]
+    described["info"]["features"] = {names.get(name, name): feature for name, feature in features.items()}
+    named = table.rename_columns([names.get(name, name) for name in table.column_names])
+    return named.replace_schema_metadata({b"huggingface": json.dumps(described).encode()})
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_the_only_column_that_is_declared_as_classes_names_them(ending: str, tmp_path: Path) -> None:
+    table = parquet.read_table(FOLDER / "parquet" / "data" / "train-00000-of-00001.parquet")
+    path = tmp_path / f"photos.{ending}"
+
+    def write(table: pa.Table) -> str:
+        if ending == "parquet":
+            parquet.write_table(table, path)
+        else:
+            with pa.ipc.new_stream(path, table.schema) as file:
+                file.write_table(table)
+        return str(path)
+
+    name = write(renamed(table, label="species"))
+    assert classes_of(catalog.load(name)) == ["cat", "dog"] * 2
+    assert catalog.find(name).describe() == (  # type: ignore[attr-defined]
+        f"4 images in 2 classes, from photos.{ending}. Other columns: size.")
+    two = renamed(table, label="species").append_column("kind", table["label"])
+    described = json.loads(two.schema.metadata[b"huggingface"])
+    described["info"]["features"]["kind"] = described["info"]["features"]["species"]
+    name = write(two.replace_schema_metadata({b"huggingface": json.dumps(described).encode()}))
+    assert catalog.load(name).labels is None, "either could be the classes"
+    assert catalog.load(f"{name}#label=kind").class_names == CLASSES
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_rows_may_name_images_in_a_folder_that_was_opened(ending: str, tmp_path: Path) -> None:
+    """`Dataset.to_parquet` writes only the paths of images that were given as paths."""
+    pictures, rows = tmp_path / "pics", tmp_path / "rows"
+    for folder in (pictures, rows):
+        folder.mkdir()
+    for number in range(3):
+        (pictures / f"{number}.png").write_bytes(png(number))
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    images = pa.array([{"bytes": None, "path": str(pictures / f"{number}.png")} for number in range(3)], kind)
+    path, table = rows / f"photos.{ending}", pa.table({"image": images, "label": list("aba")})
+    if ending == "parquet":
+        parquet.write_table(table, path)
+    else:
+        with pa.ipc.new_stream(path, table.schema) as file:
+            file.write_table(table)
+    message = (f"have no images, only their paths, such as '{pictures}/0.png'. For safety, only files below {rows} and "
+               "below the folders that you opened are read. Open the folder of the images first, or")
+    source = catalog.folder_of(str(path))
+    for read in (source.describe, lambda: catalog.load(str(path))):
+        with pytest.raises(UserError, match=message):
+            read()
+    catalog.remember(f"{pictures}#level=0")
+    try:
+        assert source.describe() == f"3 images in 2 classes, from photos.{ending}."
+        dataset = catalog.load(str(path))
+        assert colors_of(dataset) == [image(number).getpixel((5, 5)) for number in range(3)]
+        assert dataset.names == ("0.png", "1.png", "2.png")
+    finally:
+        catalog.forget(pictures)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -204,3 +205,57 @@ def test_a_table_without_file_names_is_no_table_of_images(tmp_path: Path) -> Non
     (tmp_path / "metadata.csv").write_text("name,label\n1.png,cat\n")
     assert isinstance(catalog.find(str(tmp_path)), Folder)
     assert catalog.load(str(tmp_path)).class_names == ("cats", "dogs")
+
+
+@pytest.mark.parametrize("column", ["path", "File", "image", "file_name", "image_path"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
+def test_a_table_of_paths_is_opened_by_its_own_path(column: str, ending: str, tmp_path: Path) -> None:
+    folder = write_table(tmp_path / "pics")
+    (folder / "metadata.csv").unlink()
+    write_images(folder, "other.png")
+    forms = [FILES, [f"./{file}" for file in FILES], [f"pics/{file}" for file in FILES],
+             [str(folder / file) for file in FILES]]
+    for number, files in enumerate(forms):
+        path = folder / f"abs {number}.{ending}"
+        if ending == "jsonl":
+            lines = [json.dumps({column: file, "species": kind}) for file, kind in zip(files, "abab", strict=True)]
+        else:
+            separator = "\t" if ending == "tsv" else ","
+            lines = [f"{column}{separator}species", *(f"{file}{separator}{kind}" for file, kind in
+                                                      zip(files, "abab", strict=True))]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        dataset, source = catalog.load(str(path)), catalog.find(str(path))
+        assert dataset.names == tuple(FILES)
+        assert (dataset.skipped, dataset.labels) == ((), None), "other images of the folder are not part of it"
+        assert (dataset.name, dataset.title) == (str(path), path.name)
+        assert classes_of(catalog.load(f"{path}#label=species")) == ["a", "b", "a", "b"]
+        before = source.signature()
+        write_images(folder, "new.png")
+        assert source.signature() == before
+    catalog.remember(f"{path}#label=species")
+    assert f"{path}#label=species" in [source.name for source in catalog.sources()]
+    catalog.forget(path)
+    assert not catalog.remembered_folders()
+
+
+def test_a_table_that_names_no_images_below_its_folder_says_what_to_do(tmp_path: Path) -> None:
+    folder, table = write_table(tmp_path / "pics"), tmp_path / "lists" / "abs.csv"
+    table.parent.mkdir()
+    table.write_text("path,species\n" + "".join(f"{folder / file},a\n" for file in FILES))
+    with pytest.raises(UserError, match=f"must name images below this folder, got '{folder}/a.png'. For safety, other "
+                                        f"files are not read. Move abs.csv to {folder}, and open it there"):
+        catalog.load(str(table))
+    table.write_text("path\n/etc/passwd\n/home/a.png\n")
+    with pytest.raises(UserError, match=f"Copy the images below {table.parent}, and correct the paths"):
+        catalog.load(str(table))
+    table.write_text("kind,size\na,3\n")
+    with pytest.raises(UserError, match=r"abs\.csv has no column of paths of images; its columns: kind, size\. Name"):
+        catalog.load(str(table))
+
+
+def test_an_exposed_server_opens_no_table_outside_of_its_folders(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_table(tmp_path / "pics")
+    monkeypatch.setenv("UDML_EXPOSED", "1")
+    with pytest.raises(UserError, match="There is no data set"):
+        catalog.load(str(folder / "metadata.csv"))

@@ -83,6 +83,22 @@ def test_csv_has_every_seed_and_guards_formulas() -> None:
         table.written("html")  # type: ignore[arg-type]
 
 
+def test_a_table_says_its_seeds_and_why_a_row_has_no_p() -> None:
+    equal = table_of({"A": (80.0, 80.0), "B": (79.0, 79.0)})
+    assert "80.0 ± 0.0" in equal.written("markdown"), "two equal seeds have a deviation of 0"
+    assert equal.notes.startswith("Mean ± standard deviation over 2 seeds.")
+    notes = {row["row"]: (row["p"], row["note"]) for row in csv.DictReader(io.StringIO(equal.written("csv")))}
+    assert notes == {"A": ("", "best"),
+                     "B": ("", "not tested: fewer than 3 common seeds, or the same difference in all")}
+    tested = {row["row"]: row["note"] for row in csv.DictReader(io.StringIO(table_of(FIVE).written("csv")))}
+    assert tested == {"A": "best", "B": "", "C": ""}
+    one = table_of({"A": (80.0,), "B": (79.0,)})
+    assert one.notes.startswith("One seed in each row, so without a standard deviation.")
+    assert "±" not in one.written("markdown")
+    mixed = PaperTable("x", {"A": {"map@r": Cell.of_seeds({0: 1.5, 7: 2.5})}, "known": {"map@r": Cell(50.0, 0.5)}})
+    assert mixed.notes.startswith("Mean ± standard deviation over the seeds (number of seeds: A 2).")
+
+
 def test_names_cannot_break_a_table() -> None:
     hostile = r"50 % of A_B & {C} \input{/etc/passwd} $x$ | <b> α = 25° 鳥"
     table = PaperTable(hostile, {hostile: {"map@r": Cell(1.0)}, "plain": {"map@r": Cell(2.0)}})

@@ -121,3 +121,21 @@ def test_an_image_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         collect(VECTORS, list(torch.zeros(COUNT, 3, 8, 8))).thumbnail(0, 64)
     with pytest.raises(UserError, match=r"must be a path or a PIL image; got 3 in row 1"):
         collect(VECTORS[:2], [tmp_path / "broken.jpg", 3]).thumbnail(1, 64)
+
+
+def test_a_column_of_vectors_is_a_matrix(tmp_path: Path) -> None:
+    """`udml export` writes the vectors so into images.parquet."""
+    frame = pd.DataFrame({"vector": list(VECTORS)}, index=[f"n{row}" for row in range(COUNT)])
+    frame.to_parquet(tmp_path / "images.parquet")
+    frame = pd.read_parquet(tmp_path / "images.parquet")
+    for vectors in (frame["vector"], frame["vector"].to_numpy(), list(frame["vector"])):
+        np.testing.assert_array_equal(collect(vectors, PIXELS).embeddings, VECTORS.astype(np.float32))
+    assert collect(frame["vector"], PIXELS).index.tolist() == frame.index.tolist()
+    with pytest.raises(UserError, match="`embeddings` must be an array of numbers"):
+        collect([[1, 2], [1]], PIXELS[:2])
+
+
+def test_a_missing_image_is_missing(tmp_path: Path) -> None:
+    absent = tmp_path / "absent.jpg"
+    with pytest.raises(UserError, match=re.escape(f"The image {absent} does not exist. Check its path.")):
+        collect(VECTORS[:2], [absent] * 2).thumbnail(0, 64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import re
 import shlex
@@ -20,8 +22,9 @@ from sklearn.datasets import load_digits
 from typer.exceptions import TyperException
 
 from experiments import method_tables
+from experiments.make_site import MODULES
 from experiments.side_by_side import WEIGHTS, as_table
-from tests.project.documents import DOCUMENTS, ROOT, SHORT, anchors, blocks, links, spans
+from tests.project.documents import BLOCK, DOCUMENTS, ROOT, SHORT, anchors, blocks, links, spans
 from udml_core.base.declaration import Options
 from udml_core.cli import commands, curating
 from udml_core.cli.options import takes_options
@@ -179,10 +182,33 @@ def test_the_check_of_commands_finds_a_mistake(line: str, monkeypatch: pytest.Mo
 
 
 def test_the_tables_of_methods_are_the_cards() -> None:
-    cards = [method.card for method in METHODS]
-    for path, text in method_tables.documents(cards).items():
+    for path, text in method_tables.documents(METHODS).items():
         assert read(path) == text, "python -m experiments.method_tables writes it"
-        assert all(f"`{card.name}` " in text for card in cards)
+        assert all(f"`{method.card.name}` " in text for method in METHODS)
+
+
+def test_every_method_can_be_imported_by_its_line() -> None:
+    (block,) = [block for block in blocks(read(ROOT / "docs" / "methods.md")) if "from udml_core" in block.code]
+    names: dict[str, Any] = {}
+    exec(block.code, names)
+    assert [line.partition("  # ")[2] for line in block.code.splitlines()] == [method.card.name for method in METHODS]
+    assert {names[method.__name__] for method in METHODS} == set(METHODS)
+
+
+def test_examples_in_docstrings_stay_code_on_the_page_of_the_library() -> None:
+    """A docstring whose only further lines are indented loses this indentation, and becomes prose."""
+    for name in MODULES:
+        code = inspect.getdoc(importlib.import_module(f"udml_core.{name}")) or ""
+        assert not re.search(r"^from [\w.]+ import |^import [\w.]+$", BLOCK.sub("", code), re.MULTILINE), name
+
+
+def test_the_search_of_the_site_finds_parts_of_names() -> None:
+    separator = re.search(r"separator: '(.*)'", read(ROOT / "mkdocs.yml"))
+    assert separator
+    for text, words in (("`POST /api/search`", ["POST", "api", "search"]), ("#label=species", ["label", "species"]),
+                        ("udml export --license", ["udml", "export", "license"]),
+                        ("save_to_disk", ["save", "to", "disk"])):
+        assert [word for word in re.split(separator[1], text) if word] == words
 
 
 def test_the_examples_in_python_run() -> None:

@@ -249,6 +249,31 @@ def test_the_example_finds_the_neighbors_of_the_app_without_torch(
     np.testing.assert_allclose([float(distance) for distance, _ in rows], [hit.distance for hit in hits], atol=1e-3)
 
 
+@pytest.mark.parametrize(("content", "reason"), [(None, "No such file"), (b"ftypheic", "cannot identify"),
+                                                 (b"", "cannot identify")])
+def test_the_example_says_in_a_line_that_a_query_cannot_be_read(
+        content: bytes | None, reason: str, folder: Path, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "query.heic").write_bytes(content)
+    done = subprocess.run([sys.executable, "-I", "-c", GUARD, folder / "search.py", tmp_path / "query.heic"],
+                          check=False, capture_output=True, text=True, cwd=tmp_path)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert line.startswith("The query could not be read: ")
+    assert reason in line
+
+
+@pytest.mark.parametrize(("name", "is_known"), [("apache-2.0", True), ("Apache-2.0 OR MIT", True), ("other", True),
+                                                ("foo", False), ("my license", False)])
+def test_a_license_that_no_one_knows_is_a_warning(name: str, is_known: bool, run: Run, tmp_path: Path,
+                                                  monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    code, _, err = call(capsys, monkeypatch, "export", str(run.folder), str(tmp_path / "model"), "--model", "--no-onnx",
+                        "--license", name)
+    assert code == 0
+    assert ("is no SPDX identifier" in err) == (not is_known)
+    assert f"license: {name}\n" in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+
+
 def test_the_card_and_the_description_state_the_agreement_of_onnx(folder: Path) -> None:
     stated = json.loads((folder / "config.json").read_text(encoding="utf-8"))["onnx"]
     assert stated["compared_images"] == 16

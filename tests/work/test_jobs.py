@@ -47,9 +47,11 @@ SHORT: dict[str, Any] = {"method": "pca", "fields": {"dimension": 16}}
     ({"method": "nonsense"}, "The method must be one of rpml"),
     ({"fields": {"alpha": 120}}, "RPML.alpha must be between 0 and 90 degrees"),
     ({"pooling": "rmac"}, "Raw pixels have no feature maps"),
-    ({"fields": {}}, "RPML.dimension must be at most the features' dimension 64, got 128. Lower the field 'dimension'"),
+    ({"fields": {"dimension": 128}},
+     "RPML.dimension must be at most the features' dimension 64, got 128. Lower the field 'dimension'"),
     ({"fields": {"dimension": 65}, "method": "srpml"}, "at most the features' dimension 64, got 65"),
-    ({"method": "pca"}, r"at most 64 dimensions \(1438 images of 64-d features\), got dimension=128. Lower"),
+    ({"method": "pca", "fields": {"dimension": 128}},
+     r"at most 64 dimensions \(1438 images of 64-d features\), got dimension=128. Lower"),
     *(({"method": method, "fields": {"trains": "all", "dimension": 16}}, "'pixels' has nothing to train. Set the f")
       for method in ("plm", "pslr", "isif", "nce", "rotnet", "ssdml", "triplet")),
     ({"method": "deepcluster", "fields": {"clusters": 5000, "dimension": 16}},
@@ -87,6 +89,19 @@ def test_a_folder_with_too_few_images_for_a_method_is_rejected(tmp_path: Path) -
         with pytest.raises(UserError, match=message):
             spec(dataset=folder, split=None, **options)  # type: ignore[arg-type]
     assert spec(dataset=folder, split=None, fields={"dimension": 6}).split == "all"
+
+
+def test_few_images_lower_the_default_dimension_and_nothing_else(tmp_path: Path) -> None:
+    folder = str(write_digits(tmp_path / "flat", 5, by_class=False))
+    for options in ({"method": "pca"}, {"method": "rpml", "fields": {"beginning": "pca"}}):
+        request = RunRequest.make({"dataset": folder, **options})
+        planned = jobs.plan(request, catalog.load(folder))
+        assert planned.fields["dimension"] == 5
+        words = jobs.words_of_dimension(planned, request)
+        assert words.startswith("The embedding has 5 dimensions, not the default of ")
+    for options in ({"method": "pca", "fields": {"dimension": 4}}, {"method": "frozen"}, {"method": "rpml"}):
+        request = RunRequest.make({"dataset": folder, **options})
+        assert jobs.words_of_dimension(jobs.plan(request, catalog.load(folder)), request) == ""
 
 
 def test_unlabeled_images_use_the_split_all_and_reject_options_that_need_labels(tmp_path: Path) -> None:

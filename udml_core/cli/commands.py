@@ -195,6 +195,8 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
         request, words = jobs.apply_suggestion(request, preset, dataset, pairs)
         typer.echo(f"{preset}: {words}", err=True)
     spec = jobs.plan(request, dataset, pairs, gpus_of(on))
+    if words := jobs.words_of_dimension(spec, request):
+        typer.echo(words, err=True)
     if words := jobs.caution_of_processes(spec):
         typer.echo(words, err=True)
     if caution := caution_of(dataset, spec.halves(dataset)):
@@ -399,9 +401,10 @@ def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute 
     verdicts, assigned = summarize_run(run)["second opinion"], measures_of_labeled(run)
     labeled = {} if assigned is None else {"labeled images": {
         **assigned._asdict(), "measures": {key: of._asdict() for key, of in assigned.measures.items()}}}
+    width = 2 + max(8, *map(len, result))
     print_answer(result | ({"second opinion": verdicts} if verdicts else {}) | labeled, as_json, lambda: [
-        f"{'':28}" + "".join(f"{candidate:>10}" for candidate in result),
-        *(f"{measure:28}" + "".join(f"{_number(row.get(measure)):>10}" for row in result.values())
+        f"{'':28}" + "".join(f"{candidate:>{width}}" for candidate in result),
+        *(f"{measure:28}" + "".join(f"{_number(row.get(measure)):>{width}}" for row in result.values())
           for measure in measures), *said_lines(run),
         *([] if assigned is None else [assigned_words(assigned, run.spec().labels == "given").replace("**", "")])])
 

@@ -58,6 +58,8 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     from udml_core.data.given.exclusions import excluded_images
     from udml_core.data.given.growth import mark_seen
     from udml_core.data.image_facts import facts_of
+    from udml_core.data.sources.image_folder import Folder
+    from udml_core.data.sources.metadata import unused_table
     from udml_core.exploration.audit import AuditSettings, audit_of, report_of
 
     settings, ranked = AuditSettings.make(options), parse_rankings(exclude_ranked or [])
@@ -66,6 +68,9 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     if (plan or yes) and not ranked:
         raise UserError("--plan and --yes belong to --exclude CHECK:COUNT. Add it, or remove them.")
     loaded = catalog.load(dataset, print_progress())
+    source = catalog.find(loaded.name)
+    if isinstance(source, Folder) and (unused := unused_table(source.path)):
+        typer.echo(unused, err=True)
     features = _stored_features(loaded, backbone)
     if features is None and new:
         features = _grown_features(loaded, backbone)
@@ -85,6 +90,7 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
                 check: [loaded.names[index] for index, _ in images] for check, images in first.items()}}, as_json, list)
             return
     report = report_of(compared, loaded, excluded_images(loaded), settings, facts, decided)
+    report["classes_column"] = source.classes_column() if loaded.class_names else None
     if new:
         report["new"] = _news(loaded, compared, settings, facts, decided)
     if out is not None:

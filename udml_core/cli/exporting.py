@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from udml_core.base.errors import UserError, counted
+from udml_core.base.errors import UserError, counted, quoted
 from udml_core.cli.options import Json, Root, RunName, named_run
 from udml_core.cli.output import print_answer
 from udml_core.runs.analyses import find_analysis
@@ -43,6 +43,9 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
         raise UserError("ONNX is a part of the model folder. Add --model, or remove --no-onnx.")
     if license_name and not model:
         raise UserError("The license stands in the model card. Add --model, or remove --license.")
+    if license_name and not _is_known_license(license_name):
+        typer.echo(f"The license {quoted(license_name)} is no SPDX identifier, such as apache-2.0 or cc-by-4.0; the "
+                   "card names it as it is.", err=True)
     run = named_run(name, root)
     if shards is not None:
         files = export_shards(run, folder, shards, force=force)
@@ -85,3 +88,15 @@ def mirror_run(name: RunName, where: Annotated[str, typer.Argument(metavar="DIR|
     added = mirror(run, to, where)
     print_answer({"run": run.id, "to": to, "where": where, "epochs": added}, as_json,
                  lambda: [f"added {counted(added, 'epoch')} of {run.id} to {to} at {where}"])
+
+
+def _is_known_license(name: str) -> bool:
+    """Return whether a name is an SPDX expression, or `other` or `unknown`, as model hubs write."""
+    try:
+        from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+    except ImportError:  # an older version of the package
+        return True
+    try:
+        return name in ("other", "unknown") or bool(canonicalize_license_expression(name))
+    except InvalidLicenseExpression:
+        return False

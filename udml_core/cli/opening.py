@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +15,13 @@ import typer
 from udml_core.base.paths import APP, is_exposed, python_path
 from udml_core.base.started import start_variables
 from udml_core.cli.options import Root, root_of
-from udml_core.cli.output import print_progress
+from udml_core.cli.output import exit_with, print_progress
 
 if TYPE_CHECKING:
     from udml_core.data.sources.source import Source
 
+ADDRESS = "127.0.0.1"
+"""Where the server listens unless its configuration names another address."""
 explorer = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 """The program `udml-explorer`."""
 
@@ -33,6 +37,8 @@ def open_app(folder: Annotated[str | None, typer.Argument(show_default=False, he
 
     Ctrl+C ends the server. Runs in progress continue, and a later start shows them.
     """
+    if port is not None and is_used(port):
+        exit_with(f"Port {port} is used, perhaps by this app: open http://{ADDRESS}:{port}, or leave out --port.", 1)
     name = "" if folder is None else remember(folder).name
     variables = start_variables(name, browser and _can_open()) | {"PYTHONPATH": python_path()}
     if root is not None:
@@ -40,6 +46,17 @@ def open_app(folder: Annotated[str | None, typer.Argument(show_default=False, he
     options = [] if port is None else ["--server.port", str(port)]
     # -P: a file streamlit.py or a folder pages in the current folder is not imported.
     _become([sys.executable, "-P", str(APP / "serve.py"), *options], os.environ | variables)
+
+
+def is_used(port: int) -> bool:
+    """Return whether another program listens at a port of this computer."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port that was left a moment ago is free
+        try:
+            probe.bind((ADDRESS, port))
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False
 
 
 def remember(name: str) -> Source:

@@ -64,8 +64,19 @@ def print_levels(folder: Located, as_json: bool) -> None:
         or [folder.describe()])
 
 
+def read_words(report: dict[str, Any]) -> str:
+    """Say what an audit has read, such as `30 images, 3 classes from label; other columns: site; 5 files skipped`."""
+    column = f" from `{report['classes_column']}`" if report["classes_column"] else ""
+    classes = counted(report["classes"], "class") if report["classes"] else "no classes"
+    columns = f"; other columns: {', '.join(report['columns'])}" if report["columns"] else ""
+    skipped = report["broken_files"]
+    return (f"{counted(report['images'], 'image')}, {classes}{column}{columns}"
+            + (f"; {counted(len(skipped), 'file')} skipped" if skipped else ""))
+
+
 def audit_lines(report: dict[str, Any]) -> list[str]:
     """Return the findings of an audit as lines of text: their numbers, each with the first examples."""
+    from udml_core.data.dataset import NEEDS_HEIC
     from udml_core.exploration.quality import CHECKS
 
     def listed(names: list[str], most: int) -> str:
@@ -77,8 +88,12 @@ def audit_lines(report: dict[str, Any]) -> list[str]:
         return f"{counted(len(groups), 'group')} of {words}{listed(groups[0], SHOWN_CLASSES) if groups else ''}{more}"
 
     exact, near, classes = (report[name] for name in ("exact_duplicates", "near_duplicates", "small_classes"))
-    apart, broken = report["outliers"], report["broken_files"]
+    apart, skipped = report["outliers"], report["broken_files"]
+    unread = [row for row in skipped if row["reason"].startswith(NEEDS_HEIC)]
+    broken = [row for row in skipped if row not in unread]
     return [
+        read_words(report),
+        *([f"{counted(len(unread), 'file')} not read, because {unread[0]['reason']}"] if unread else []),
         counted(len(broken), "broken file") + listed([f"{row['file']} ({row['reason']})" for row in broken], 1),
         grouped(exact, "exact duplicates"),
         grouped(near, "near-duplicates"),

@@ -39,7 +39,9 @@ from udml_core.data.sources.image_folder import LAYOUT, Folder
 from udml_core.data.sources.levels import ClassLevel, check_level, class_levels
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
+from udml_core.data.sources.metadata import is_table_file
 from udml_core.data.sources.official.layout import OfficialLayout
+from udml_core.data.sources.opened import LIST, opened_names
 from udml_core.data.sources.opening import open_folder, plain_name
 from udml_core.data.sources.row_formats import SHARDS, holds_images
 from udml_core.data.sources.source import Source
@@ -101,8 +103,8 @@ def folder_of(name: str) -> Located:
 
 
 def _is_located(path: Path) -> bool:
-    """Return whether a path is a folder, or a file whose rows hold images."""
-    return os.path.isdir(path) or holds_images(path)
+    """Return whether a path is a folder, a file whose rows hold images, or a table that can name images."""
+    return os.path.isdir(path) or holds_images(path) or is_table_file(path)
 
 
 def find(name: str) -> Source:
@@ -174,14 +176,14 @@ def version_of(source: Source, now: Dataset, fingerprint: str) -> Dataset:
 def remembered_folders() -> list[str]:
     """Return the names of the remembered folders that exist and may be read."""
     # Path.is_dir raises on a disconnected disk
-    return [name for name in _stored_folders()
+    return [name for name in opened_names()
             if any(_is_located(Path(path)) and may_read(Path(path)) for path in (name, plain_name(name)))]
 
 
 def remembered_tables() -> list[EmbeddingTable]:
     """Return the remembered tables of embeddings that exist and may be read."""
     with suppress(UserError):  # someone edited the list
-        return [table for name in _stored_folders() if (table := table_of(name)) is not None]
+        return [table for name in opened_names() if (table := table_of(name)) is not None]
     return []
 
 
@@ -210,8 +212,8 @@ def remember(folder: Path | str) -> Located:
 
 
 def is_path(name: str) -> bool:
-    """Return whether a name is the whole path of a file or folder that exists and may be read."""
-    return os.path.isabs(name) and existing_path(name) is not None
+    """Return whether a name is the whole path of a file or folder that exists and may be read, with any option."""
+    return os.path.isabs(name) and any(existing_path(path) is not None for path in (name, plain_name(name)))
 
 
 def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
@@ -448,20 +450,9 @@ def _is_name_of(name: str, path: Path) -> bool:
     return str(path) in (name, plain_name(name)) or (table is not None and table.path == path)
 
 
-def _stored_folders() -> list[str]:
-    """Return the whole list, with folders that do not exist now.
-
-    A disconnected disk may come back.
-    """
-    try:
-        return [str(Path(text)) for text in json.loads((given_folder() / "folders.json").read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError):
-        return []
-
-
 def _update_folders(change: Callable[[list[str]], list[str]]) -> None:
     """Change the list under a lock, as several processes may change it at once."""
-    path = given_folder() / "folders.json"
+    path = given_folder() / LIST
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
-        replace_text(path, json.dumps(change(_stored_folders())))
+        replace_text(path, json.dumps(change(opened_names())))

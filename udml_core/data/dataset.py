@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -20,6 +21,8 @@ from udml_core.data.dataset_columns import Columns
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "AVIF")
 """Formats that are read, independent of the file extension. Pillow supports more, but runs PostScript as code."""
+NEEDS_HEIC = "HEIC images need the package pillow-heif"
+"""Begin of the reason why a HEIC image, which is not damaged, is not read."""
 HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 MOST_BYTES = 1e9
 """Largest memory that an image may need while it is decoded: 125 million pixels."""
@@ -175,8 +178,9 @@ def read_user_image(source: Any, name: str, side: int | None = None) -> Image.Im
     Raises:
         UserError: The content is not an image, is damaged, or is too large.
     """
-    if isinstance(source, str | Path) and Path(source).exists() and not Path(source).is_file():
-        raise UserError(f"{name} must be an image file, but is a folder, a named pipe or a device.")
+    if isinstance(source, str | Path) and not Path(source).is_file():
+        raise UserError(f"{name} must be an image file, but is a folder, a named pipe or a device."
+                        if Path(source).exists() else f"The image {name} does not exist. Check its path.")
     try:
         return read_image(source, side)
     except UnidentifiedImageError as error:
@@ -254,9 +258,15 @@ def open_image(source: Any) -> Image.Image:
     try:
         import pillow_heif
     except ImportError as error:
-        raise ValueError("HEIC images need the package pillow-heif: pip install 'udml-explorer[heic]'") from error
+        raise ValueError(f"{NEEDS_HEIC}: uvx --with pillow-heif udml-explorer, or pip install 'udml-explorer[heic]'"
+                         ) from error
     pillow_heif.register_heif_opener()
     return Image.open(source, formats=("HEIF",))
+
+
+def reads_heic() -> bool:
+    """Return whether the package that reads HEIC images is installed."""
+    return importlib.util.find_spec("pillow_heif") is not None
 
 
 def _is_heic(source: Any) -> bool:

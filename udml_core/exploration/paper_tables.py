@@ -112,7 +112,7 @@ class PaperTable:
     @property
     def notes(self) -> str:
         """How ties and differences are marked, and what was not tested."""
-        said = ["Mean ± standard deviation over the seeds.",
+        said = [self._seeds,
                 "Bold: the best, and every row within one standard deviation of it."]
         apart = {measure: self.different(measure) for measure in self.measures}
         if any(apart.values()):
@@ -125,6 +125,18 @@ class PaperTable:
             said.append(f"{', '.join(untested)}: a row is not tested if it shares fewer than {FEWEST} {self.over} with "
                         "the best, or if the difference is the same in all of them.")
         return " ".join(said)
+
+    @property
+    def _seeds(self) -> str:
+        """How many seeds the means are over."""
+        counts = {name: max((len(cell.by_seed) for cell in row.values()), default=0) for name, row in self.rows.items()}
+        known = set(counts.values())
+        if known == {1}:
+            return "One seed in each row, so without a standard deviation."
+        if len(known) == 1 and 0 not in known:
+            return f"Mean ± standard deviation over {known.pop()} seeds."
+        some = ", ".join(f"{name} {count}" for name, count in counts.items() if count)
+        return "Mean ± standard deviation over the seeds" + (f" (number of seeds: {some})." if some else ".")
 
     def written(self, form: Form) -> str:
         """Return the table in a form.
@@ -169,14 +181,22 @@ class PaperTable:
     def _csv(self) -> str:
         """Return a line for each row, measure and seed, or for each mean where the seeds are unknown.
 
-        The last column has the corrected p-value of the row against the best.
+        The column p has the corrected p-value of the row against the best, and the last column says why it is empty.
         """
         file = io.StringIO()
         p_values = {measure: self.p_values(measure) for measure in self.measures}
-        lines = [[name, measure, seed, value, p_values[measure].get(name, "")]
+        best = {measure: self.first(measure)[:1] for measure in self.measures}
+
+        def tested(name: str, measure: str) -> list[object]:
+            if name in p_values[measure] or not best[measure]:
+                return [p_values[measure].get(name, ""), ""]
+            return ["", "best" if name in best[measure] else
+                    f"not tested: fewer than {FEWEST} common {self.over}, or the same difference in all"]
+
+        lines = [[name, measure, seed, value, *tested(name, measure)]
                  for name, row in self.rows.items() for measure, cell in row.items()
                  for seed, value in cell.by_seed.items() or [("mean", cell.mean), ("deviation", cell.deviation)]]
-        write_rows(file, [["row", "measure", "seed", "value", "p"], *lines])
+        write_rows(file, [["row", "measure", "seed", "value", "p", "note"], *lines])
         return file.getvalue()
 
 
@@ -226,7 +246,8 @@ def _text(cell: Cell, measure: str) -> str:
     digits = _measure(measure).digits
     if not (digits == 0 and cell.deviation == 0 and cell.mean.is_integer()):
         digits = max(1, digits)  # a mean of counts
-    return f"{cell.mean:.{digits}f}" + (f" ± {cell.deviation:.{digits}f}" if cell.deviation else "")
+    return f"{cell.mean:.{digits}f}" + (
+        f" ± {cell.deviation:.{digits}f}" if cell.deviation or len(cell.by_seed) > 1 else "")
 
 
 def _cell_text(text: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,8 @@ HITS = 12
 """Nearest images in the query row."""
 PATIENCE = 1.0
 """Seconds after which reading images shows its progress."""
+NAMED = 3
+"""Unreadable images that a warning names."""
 NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -216,7 +219,8 @@ def explore(embeddings: Any, images: Any, labels: Any = None, positions: Any = N
     """Show embeddings as a map with the images, a query row and a gallery.
 
     Args:
-        embeddings: Vectors (n, d): an array, a tensor or a data frame, whose index names the images.
+        embeddings: Vectors (n, d): an array, a tensor, a data frame, or a series or list of n vectors. The index of a
+            data frame or series names the images.
         images: A path or a PIL image for each row, or an uint8 array (n, height, width) or (n, height, width, 3).
         labels: A class or a floating-point number for each row; None or NaN for images without.
         positions: Positions (n, 2) on the map, such as a UMAP layout; the two principal axes if None.
@@ -225,7 +229,7 @@ def explore(embeddings: Any, images: Any, labels: Any = None, positions: Any = N
         The widget. Its `selection` holds the names of the selected images.
 
     Raises:
-        UserError: An argument has another form, or they differ in length or index, or an image cannot be read.
+        UserError: An argument has another form, or they differ in length or index, or no image can be read.
     """
     collection = collect(embeddings, images, labels, positions)
     bar = ipywidgets.FloatProgress(description="Images", max=1.0)
@@ -239,9 +243,27 @@ def explore(embeddings: Any, images: Any, labels: Any = None, positions: Any = N
             _display(bar)
 
     try:
-        return Explorer(collection, draw_sheets(collection, report))
+        explorer = Explorer(collection, draw_sheets(collection, report))
     finally:
         bar.close()
+    _warn_of_unread(collection)
+    return explorer
+
+
+def _warn_of_unread(collection: Collection) -> None:
+    """Warn of images that are gray because they cannot be read.
+
+    Raises:
+        UserError: All are.
+    """
+    unread = collection.unread
+    if len(unread) == len(collection):
+        raise UserError(f"None of the {len(collection):,} images can be read. The first: {unread[min(unread)]}")
+    if unread:
+        some = " ".join(unread[row] for row in sorted(unread)[:NAMED])
+        more = f" And {len(unread) - NAMED:,} more." if len(unread) > NAMED else ""
+        warnings.warn(f"{counted(len(unread), 'image')} cannot be read and {'is' if len(unread) == 1 else 'are'} gray: "
+                      f"{some}{more}", stacklevel=3)
 
 
 def _is_marimo() -> bool:

@@ -16,6 +16,7 @@ from PIL import Image
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, quoted
 from udml_core.data.dataset import ArrayImages, read_user_image
+from udml_core.data.sources.versions import BLANK
 from udml_core.data.thumbnails import make_thumbnail
 from udml_core.exploration.map_content import Color, Layout
 from udml_core.exploration.quick_map import NEIGHBORS, quick_map
@@ -39,6 +40,7 @@ class Collection:
         layout: Positions on the map, and the nearest neighbors where they are known.
         color: The labels as colors of the map.
         group: A name that no other collection has.
+        unread: Why an image is gray, by its row, as far as images were drawn.
     """
 
     index: pd.Index[Any]
@@ -47,6 +49,7 @@ class Collection:
     layout: Layout
     color: Color
     group: str = field(default_factory=lambda: uuid4().hex[:8])
+    unread: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.embeddings)
@@ -78,6 +81,20 @@ class Collection:
             raise UserError(f"Each of `images` must be a path or a PIL image; got {_described(image)} in row {row}.")
         return make_thumbnail(image.convert("RGB"), cell)
 
+    def shown(self, row: int, cell: int) -> Image.Image:
+        """Return a thumbnail, gray for a file that cannot be read, which is then in `unread`.
+
+        Raises:
+            UserError: It is neither a path nor an image.
+        """
+        try:
+            return self.thumbnail(row, cell)
+        except UserError as error:
+            if not isinstance(self.images[row], str | os.PathLike):
+                raise
+            self.unread[row] = str(error)
+            return Image.new("RGB", (cell, cell), BLANK)
+
     def nearest(self, row: int, k: int) -> tuple[Array, Array]:
         """Return the rows (k,) of the images nearest to an image, and their Euclidean distances; fewer if there are."""
         own = np.array([row])
@@ -89,7 +106,7 @@ def collect(embeddings: Any, images: Any, labels: Any = None, positions: Any = N
     """Check embeddings, images and labels, and lay out their map.
 
     Args:
-        embeddings: Vectors (n, d): an array, a tensor or a data frame.
+        embeddings: Vectors (n, d): an array, a tensor, a data frame, or a series or list of n vectors.
         images: A path or a PIL image for each row, or an uint8 array (n, height, width) or (n, height, width, 3).
         labels: A class or a number for each row; None or NaN for images without.
         positions: Positions (n, 2) on the map, such as a UMAP layout; the two principal axes if None.
@@ -123,6 +140,8 @@ def _numbers(values: Any, name: str) -> Array:
     """Return a matrix of numbers as float32."""
     if hasattr(values, "detach"):  # a tensor, also with a gradient, of a type that NumPy lacks, or on a GPU
         values = values.detach().float().cpu()
+    if isinstance(values, pd.Series) or (isinstance(values, np.ndarray) and values.dtype == object):
+        values = list(values)  # a column of vectors, as `images.parquet` has
     try:
         matrix = np.asarray(values, dtype=np.float32)
     except (TypeError, ValueError) as error:
@@ -142,7 +161,7 @@ def _numbers(values: Any, name: str) -> Array:
 def _images(images: Any) -> Sequence[Any] | ArrayImages:
     if isinstance(images, str | os.PathLike):
         raise UserError(f"`images` must have a path or an image for each row; got the single path {quoted(images)}. "
-                        "List the files, such as sorted(Path(folder).glob('*.jpg')), in the order of the embeddings.")
+                        "List the files, such as sorted(Path(folder).rglob('*.*')), in the order of the embeddings.")
     if not isinstance(images, np.ndarray) or images.dtype == object or images.dtype.kind == "U":
         return list(images)
     if images.dtype != np.uint8 or images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] != 3):

@@ -69,7 +69,7 @@ def draw_sheets(collection: Collection, report: Callable[[float], None] = lambda
         return None
     cell, columns = arrange(count)
 
-    thumbnails = draw_thumbnails(lambda row: collection.thumbnail(row, cell), count, report)
+    thumbnails = draw_thumbnails(lambda row: collection.shown(row, cell), count, report)
     return AllSheets(tuple(map(sheet_file, join_sheets(thumbnails, cell, columns))), cell, columns)
 
 
@@ -131,7 +131,7 @@ def _tile(collection: Collection, row: int, mark: Mark = "", badge: str = "") ->
 def _tiles_message(message: Message, collection: Collection, tiles: list[Tile], label: str, side: int, strip: bool
                    ) -> bytes:
     columns = min(COLUMNS, max(1, len(tiles)))
-    content = sheet_file(join_thumbnails([collection.thumbnail(tile.id, side) for tile in tiles], side, columns))
+    content = sheet_file(join_thumbnails([collection.shown(tile.id, side) for tile in tiles], side, columns))
     sheets = sheets_header([message.url(content, JPEG)], len(tiles), columns, max(1, len(tiles)), side)
     return message.pack(gallery_header(message, tiles, sheets, label, side, None if strip else GALLERY_HEIGHT,
                                        collection.group, by_position=True)

@@ -32,6 +32,7 @@ from udml_core.runs import runs_folder
 from udml_core.work.jobs.auditing import audit_import
 
 from ..shell.cached import load_dataset, progress_bar
+from ..shell.run_status import escaped_message
 from ..shell.user_errors import keep_user_errors
 from .tables import choose_columns, is_table_path, upload_table
 
@@ -72,13 +73,17 @@ def _import_path() -> None:
     line = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     path = line.text_input("Folder of images, ZIP or TAR archive, or table of embeddings",
                            placeholder="/home/me/photos", key=PATH, help=FORMATS).strip()
-    level = choose_level(path) if path else None
+    problem = _preview(path)[2] if path and not is_table_path(path) else ""
+    level = choose_level(path) if path and not is_table_path(path) else None
     path = choose_columns(choose_label(path))
     clicked = line.button("Use this table" if is_table_path(path) else "Use this folder", disabled=not path,
                           icon=":material/folder_open:", type="primary")
     with keep_user_errors("import-folder", (path, level), clicked):
         if clicked:
             open_import(name_with_level(path, level))
+    is_said = st.session_state.get("import-folder-problem", (None,))[0] == (path, level)
+    if problem and not is_said:
+        st.error(escaped_message(problem), icon=":material/error:")
 
 
 def _import_upload() -> None:
@@ -121,8 +126,8 @@ def choose_level(path: str) -> int | None:
     Returns:
         The level; None for the default, and if the folder has no choice of levels.
     """
-    levels, found_layout = _preview(path)
-    if found_layout is not None:
+    levels, found_layout, _ = _preview(path)
+    if found_layout:
         st.info(found_layout, icon=":material/dataset:")
     beside = [] if levels else _levels_beside(path)
     if beside and not st.checkbox("Use this list", value=True, key=f"import-list-{path}",
@@ -188,8 +193,8 @@ def _named_choices(path: str) -> tuple[str, list[str], str]:
     try:
         source = catalog.folder_of(path)
         if isinstance(source, TableFolder) and source.label is None and source.missing() is None:
-            columns = source.label_columns
-            return ("label", columns, source.label_column or "") if len(columns) > 1 else NO_CHOICE
+            columns, usual = source.label_columns, source.label_column or ""
+            return ("label", columns, usual) if columns not in ([], [usual]) else NO_CHOICE
         if isinstance(source, OfficialLayout) and source.option is None and source.missing() is None:
             return source.choices()
     except UserError:  # the preview shows what is wrong
@@ -206,18 +211,19 @@ def level_words(level: ClassLevel) -> str:
 
 
 @st.cache_data(ttl="10s", max_entries=8, show_spinner="Reading the folder …")
-def _preview(path: str) -> tuple[list[ClassLevel], str | None]:
-    """Return the levels of a plain folder, or what a folder with lists or a table has."""
+def _preview(path: str) -> tuple[list[ClassLevel], str, str]:
+    """Return the levels of a plain folder, or what a folder with lists or a table has, and what is wrong with it."""
     try:
         if (levels := catalog.archive_levels(path)) is not None:
-            return levels, None
+            return levels, "", ""
         source = catalog.folder_of(path)
-        problem = source.missing()
+        if problem := source.missing():
+            return [], "", problem
         if source.names_classes:
-            return [], problem or source.describe()
-        return [] if problem else source.levels(), unused_table(source.path) or None
+            return [], source.describe(), ""
+        return source.levels(), unused_table(source.path), ""
     except (UserError, OSError) as error:
-        return [], str(error)
+        return [], "", str(error)
 
 
 def audit_browsed(dataset: Dataset) -> None:
@@ -245,6 +251,7 @@ def open_import(name: str) -> None:
     elif isinstance(source, Located):
         catalog.remember(source.name)
     audit_import(dataset, runs_folder())
+    _preview.clear()  # what was wrong a moment ago is not any more
     st.session_state[IMPORTED] = True
     st.query_params.pop("import", None)
     st.query_params["dataset"] = source.name

@@ -47,7 +47,7 @@ def choose_columns(path: str) -> str:
         if table is None or str(table.choices):
             return path
         choices = _choose_roles(_header(table.name, table.signature()), path, table.choices)
-    return EmbeddingTable(table.path, choices).name
+        return EmbeddingTable(table.path, choices).name
     return path
 
 

@@ -76,6 +76,10 @@ class ArrowRows(RowFile):
         except (KeyError, TypeError, ValueError, AttributeError):
             return {}
 
+    @property
+    def class_columns(self) -> list[str]:
+        return [name for name in self.names if name in self.class_names]
+
     def read(self, name: str) -> list[Any]:
         words, values, size = self.class_names.get(name), [], 0
         for array in self.batches(name):
@@ -85,6 +89,18 @@ class ArrowRows(RowFile):
             check_column(self.path, name, size, max(lengths, default=0))
             values += part
         return values if words is None else [_named(value, words) for value in values]
+
+    def paths_alone(self) -> list[str]:
+        from pyarrow import types
+
+        name = self.image_column
+        if name is None or not types.is_struct(self.schema.field(name).type) or self.has_contents(name):
+            return []
+        return [str(path) for array in self.batches(name) for path in array.field("path").to_pylist() if path]
+
+    def has_contents(self, name: str) -> bool:
+        """Return whether a row of a column of bytes and paths has bytes."""
+        return any(array.field("bytes").null_count < len(array) for array in self.batches(name))
 
     def images(self) -> Iterator[StoredImage]:
         from pyarrow import types
@@ -127,6 +143,15 @@ class ParquetRows(ArrowRows):
         from pyarrow import parquet
 
         return int(parquet.read_metadata(self.path).num_rows)
+
+    def has_contents(self, name: str) -> bool:
+        from pyarrow import parquet
+
+        file = parquet.read_metadata(self.path)
+        stored = [group.column(column) for group in map(file.row_group, range(file.num_row_groups))
+                  for column in range(group.num_columns)]
+        return any(chunk.statistics is None or chunk.statistics.null_count != chunk.num_values for chunk in stored
+                   if chunk.path_in_schema == f"{name}.bytes")
 
     def batches(self, column: str) -> Iterator[Any]:
         from pyarrow import parquet

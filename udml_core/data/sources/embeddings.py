@@ -145,6 +145,9 @@ class EmbeddingTable(Source):
         self.check()
         return open_table(self.path, self.choices)
 
+    def classes_column(self) -> str | None:
+        return self.header().find("label", self.choices)
+
     def load(self, report: Report) -> Dataset:
         self._kept_path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(self._kept_path.with_suffix(".lock")):  # several processes may open a new table at once

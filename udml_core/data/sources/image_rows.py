@@ -11,7 +11,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +23,7 @@ from filelock import FileLock
 
 from udml_core.base import bounded
 from udml_core.base.arrays import Integers
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import read_json, replace_text
 from udml_core.base.paths import cache_folder, may_read
 from udml_core.data.dataset import DETAIL, Dataset, EncodedImages, Report, Skipped
@@ -31,6 +31,7 @@ from udml_core.data.sources.archive import Budget
 from udml_core.data.sources.json_tables import parquet_patterns
 from udml_core.data.sources.listed import SEVERAL_CLASSES, Listing, assemble
 from udml_core.data.sources.listing import MOST_BESIDE, only_subfolder
+from udml_core.data.sources.opened import opened_folders
 from udml_core.data.sources.row_file import ROWS, RowFile, StoredImage
 from udml_core.data.sources.row_formats import (
     DamagedError,
@@ -40,12 +41,14 @@ from udml_core.data.sources.row_formats import (
     open_rows,
     reading,
 )
-from udml_core.data.sources.row_writer import RowWriter
+from udml_core.data.sources.row_writer import RowWriter, find_file
 from udml_core.data.sources.rows import Row, listing_of, rows_of, with_classes
 from udml_core.data.sources.scanning import Scan
 from udml_core.data.sources.table_files import HALVES
 from udml_core.data.sources.table_folder import LABEL_COLUMNS, TableFolder
 
+MOST_FOUND = 1000
+"""Paths in rows that are looked for before the images are read."""
 SUBFOLDERS = ("data", *HALVES)
 """Subfolders that can have the files."""
 STATE, CACHED = "state.json", "cache-"
@@ -132,6 +135,11 @@ def half_of(file: str) -> str:
     return next((word for word in re.split(r"[/\\._-]", file.lower()) if word in HALVES), "")
 
 
+def _opened() -> list[str]:
+    """Return the folders that the user opened, in which rows may name images."""
+    return sorted(map(str, opened_folders()))
+
+
 class ImageRows(TableFolder):
     """Images in the rows of a file, or of all files of a folder."""
 
@@ -168,6 +176,10 @@ class ImageRows(TableFolder):
     def columns(self) -> list[str]:
         return list(self._table["values"])
 
+    def _typed_label(self) -> str | None:
+        typed = [name for name in self._table["typed"] if name != self.split_column]
+        return typed[0] if len(typed) == 1 else None
+
     @cached_property
     def _table(self) -> dict[str, Any]:
         """The number of rows of each file, the values and names of columns, and the damaged files with the reasons.
@@ -189,6 +201,7 @@ class ImageRows(TableFolder):
         values: dict[str, list[Any]] = {}
         flaws: list[tuple[str, str]] = []
         images: list[str] = []
+        typed: list[str] = []
         for table in self.tables:
             try:
                 with reading(self.path / table):
@@ -196,7 +209,7 @@ class ImageRows(TableFolder):
                     part = {name: reader.read(name) if name in reader.names else [None] * reader.count
                             for name in values or reader.names}
                     count, flaw = reader.count, reader.flaw
-                    images = images or reader.image_columns
+                    images, typed = images or reader.image_columns, typed or reader.class_columns
                 if take is not None:
                     take(table, reader)
             except DamagedError as error:
@@ -207,7 +220,7 @@ class ImageRows(TableFolder):
                 values.setdefault(name, []).extend(column)
             counts.append(count)
             flaws += [(table, flaw)] if flaw else []
-        return {"counts": counts, "values": values, "flaws": flaws, "images": images}
+        return {"counts": counts, "values": values, "flaws": flaws, "images": images, "typed": typed}
 
     def _bounded(self, function: Callable[..., Any], report: Report | None = None) -> Any:
         """Call a method that reads the files, by a bounded call unless it takes seconds to import their reader.
@@ -218,8 +231,30 @@ class ImageRows(TableFolder):
             return function() if report is None else function(report=report)
         return bounded.call(self.title, function, extra=self._size(), report=report)
 
+    def too_few(self, count: int, skipped: Sequence[Skipped]) -> UserError:
+        return self._bounded(self._path_problem) or super().too_few(count, skipped)
+
+    def _path_problem(self) -> UserError | None:
+        """Return the error if the rows of the first file only name images, and none of these may be read."""
+        opened = opened_folders()
+        with reading(self.path / self.tables[0]):
+            paths = open_rows(self.path / self.tables[0]).paths_alone()
+        if not paths or any(find_file(path, self.path, opened) for path in paths[:MOST_FOUND]):
+            return None
+        return UserError(
+            f"The rows of {self.path / self.tables[0]} have no images, only their paths, such as {quoted(paths[0])}. "
+            f"For safety, only files below {self.path} and below the folders that you opened are read. Open the folder "
+            "of the images first, or write the images into the file: `dataset.save_to_disk(FOLDER)` does, and FOLDER "
+            "opens here.")
+
     def describe(self) -> str:
-        """Describe the images, and say what of the files is not used."""
+        """Describe the images, and say what of the files is not used.
+
+        Raises:
+            UserError: No image can be read; see `_path_problem`.
+        """
+        if problem := self._bounded(self._path_problem):
+            raise problem
         several = "" if self._several_classes is None else f" {SEVERAL_CLASSES}"
         used, *unused = self._table["images"] or [""]
         beside = f" The images are in the column {used}; not used: {', '.join(unused)}." if unused else ""
@@ -290,7 +325,7 @@ class ImageRows(TableFolder):
         try:
             kept = read_json(self._kept_path)
             is_same = (kept["signature"] == self.signature() and kept["copied"] == self._copy_path.stat().st_size
-                       and "images" in kept["table"])
+                       and kept.get("opened") in (None, _opened()) and kept["table"].keys() >= {"images", "typed"})
             return dict(kept) if is_same else None
         except (OSError, ValueError, TypeError, KeyError):
             return None
@@ -326,6 +361,10 @@ class ImageRows(TableFolder):
             kept = {"names": writer.unique_names(), "files": list(writer.files), "parts": writer.parts,
                     "entries": writer.entries, "copied": self._copy_path.stat().st_size, "signature": signature,
                     "table": read}
+            if all(entry["reason"] for entry in writer.entries):
+                return kept  # the images may come to be where the rows name them
+            if writer.lacks_images:
+                kept["opened"] = _opened()
             replace_text(self._kept_path, json.dumps(kept))
         except OSError as error:
             raise UserError(f"The images of {self.origin} could not be read or copied to {cache_folder()}: {error}. "

@@ -66,7 +66,7 @@ def open_columns(path: Path) -> ColumnFile | JsonColumns:
         UserError: The file cannot be read.
         OSError: It does not exist.
     """
-    if path.name == "metadata.jsonl" or path.name in JSON_TABLES:
+    if path.suffix == ".jsonl" or path.name in JSON_TABLES:
         return _parsed(path, version_of(path))
     return ColumnFile(path)
 

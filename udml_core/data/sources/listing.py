@@ -10,7 +10,8 @@ from pathlib import Path
 
 from udml_core.base.paths import may_read
 
-ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif"})
+HEIC_ENDINGS = frozenset({".heic", ".heif"})
+ENDINGS = HEIC_ENDINGS | {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif"}
 
 MOST_BESIDE = 200
 """Entries of a folder among which an only subfolder or a file of rows is looked for: it can have millions."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from udml_core.base import bounded
 from udml_core.base.errors import UserError, counted, quoted
@@ -21,6 +22,9 @@ from udml_core.data.sources.table_folder import TableFolder
 CONVENTION = ("metadata.csv", "metadata.parquet", "metadata.jsonl")
 FILE_COLUMNS = ("file_name", "filename", "image")
 """Columns of the images' paths; the convention is the first. Names of columns may have capitals."""
+PATH_COLUMNS = (*FILE_COLUMNS, "path", "file", "file_path", "filepath", "image_path")
+"""Columns of the images' paths in a table that is opened by its own path."""
+TABLE_ENDINGS = (".csv", ".tsv", ".jsonl")
 
 
 def tables_of(path: Path) -> list[str]:
@@ -29,10 +33,15 @@ def tables_of(path: Path) -> list[str]:
     return own[:1] or [f"{half}/{name}" for half in HALVES for name in CONVENTION if _is_table(path / half / name)]
 
 
-def file_column(names: Sequence[str]) -> str | None:
+def file_column(names: Sequence[str], usual: Sequence[str] = FILE_COLUMNS) -> str | None:
     """Return the column of the images' paths, which `datasets` lets begin with any word; None if there is none."""
-    return find_column(names, FILE_COLUMNS) or next(
+    return find_column(names, usual) or next(
         (name for name in names if name.strip().lower().endswith(f"_{FILE_COLUMNS[0]}")), None)
+
+
+def is_table_file(path: Path) -> bool:
+    """Return whether a path is that of a file that can be a table of images, without reading it."""
+    return path.suffix.lower() in TABLE_ENDINGS and os.path.isfile(path) and may_read(path)
 
 
 def _is_table(path: Path) -> bool:
@@ -52,7 +61,16 @@ def unused_table(path: Path) -> str:
         if table.is_file() and may_read(table) and not _is_table(table):
             return (f"{name} is not used, because it has no column {FILE_COLUMNS[0]}; its columns: "
                     f"{', '.join(open_columns(table).names) or 'none'}.")
-    return ""
+    other = next((file for file in sorted(path.glob("*.csv")) if _names_paths(file)), None)
+    return "" if other is None else (f"{other.name} is not used. To use it, open it by its path {other}, or name it "
+                                     f"{CONVENTION[0]} with a column {FILE_COLUMNS[0]}.")
+
+
+def _names_paths(path: Path) -> bool:
+    """Return whether a table has a column for the paths of images."""
+    with suppress(UserError, OSError):
+        return may_read(path) and find_column(open_columns(path).names, PATH_COLUMNS) is not None
+    return False
 
 
 class MetadataFolder(TableFolder):
@@ -60,18 +78,43 @@ class MetadataFolder(TableFolder):
 
     A column of the table has the labels, and the column `split` the official division; the others are columns of the
     data set. If no class is in both halves,
-    the division is the zero-shot split. Images without a row are left out.
+    the division is the zero-shot split. Images without a row are left out. A table that is opened by its own path can
+    have any name, and is the list of the images.
     """
 
     expected = ("metadata.csv, metadata.parquet or metadata.jsonl with the column file_name, the images that it names, "
                 "and optionally a column label and a column split with train and test")
 
     def __init__(self, path: Path, name: str | None = None, title: str | None = None, label: str | None = None) -> None:
+        file = path.expanduser()
+        self._is_file = is_table_file(file)
+        if self._is_file:
+            # Paths in the table can lead over a link that the resolved path does not have.
+            self._folders = [str(file.parent.absolute()), str(file.resolve().parent)]
+            path, name, title = file.resolve().parent, name or str(file.resolve()), title or file.name
         super().__init__(path, name, title, label)
-        self.tables = tables_of(self.path)
+        if not self._is_file:
+            self._folders = [str(self.path)]
+        self.tables = [file.resolve().name] if self._is_file else tables_of(self.path)
+        self.summary = f"Images in {self.origin}"
+
+    @property
+    def origin(self) -> Path:
+        return self.path / self.tables[0] if self._is_file else self.path
+
+    def _absent(self) -> str | None:
+        if self._is_file and file_column(self._all_columns, PATH_COLUMNS) is None:
+            return (f"The table {self.origin} has no column of paths of images; its columns: "
+                    f"{', '.join(self._all_columns) or 'none'}. Name the column {FILE_COLUMNS[0]}, or open the file of "
+                    "the vectors if these are columns of a table of embeddings.")
+        return super()._absent()
 
     def _watched(self) -> Iterable[str]:
-        return *self.tables, *(file for file, _ in listed(self.path))
+        if not self._is_file:
+            return *self.tables, *(file for file, _ in listed(self.path))
+        with suppress(UserError):
+            return *self.tables, *self.listing.files
+        return self.tables
 
     def load(self, report: Report) -> Dataset:
         self.check()
@@ -88,7 +131,7 @@ class MetadataFolder(TableFolder):
 
     @property
     def _file_column(self) -> str:
-        return file_column(self._all_columns) or FILE_COLUMNS[0]
+        return file_column(self._all_columns, PATH_COLUMNS if self._is_file else FILE_COLUMNS) or FILE_COLUMNS[0]
 
     @contextmanager
     def _advising(self) -> Iterator[None]:
@@ -96,6 +139,8 @@ class MetadataFolder(TableFolder):
         try:
             yield
         except UserError as error:
+            if self._is_file:
+                raise
             raise UserError(f"{error} To open the images without the table, add #level=1 to the name of the folder if "
                             "its subfolders are the classes, or else #level=0.") from error
 
@@ -107,7 +152,8 @@ class MetadataFolder(TableFolder):
             UserError: A table is damaged, or has no such column of labels.
         """
         rows = bounded.call(self.tables[0], self._rows)
-        known, images = {row.file for row in rows}, {file for file, _ in listed(self.path)}
+        known = {row.file for row in rows}
+        images = known if self._is_file else {file for file, _ in listed(self.path)}
         table = self.tables[0]
         left_out = [Skipped(file, f"has no row in {table}") for file in sorted(images - known)]
         if table in JSON_TABLES:  # a list of another program can describe more images than were copied
@@ -149,6 +195,35 @@ class MetadataFolder(TableFolder):
         if absent is not None:
             raise UserError(f"{self.path / table} must name an image in the column {file} of each row, got "
                             f"{quoted(files[absent])} in {source.place(absent)}. Fill it in, or remove the row.")
-        paths = [plain_path(f"{folder}/{path}" if folder else path) for path in files]
+        paths = self._inner_paths(files, folder) if table not in JSON_TABLES else files
         halves = [folder] * len(files) if folder else content[split] if split else [None] * len(files)
         return rows_of(paths, content[label] if label else None, halves, others)
+
+    def _inner_paths(self, files: Sequence[str], folder: str) -> list[str]:
+        """Return the paths of a table's images relative to the data set's folder.
+
+        Raises:
+            UserError: A path leads out of the folder.
+        """
+        paths = [plain_path(os.path.join(folder, self._inside(file))) for file in files]
+        outside = next((path for path in paths if os.path.isabs(path) or ".." in PurePosixPath(path).parts), None)
+        if outside is None:
+            return self._from_folder(paths) if self._is_file else paths
+        common = os.path.commonpath([os.path.dirname(os.path.abspath(self.path / path)) for path in paths])
+        cure = (f"Move {self.tables[0]} to {common}, and open it there." if len(Path(common).parts) > 1 else
+                f"Copy the images below {self.path}, and correct the paths.")
+        raise UserError(f"The lists in {self.path} must name images below this folder, got {quoted(outside)}. For "
+                        f"safety, other files are not read. {cure}")
+
+    def _inside(self, file: str) -> str:
+        """Return an absolute path below the folder as a relative one, and any other path as it is."""
+        return next((file[len(folder) + 1:] for folder in self._folders if file.startswith(f"{folder}{os.sep}")), file)
+
+    def _from_folder(self, paths: list[str]) -> list[str]:
+        """Return paths that begin with the folder's own name, such as pics/0.png in pics/paths.csv, without it."""
+        parts, own = PurePosixPath(paths[0]).parts if paths else (), self.path.parts
+        if not parts or (self.path / paths[0]).exists():
+            return paths
+        start = next(("/".join(parts[:count]) + "/" for count in range(1, len(parts))
+                      if parts[:count] == own[-count:] and (self.path / Path(*parts[count:])).exists()), "")
+        return [path.removeprefix(start) for path in paths]

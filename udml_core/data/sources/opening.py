@@ -13,7 +13,7 @@ from udml_core.data.sources.image_rows import ImageRows, files_of_rows
 from udml_core.data.sources.levels import split_level
 from udml_core.data.sources.listing import only_subfolder
 from udml_core.data.sources.located import Located
-from udml_core.data.sources.metadata import MetadataFolder, tables_of
+from udml_core.data.sources.metadata import MetadataFolder, is_table_file, tables_of
 from udml_core.data.sources.official.boxed import Cars, Cub
 from udml_core.data.sources.official.flowers import Flowers
 from udml_core.data.sources.official.idx_folder import IdxFolder
@@ -71,10 +71,12 @@ def open_folder(path: Path, suffix: str = "", name: str | None = None, title: st
         if layout is not None:
             # The name stays the path that was asked for, so that it is remembered once.
             return layout[0](layout[1], name or str(path.expanduser().resolve()), option)
-        if (option is None or option[0] == "label") and tables_of(path):
-            return MetadataFolder(path, name, title, None if option is None else option[1])
-    if (option is None or option[0] == "label") and may_read(path) and files_of_rows(path):
-        return ImageRows(path, name, title, None if option is None else option[1])
+    label = None if option is None else option[1]
+    if (option is None or option[0] == "label") and may_read(path):
+        if is_table_file(path) or (os.path.isdir(path) and tables_of(path)):
+            return MetadataFolder(path, name, title, label)
+        if files_of_rows(path):
+            return ImageRows(path, name, title, label)
     if option is not None:
         raise UserError(f"Only official data sets, folders with metadata.csv and images in rows of files have options, "
                         f"got {quoted(suffix)} for {path}. Leave it out.")

@@ -63,9 +63,18 @@ class RowFile(ABC):
         return []
 
     @property
+    def class_columns(self) -> list[str]:
+        """Names of the columns that the file declares to be classes."""
+        return []
+
+    @property
     def flaw(self) -> str:
         """Why the file may lack rows, as the reason of a skipped file; empty if it seems whole."""
         return ""
+
+    def paths_alone(self) -> list[str]:
+        """Return the paths of the images if the file holds none of their contents; else an empty list."""
+        return []
 
     def holds_images(self) -> bool:
         """Return whether the rows hold images."""

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 from udml_core.base.paths import may_read
 from udml_core.data.sources.archive import Budget
 from udml_core.data.sources.listing import is_text
+from udml_core.data.sources.opened import opened_folders
 from udml_core.data.sources.row_file import StoredImage
 from udml_core.data.sources.scanning import describe_content, unreadable
 
@@ -27,10 +28,16 @@ class RowWriter:
 
     def __init__(self, root: Path, copy: BinaryIO, budget: Budget) -> None:
         self.root, self.copy, self.budget = root, copy, budget
+        self.opened = opened_folders()
         self.names: list[tuple[str, int, str | None]] = []
         self.files: dict[str, int] = {}
         self.parts: list[tuple[int, int, int]] = []
         self.entries: list[dict[str, Any]] = []
+
+    @property
+    def lacks_images(self) -> bool:
+        """Whether a row has no image that may be read, which a newly opened folder could have."""
+        return any(not length for _, _, length in self.parts)
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
@@ -69,14 +76,13 @@ class RowWriter:
         return self.files.setdefault(file, len(self.files))
 
     def _content(self, image: StoredImage) -> bytes | None:
-        """Return the content of an image; None if it is a file that does not exist below the folder."""
+        """Return the content of an image; None if it is a file that may not be read; see `find_file`."""
         if image.content is not None or not image.name:
             return image.content
+        path = find_file(image.name, self.root, self.opened)
         try:
-            path = (self.root / image.name).resolve()
-            is_inside = path.is_relative_to(self.root) and may_read(path) and path.is_file()
-            return path.read_bytes() if is_inside else None
-        except (OSError, ValueError, RuntimeError):
+            return None if path is None else path.read_bytes()
+        except OSError:
             return None
 
     def unique_names(self) -> list[str]:
@@ -91,6 +97,22 @@ class RowWriter:
         if len(set(given)) == len(self.names):
             return given
         return [f"{os.path.splitext(table)[0]}/{number}" for table, number, _ in self.names]
+
+
+def find_file(name: str, root: Path, opened: Sequence[Path]) -> Path | None:
+    """Return the file that a row names, if it is below the data set's folder or a folder that the user opened.
+
+    Args:
+        name: Its path, absolute or from the folder.
+        root: The folder.
+        opened: The folders that the user opened.
+    """
+    try:
+        path = (root / name).resolve()
+        is_inside = any(path.is_relative_to(folder) for folder in (root, *opened))
+        return path if is_inside and may_read(path) and path.is_file() else None
+    except (OSError, ValueError, RuntimeError):
+        return None
 
 
 def _leaves_folder(name: str) -> bool:
@@ -108,5 +130,6 @@ def _end(name: str, parts: int) -> str:
 
 def _described(content: bytes | None) -> dict[str, Any]:
     if content is None:
-        return unreadable(ValueError("the row has no image, and names no file below this folder"))
+        return unreadable(ValueError(
+            "the row has no image, and names no file below this folder or one that you opened"))
     return describe_content(content)

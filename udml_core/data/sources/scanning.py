@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 from udml_core.base import bounded
 from udml_core.base.files import replace_text
 from udml_core.base.paths import cache_folder
-from udml_core.data.dataset import DETAIL, Report, check_memory, open_image
-from udml_core.data.sources.listing import is_text
+from udml_core.data.dataset import DETAIL, NEEDS_HEIC, Report, check_memory, open_image, reads_heic
+from udml_core.data.sources.listing import HEIC_ENDINGS, is_text
 
 SCAN_KEYS = frozenset({"bytes", "time", "digest", "size", "gray", "reason"})
 Scan = dict[str, dict[str, Any]]
@@ -80,6 +80,10 @@ def describe_images(root: Path, files: Sequence[str], step: str, total: int, *, 
 def _is_known(path: Path, known: dict[str, Any] | None) -> bool:
     """Return whether the cache describes a file as it is."""
     if not known or not known.keys() >= SCAN_KEYS:
+        return False
+    # Environments with and without the package for HEIC images share the cache.
+    lacks_package = str(known["reason"]).startswith(NEEDS_HEIC)
+    if (lacks_package or path.suffix.lower() in HEIC_ENDINGS) and lacks_package == reads_heic():
         return False
     try:
         stat = path.stat()

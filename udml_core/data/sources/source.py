@@ -58,6 +58,14 @@ class Source(ABC):
         """
         return None
 
+    def classes_column(self) -> str | None:
+        """Return the column of a table that names the classes; None if there is none.
+
+        Raises:
+            UserError: The table is damaged.
+        """
+        return None
+
     @abstractmethod
     def load(self, report: Report) -> Dataset:
         """Load the data set.

@@ -90,11 +90,18 @@ class TableFolder(Located):
     def label_column(self) -> str | None:
         """The column of the labels; None if there is none."""
         if self.label is None:
-            return find_column(self.columns, self.usual_labels)
+            return find_column(self.columns, self.usual_labels) or self._typed_label()
         if self.label not in self.columns:
             raise UserError(f"{self.path / self.tables[0]} has no column {quoted(self.label)} for labels. Its columns: "
                             f"{', '.join(self.columns)}.")
         return self.label
+
+    def classes_column(self) -> str | None:
+        return self.label_column
+
+    def _typed_label(self) -> str | None:
+        """Return the only column that a file declares to be classes; None if there is none, or several."""
+        return None
 
     @property
     def label_columns(self) -> list[str]:

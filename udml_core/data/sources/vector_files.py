@@ -98,9 +98,11 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except (*READ_ERRORS, pa.ArrowException, SafetensorError) as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise UserError(f"{path} could not be read as {path.suffix}: {reason}. {EXPECTED}; write the file again."
-                        ) from error
+        reason = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+        # A damaged Parquet file does not say whether its rows hold vectors or images.
+        cure = ("It may be cut short: copy or write it again." if path.suffix.lower() == ".parquet" else
+                f"{EXPECTED}; write the file again.")
+        raise UserError(f"{path} could not be read as {path.suffix}: {reason}. {cure}") from error
 
 
 def _check_size(path: Path, count: int, width: int) -> None:

@@ -16,9 +16,12 @@ size, farthest_same = config["preprocessing"]["size"], config.get("same", {"dist
 with (folder / "gallery.csv").open(encoding="utf-8", newline="") as file:
     # Names that a spreadsheet would run as formulas are stored with an apostrophe.
     names = [re.sub(r"^'(?='*[=+\-@\t\r])", "", row["file_name"]) for row in csv.DictReader(file)]
-photo = Image.open(sys.argv[1])
-photo.draft(None, (2 * size, 2 * size))  # a large JPEG is decoded smaller, as the gallery's images were
-image = ImageOps.exif_transpose(photo).convert("RGBA")  # upright; white where transparent
+try:
+    photo = Image.open(sys.argv[1])
+    photo.draft(None, (2 * size, 2 * size))  # a large JPEG is decoded smaller, as the gallery's images were
+    image = ImageOps.exif_transpose(photo).convert("RGBA")  # upright; white where transparent
+except (OSError, IndexError) as error:
+    sys.exit(f"The query could not be read: {error}. Name an image that exists, as JPEG or PNG.")
 image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
 square = np.asarray(ImageOps.fit(image, (size, size), Image.Resampling.BICUBIC)).transpose(2, 0, 1)
 model = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])

@@ -15,7 +15,14 @@ from udml_core.work.jobs.example_settings import (
 from udml_core.work.jobs.follow_ups import are_maps_coming, follows, left_to_compute, wants, withdraw
 from udml_core.work.jobs.launch import cancel_waiting, ensure_dispatcher, resume, start_maps, stop, submit
 from udml_core.work.jobs.links import FIELDS, OPTIONS, link_of, read_fields, read_options, write_fields, write_option
-from udml_core.work.jobs.planning import IMAGE_OPTIONS, caution_of_processes, encoder_of, plan, plan_continuation
+from udml_core.work.jobs.planning import (
+    IMAGE_OPTIONS,
+    caution_of_processes,
+    encoder_of,
+    plan,
+    plan_continuation,
+    words_of_dimension,
+)
 from udml_core.work.jobs.presets import departures, find_preset, image_kind, why_not_comparable
 from udml_core.work.jobs.queue import (
     device_lock,
@@ -111,6 +118,7 @@ __all__ = [
     "why_not_comparable",
     "winning_example",
     "withdraw",
+    "words_of_dimension",
     "write_fields",
     "write_option",
 ]

@@ -66,6 +66,7 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None, gp
     if select in HOLDING_OUT and request.labels == "drawn":
         _check_validation(dataset, halves, select)
     _check_supervision(method, dataset, halves, pairs)
+    method = _with_possible_dimension(method, request, len(halves.train), feature_width(encoder))
     method.check(len(halves.train), feature_width(encoder))
     method.check_encoder(encoder)
     if gpus is None:  # else the run works on another machine
@@ -101,6 +102,28 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None, gp
         assert labels is not None
         check_labels(labels)
     return spec
+
+
+def _with_possible_dimension(method: Method, request: RunRequest, images: int, width: int | None) -> Method:
+    """Lower a dimension that is the default, and not the user's, to what a few images or short features span."""
+    default, most = getattr(method, "dimension", 0), images if width is None else min(images, width)
+    if "dimension" in request.fields or default <= most:
+        return method
+    try:
+        method.check(images, width)
+    except UserError:
+        return type(method).make({**request.fields, "dimension": most})
+    return method
+
+
+def words_of_dimension(spec: Spec, request: RunRequest) -> str:
+    """Say that the default dimension was lowered; empty if it was not."""
+    usual = getattr(find_method(spec.method).make({}), "dimension", None)
+    dimension = spec.fields.get("dimension")
+    if "dimension" in request.fields or spec.preset != "default" or dimension == usual:
+        return ""
+    return (f"The embedding has {dimension} dimensions, not the default of {usual}, because the training images and "
+            "their features span no more.")
 
 
 def _check_patience(patience: int | None, select: Select, processes: int) -> None:
