@@ -203,7 +203,8 @@ def test_every_answer_has_the_security_headers() -> None:
 def test_an_exposed_server_says_so_when_it_starts(
         address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(EXPOSED, "0")
-    monkeypatch.setattr(serve.st, "get_option", {"server.address": address}.__getitem__)
+    options = {"server.address": address, "browser.serverAddress": "localhost"}
+    monkeypatch.setattr(serve.st, "get_option", options.__getitem__)
     monkeypatch.setattr(serve, "warm_imports", lambda: None)
 
     async def start() -> None:
