@@ -371,8 +371,8 @@ def test_the_words_name_the_leader_the_range_and_what_is_left() -> None:
     judging = Judging(comparison_of("words"))
     assert result_words(judging.share("me"), judging.comparison) == "No judgments yet (differing: 50 % of all)"
     assert advice_words(judging) == (
-        "Not decided yet: nothing is judged. About 20 judgments decide if one search is better in 4 of 5 queries; each "
-        "answer is kept.")
+        "Not decided yet: nothing is judged. About 20 judgments decide if one search is better in 4 of 5 queries, and "
+        "many more if they are close; each answer is kept.")
     worst = Person(11, 0.0, 0.0, 0.0)
     for _ in range(9):
         worst.answer(judging)

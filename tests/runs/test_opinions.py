@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.running import worked
+from tests.running import spec, worked
 from udml_core.data.encoders import choose_spec
 from udml_core.data.features import features_path
 from udml_core.numerics.changed_results import Changed
 from udml_core.numerics.second_opinion import Interval, Opinion
-from udml_core.runs import Run
+from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import create_analysis
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
 from udml_core.runs.opinions import (
@@ -29,6 +29,7 @@ from udml_core.runs.opinions import (
     opinion_words,
     run_against_run,
     size_words,
+    start_words,
 )
 from udml_core.runs.recipe_choice import recipe_choice
 from udml_core.work.jobs.follow_ups import planned
@@ -162,3 +163,18 @@ def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path, monkeypatch
 def test_what_cannot_have_a_second_opinion_says_why(tmp_path: Path) -> None:
     assert obstacle(worked(tmp_path)) == ""
     assert "this run's own embedding" in obstacle(worked(tmp_path, method="frozen"))
+
+
+def test_a_gain_that_was_there_before_the_first_epoch_is_not_said_to_come_from_training(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = create_run(spec(), tmp_path)
+    rows = [{"epoch": 0, "second opinion": 0.013}, {"epoch": 1, "second opinion": 0.010}, {"epoch": 2}]
+    monkeypatch.setattr(Run, "metrics", lambda _run: (rows, []))
+    for kept, start, words in ((1, 0.013, "the judge saw +0.010 similarity against the frozen features at the kept "
+                                          "epoch, and +0.013 before the first epoch: training itself added nothing."),
+                               (1, -0.001, "and −0.001 before the first epoch: training itself made +0.011 of it."),
+                               (0, 0.013, ""), (2, 0.013, "")):
+        rows[0]["second opinion"] = start
+        monkeypatch.setattr(Run, "kept_epoch", lambda _run, kept=kept: kept)
+        assert start_words(run).endswith(words)
+        assert bool(start_words(run)) == bool(words)

@@ -24,6 +24,7 @@ from udml_core.exploration.race_figures import (
     both_words,
     chain_words,
     changed_words,
+    counts_words,
     interval_words,
     measured_words,
     setup_words,
@@ -244,18 +245,28 @@ def _simpler_words(race: Race) -> str:
 def equals_of(race: Race) -> list[Outcome]:
     """Return the other certain candidates that do about as well as the advice, the simplest first.
 
-    A direct comparison finds neither better among a family of comparisons; without one, the gain of the advice lies
-    within the candidate's interval. A larger gain that is not advised because it is less simple is named elsewhere.
+    The rule is the advice's own: where a direct comparison with the largest gain was made, it decides; else the gain of
+    the advice lies within the candidate's interval. The largest gain itself is named elsewhere.
     """
-    best = race.best
-    if best is None:
+    best, largest = race.best, race.largest
+    if best is None or largest is None:
         return []
-    direct = {duel.simpler: duel.comparison.served(race.serves).said for duel in race.duels
-              if duel.largest == best.setup}
+    direct = {duel.simpler: duel.is_level(race.serves) for duel in race.duels if duel.largest == largest.setup}
     gain = race.gain(best).difference
-    equals = [other for other in race.certain if other not in (best, race.largest) and (
-        direct[other.setup] == "cannot tell" if other.setup in direct else gain <= race.gain(other).wide.high)]
+    equals = [other for other in race.certain if other not in (best, largest) and (
+        direct[other.setup] if other.setup in direct else gain <= race.gain(other).wide.high)]
     return sorted(equals, key=lambda other: complexity(race.start, other.setup))
+
+
+def alternative_of(race: Race) -> Outcome | None:
+    """Return the candidate to offer beside the advice: without training, the largest gain, or the simplest equal.
+
+    It is certain itself; None without one, or if the advice is not trained and no equal is simpler.
+    """
+    if race.best is None or race.best.setup.method == FROZEN:
+        return simpler_equal(race)
+    untrained = [other for other in race.certain if other.setup.method == FROZEN]
+    return max(untrained, key=lambda other: race.gain(other).difference, default=None)
 
 
 def simpler_equal(race: Race) -> Outcome | None:
@@ -268,16 +279,16 @@ def simpler_equal(race: Race) -> Outcome | None:
 
 
 def equals_words(race: Race) -> str:
-    """Return how many other candidates do about as well as the advice, and a simpler one of them; empty without any."""
-    best, count, simplest = race.best, len(equals_of(race)), simpler_equal(race)
-    if best is None or not count:
-        return ""
-    words = f"{counted(count, 'other candidate')} {'does' if count == 1 else 'do'} about as well"
-    if simplest is None:
-        return f"{words}."
-    untrained = ", which needs no training" * (simplest.setup.method == FROZEN != best.setup.method)
-    named = " and is simpler:" if count == 1 else "; the simplest of them is"
-    return f"{words}{named} {setup_words(race, simplest.setup)}{untrained}."
+    """Return how many other candidates do about as well as the advice, and the one to offer beside it; else nothing."""
+    count, other = len(equals_of(race)), alternative_of(race)
+    words = f"{counted(count, 'other candidate')} {'does' if count == 1 else 'do'} about as well" if count else ""
+    if other is None or other.against_start is None or race.best is None:
+        return words and f"{words}."
+    name, gains = setup_words(race, other.setup), counts_words(race.gain(other))
+    if race.best.setup.method != FROZEN:
+        best = f"Without training, the best is {name}{f' ({gains})' if gains else ''}."
+        return f"{words}. {best}" if words else best
+    return f"{words}{' and is simpler:' if count == 1 else '; the simplest of them is'} {name}."
 
 
 def _simplest_words(race: Race) -> str:
@@ -286,8 +297,8 @@ def _simplest_words(race: Race) -> str:
     if duel is None or largest is None:
         return ""
     less = (other for other in race.duels if other.largest == largest.setup and not other.is_level(race.serves))
-    return " ".join(f"{chain_words(race, other.simpler)} is simpler still, but gains clearly less than "
-                    f"{setup_words(race, largest.setup)}." for other in less)
+    return " ".join(f"{chain_words(race, other.simpler)} is simpler still, but gains less than "
+                    f"{setup_words(race, largest.setup)} in a direct comparison." for other in less)
 
 
 def star_words(race: Race) -> str:

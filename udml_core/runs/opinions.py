@@ -246,6 +246,18 @@ def kept_words(run: Run) -> str:
             "epoch, train with “Keep the epoch: last”.")
 
 
+def start_words(run: Run) -> str:
+    """State how much of the gain in whole groups training itself made; empty without the curve of a judge."""
+    rows = {int(row["epoch"]): row.get("second opinion") for row in run.metrics()[0]}
+    start, kept = rows.get(0), rows.get(run.kept_epoch())
+    if start is None or kept is None or not run.kept_epoch():
+        return ""
+    made = "training itself added nothing" if kept <= start else f"training itself made {kept - start:+.3f} of it"
+    before, after = (f"{value:+.3f}".replace("-", "−") for value in (start, kept))
+    return (f"In whole groups, the judge saw {after} similarity against the frozen features at the kept epoch, and "
+            f"{before} before the first epoch: {made}.")
+
+
 def has_labels(evaluation: Mapping[str, Mapping[str, Any]] | None) -> bool:
     """Return whether an evaluation has a measure from labels that judges a run."""
     return any(standing(evaluation, measure).after is not None for measure in MEASURED)

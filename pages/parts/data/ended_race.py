@@ -12,7 +12,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.plain_names import plain_line
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_advice import figure_line, simpler_equal
+from udml_core.exploration.race_advice import alternative_of, figure_line
 from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
@@ -140,7 +140,7 @@ def _show_headline(race: Race, of: Conclusion) -> None:
 
 def _show_equals(of: Conclusion) -> None:
     """Show which candidates do about as well as the advice, and the button that searches with a simpler one."""
-    simpler = simpler_equal(of.race)
+    simpler = alternative_of(of.race)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-equals"):
         st.markdown(escaped(of.equals), width="content" if simpler is None else "stretch")
         if simpler is not None:

@@ -106,7 +106,7 @@ def _duel_words(raced: Raced) -> str:
     race = raced.race
     lost = next((duel for duel in race.duels if duel.simpler == raced.outcome.setup and not duel.is_level(race.serves)),
                 None)
-    return "" if lost is None else (f", and in a direct comparison clearly less than the largest gain of the race "
+    return "" if lost is None else (f", and in a direct comparison less than the largest gain of the race "
                                     f"({setup_words(race, lost.largest)})")
 
 

@@ -47,9 +47,10 @@ SHORT = dict(zip(PLAIN, QUESTION_WORDS[::-1], strict=True))
 """The same in words that fit above their figures."""
 JUDGED = dict(zip(QUESTION_WORDS, ("Judged first", "Judged group"), strict=True))
 """Headings of the verdicts without labels; the measures from labels have the same names."""
-NOT_JUDGED, NOT_ALONE, COMPARED_WITH = "not judged", "not judged alone", "reference"
-"""Cells of runs without a verdict: nothing judged them yet, a race judged them with further steps only, or the others
-are compared with them."""
+NOT_JUDGED, COMPARED_WITH = "not judged", "reference"
+"""Cells of runs without a verdict: nothing judged them yet, or the others are compared with them."""
+WITH_STEPS = ", with steps"
+"""The ending of a verdict of a race on a training with further steps, such as whitening."""
 HIDDEN = {BEST, ADVISED, *OVER.values(), "Labels", "Tags"}
 """Columns that only the table's own menu shows, as a run's details name what they hold. So the table fits beside the
 sidebar of a small screen."""
@@ -128,23 +129,21 @@ def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool]) -> dict[str, list[
     """Return the columns of the verdict without labels: of a race, else of each run's second opinion.
 
     A cell without a verdict says why, unless no run has any: the others are compared with the frozen features, or
-    nothing judged the run yet. The last column names the refinement that a race advises.
+    nothing judged the run yet. A race may have judged a training with further steps only, which its cell says. The last
+    column names the refinement that a race advises.
     """
     rows, are_judged = [], False
     for run, frozen in zip(runs, is_frozen, strict=True):
         verdicts, advised = None if frozen else run_verdicts(run), advised_search(run)
-        missing = COMPARED_WITH if frozen else _missing(run) if run.stored_status().state == "done" else ""
-        are_judged = are_judged or verdicts is not None or missing == NOT_ALONE
-        rows.append((*(map(SAID.__getitem__, verdicts) if verdicts else (missing, missing)),
-                     advised.words if advised else ""))
+        missing = COMPARED_WITH if frozen else NOT_JUDGED if run.stored_status().state == "done" else ""
+        said = list(map(SAID.__getitem__, verdicts)) if verdicts else []
+        if not said and (raced := raced_with_steps(run)):
+            said = [f"{SAID[verdict]}{WITH_STEPS}" for verdict in raced[0].verdicts(raced[1])]
+        are_judged = are_judged or bool(said)
+        rows.append((*(said or (missing, missing)), advised.words if advised else ""))
     if not are_judged:
         rows = [("", "", advised) for *_, advised in rows]
     return {heading: [row[place] for row in rows] for place, heading in enumerate((*QUESTION_WORDS, ADVISED))}
-
-
-def _missing(run: Run) -> str:
-    """Return why a finished run that is trained has no verdict."""
-    return NOT_JUDGED if raced_with_steps(run) is None else NOT_ALONE
 
 
 def are_labeled(runs: Sequence[Run], evaluations: Sequence[Mapping[str, Any] | None]) -> bool:
@@ -288,10 +287,11 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
                                              help="Only runs of the same group can be compared.")
     judged = (f"against the frozen features, judged without labels by encoders that took no part in the run; a race "
               "decides first. "
-              f"{NOT_JUDGED.capitalize()}: choose the run and press Judge without labels.")
+              f"{NOT_JUDGED.capitalize()}: choose the run and press Judge without labels. With steps: a race judged "
+              "the training with further steps, such as whitening, not alone.")
     for heading, subject in zip(QUESTION_WORDS, ("The nearest image", "All images near a query"), strict=True):
         title = JUDGED[heading]
-        width = 7 * max(map(len, (title, *SAID.values()))) + 10
+        width = 7 * max(map(len, (title, *frame.get(heading, ())))) + 10
         columns[heading] = column.TextColumn(title, help=f"{subject}, {judged}",
                                              width=None if heading == shown[-1] else width)
     for name, over in OVER.items():

@@ -21,6 +21,7 @@ from udml_core.runs.opinions import (
     kept_words,
     obstacle,
     opinion_words,
+    start_words,
 )
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
@@ -65,6 +66,8 @@ def show_opinion(run: Run, is_brief: bool = False) -> None:
         st.caption(f":material/bookmark: {kept}")
     if opinions is not None:
         _show_verdict(run, opinions, is_brief)
+        if began := start_words(run):
+            st.caption(began)
     elif run.is_example:
         if not has_labels(run.evaluation()):
             st.caption("This example has no second opinion. Examples are read-only.")

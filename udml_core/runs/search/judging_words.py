@@ -201,7 +201,7 @@ def advice_words(judging: Judging, is_blind: bool = False, first: str = "A") -> 
         return f"Decided: {score_words(judging, judging.judge)}. The range excludes 50 %, so you can stop here."
     if not share.count:
         return (f"Not decided yet: nothing is judged. About {TYPICAL} judgments decide if one search is better in 4 of "
-                "5 queries; each answer is kept.")
+                "5 queries, and many more if they are close; each answer is kept.")
     said = f"Not decided yet: {count_words(judging, is_blind)}."
     if share.count < FEW:
         return f"{said} After {FEW} judgments, an estimate says how many more are needed."

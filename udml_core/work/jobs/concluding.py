@@ -204,6 +204,9 @@ class Suggestion:
         Args:
             method: The method, or a step of a refinement of the same name.
         """
+        use = self.conclusion.use
+        if use is not None and use.setup.method == method != FROZEN:
+            return use  # the one that the headline names
         alone = ((method, ""), (FROZEN, method))
         judged = [of for of in self.race.judged if of.setup.backbone == self.race.start.backbone
                   and (of.setup.method == method != FROZEN or (of.setup.method, of.setup.recipe) in alone)]
