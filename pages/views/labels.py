@@ -12,7 +12,7 @@ from pages.parts.draw.gallery import selectable_gallery
 from pages.parts.draw.palette import percent
 from pages.parts.draw.run_header import run_header
 from pages.parts.draw.sections import Section, open_now, open_section, show_sections
-from pages.parts.labels.actions import clear_selection
+from pages.parts.labels.actions import PAGE, clear_selection
 from pages.parts.labels.assigned import show_assigned_labels
 from pages.parts.labels.assignment import naming_bar, show_selected, show_suggested
 from pages.parts.labels.board import MOST_TILES, Board, board_of, tile_to_label
@@ -307,6 +307,8 @@ def explore(run: Run) -> None:
     section = open_now(SECTIONS, TITLES)
     drop_selection_of_another_section(dataset, section)
     follow_group(board)
+    if section != "proposals":
+        st.session_state.pop(PAGE, None)  # what is asked about follows the names that came since
     suggested = next(iter(board.suggested_images), None) if section == "next" else None
     with color:
         by = choose_color(section)

@@ -111,7 +111,7 @@ def test_groups_become_names_and_folders(page: Page, unlabeled: Run, tmp_path: P
     dataset = unlabeled.dataset()
     assert len(annotations.assigned_labels(dataset)) == first + second - 1
     page.get_by_role("tab", name="Proposed names").click()
-    expect(page.get_by_role("button", name=re.compile(r"Yes, all \d+ are"))).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile(r"All \d+ yes"))).to_be_visible()
     settle(page)
     page.keyboard.press("y")
     expect(page.get_by_text(re.compile(r"confirmed as heron")).first).to_be_visible()
@@ -182,7 +182,7 @@ def test_a_walk_from_groups_to_folders_takes_no_mouse(page: Page, unlabeled: Run
     open_by_keys(page, "Proposed names")
     tab_to(page, page.get_by_role("group", name="Images that look like heron"))
     page.keyboard.press("Space")
-    expect(page.get_by_role("button", name=re.compile("Only the selected one is"))).to_be_enabled()
+    expect(page.get_by_role("button", name=re.compile(r"1 yes, \d+ no"))).to_be_enabled()
     settle(page)
     seen = press("y", "confirmed as heron, 1 image rejected")
     assert len(seen) > size
@@ -192,7 +192,7 @@ def test_a_walk_from_groups_to_folders_takes_no_mouse(page: Page, unlabeled: Run
     assert press("y", "confirmed as heron, 1 image rejected") == seen, "the image is selected again"
     assert press("n", "images rejected") == seen
     assert press("u", "Undone") == seen
-    confirm = page.get_by_role("button", name=re.compile(r"Yes, all \d+ are"))  # the next images that look like it
+    confirm = page.get_by_role("button", name=re.compile(r"All \d+ yes"))  # the next images that look like it
     count = int(re.findall(r"\d+", confirm.text_content() or "")[0])
     page.keyboard.press("y")
     expect_labels(page, len(seen) + count)

@@ -286,7 +286,7 @@ def test_one_answer_names_some_images_of_a_page_and_rejects_the_others(photos: R
     test.session_state["selection"] = Selection(dataset.fingerprint, np.sort(images[:2]), 7)
     test.run()
     assert (answer_button(test, "labels-confirm").label, answer_button(test, "labels-only").label) == (
-        f"Yes, the other {len(images) - 2} are", "Only the selected 2 are")
+        f"{len(images) - 2} yes, 2 no", f"2 yes, {len(images) - 2} no")
     keys = [button.key for button in test.button]
     answer_button(test, answer).click().run()
     assert not test.exception
@@ -347,6 +347,16 @@ def test_the_next_group_opens_after_a_name_and_undo_returns(photos: Run) -> None
     assert test.session_state[OPENED] == order[0]
     assert test.session_state["selection"].ids.tolist() == sorted(first)
     assert [tile["id"] for tile in tiles(test, "Groups without a name")] == order
+    test.button(key="labels-skip-group").click().run()
+    assert test.session_state[OPENED] == order[1]
+    third = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
+    test.session_state["selection"] = Selection(dataset.fingerprint, np.sort(third), 8)
+    test.run().text_input(key="labels-typed").set_value("one")
+    test.button(key=f"FormSubmitter:labels-form-Name {len(third)} images").click().run()
+    assert test.session_state[OPENED] == order[2], "not the group that was passed over"
+    for _ in order[2:]:
+        test.button(key="labels-skip-group").click().run()
+    assert test.session_state[OPENED] == order[0], "it comes again after the last"
 
 
 def test_undo_opens_the_proposed_names_of_the_class_that_was_confirmed(photos: Run) -> None:
@@ -598,7 +608,7 @@ def test_guesses_are_offered_for_a_look_after_the_next_group(photos: Run) -> Non
     assert "Confirm" not in texts(test)
     test.button(key="labels-guesses").click().run()
     button = answer_button(test, "labels-confirm")
-    assert (button.label[:8], button.proto.type) == ("Yes, all", "secondary")
+    assert (button.label[:4], button.proto.type) == ("All ", "secondary")
     test.button(key="labels-next-group").click().run()
     assert not test.exception
     assert OPENED in test.session_state

@@ -47,4 +47,5 @@ def _first(certainty: Floats, is_own: Booleans, most: int) -> Integers:
     near = np.argpartition(-order, most)[:most] if most < len(order) else np.arange(len(order))
     near = near[np.lexsort((near, -order[near]))]
     count = max(int(is_own[near].sum()), FEWEST)
-    return near[certainty[near] > 0][:count]
+    first = near[certainty[near] > 0][:count]
+    return first[np.lexsort((first, -certainty[first]))]

@@ -31,7 +31,7 @@ TYPED = "labels-typed"
 PAGE = "labels-proposed-page"
 """Session key of the page of proposed names, which stays until it is answered."""
 FOLLOWING = "labels-group-following"
-"""Session key: whether the open group was named just now, so that the next group follows."""
+"""Session key of the image of the group that was named or passed over just now, so that the next group follows."""
 MOVING = "labels-moving"
 """Session key: whether the next click on a group moves the selected images into it."""
 SPLITTING, PREVIEW = "labels-splitting", "labels-preview"
@@ -148,7 +148,7 @@ def assign_class(target: Target, name: str) -> None:
         lambda assigned: f"{images_in_words(len(target.images))} named {assigned}."
         + f" You saw {SEEN} of them at most, so all count as guesses until you confirm them."
         * (len(target.images) > SEEN), None if opened is None else Edit(images, (OPENED, opened), images))
-    st.session_state[FOLLOWING] = opened is not None
+    st.session_state[FOLLOWING] = opened
 
 
 def act(dataset: Dataset, store: Callable[[], object], words: Callable[[object], str],

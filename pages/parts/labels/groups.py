@@ -210,9 +210,26 @@ def open_group(board: Board, image: int, images: Array) -> None:
     select_with_message(board.dataset, images)
 
 
+def next_group(board: Board, image: int) -> Array:
+    """Return the images of the group without a name that comes after the group of an image, in the order to name them.
+
+    After the last one, and for an image without a group, it is the first: a group that was passed over waits for the
+    end.
+    """
+    groups, row = current_groups(board), int(rows_of(board.images, np.array([image]))[0])
+    alike, kept = _alike_now(board, groups), np.flatnonzero(~board.left_out)
+    sizes = np.bincount(groups[kept], minlength=len(alike))
+    rank = np.argsort(tightest_first(alike, sizes))
+    later = (rows for rows in _unnamed(board, groups, alike) if row >= 0 and rank[groups[rows[0]]] > rank[groups[row]]
+             and not _is_leftover(rows, sizes[groups[rows[0]]]))
+    found = next(later, None)
+    return first_group(board) if found is None else board.images[found]
+
+
 def follow_group(board: Board) -> None:
-    """Open the first group without a name if the open group was named just now."""
-    if st.session_state.pop(FOLLOWING, False) and len(images := first_group(board)):
+    """Open the group after the one that was named or passed over just now."""
+    image = st.session_state.pop(FOLLOWING, None)
+    if image is not None and grouping_now(board) is not None and len(images := next_group(board, image)):
         open_group(board, int(images[0]), images)
 
 
@@ -253,6 +270,9 @@ def _show_group(board: Board, rows: Array, number: int) -> None:
         _move_button(len(selection(board.dataset).ids), is_whole=bool(chosen.all()))
         st.button("Split", icon=":material/call_split:", key="labels-split", on_click=st.session_state.__setitem__,
                   args=(SPLITTING, st.session_state[OPENED]), help="Shows parts of similar images, which you can keep.")
+        st.button("Skip", icon=":material/skip_next:", key="labels-skip-group", type="tertiary",
+                  on_click=st.session_state.__setitem__, args=(FOLLOWING, st.session_state[OPENED]),
+                  help="Opens the next group. This one comes again after the last.")
         st.button("All groups", icon=":material/grid_view:", key="labels-all-groups", type="tertiary",
                   on_click=clear_selection, args=(board.dataset,),
                   help="Closes this group; its images are no longer selected.")

@@ -104,25 +104,22 @@ def _answer_buttons(board: Board, name: str, certainty: dict[int, float], chosen
     count, some = len(chosen), int(chosen.sum())
     # Keys of their own for each page: a second press must not answer a page that is not shown yet.
     page = f"{name}-{'.'.join(map(str, certainty))}"
-    with st.container(horizontal=True, gap="small"):
-        st.button(_yes_words(count - some, some), icon=":material/check:", key=f"labels-confirm-{page}", shortcut="Y",
-                  type="primary" if is_proven or some else "secondary", disabled=some == count,
-                  on_click=_answer, args=(board, name, certainty, ~chosen),
-                  help="Assigns the class to the images that are not selected, and rejects it for the selected images.")
-        st.button(f"Only the selected {'one is' if some == 1 else f'{some:,} are'}" if some else "Only the selected",
-                  icon=":material/rule:", key=f"labels-only-{page}", shortcut="O", disabled=not some, on_click=_answer,
-                  args=(board, name, certainty, chosen),
-                  help="Assigns the class to the selected images, and rejects it for the others.")
-        st.button("None of these", icon=":material/close:", key=f"labels-none-{page}", shortcut="N", on_click=_answer,
-                  args=(board, name, certainty, np.zeros(count, bool)),
-                  help="Rejects the class for all images shown; the class comes last.")
+    yes, only, none = st.columns([3, 3, 2], gap="small")  # a click on an image moves none of them
+    yes.button(_count_words(count - some, some) if some else f"All {count:,} yes", key=f"labels-confirm-{page}",
+               shortcut="Y", type="primary" if is_proven or some else "secondary", disabled=some == count,
+               on_click=_answer, args=(board, name, certainty, ~chosen), width="stretch",
+               help="Assigns the class to the images that are not selected, and rejects it for the selected images.")
+    only.button(_count_words(some, count - some) if some else "Only selected", key=f"labels-only-{page}", shortcut="O",
+                disabled=not some, on_click=_answer, args=(board, name, certainty, chosen), width="stretch",
+                help="Assigns the class to the selected images, and rejects it for the others.")
+    none.button("None", key=f"labels-none-{page}", shortcut="N", on_click=_answer, width="stretch",
+                args=(board, name, certainty, np.zeros(count, bool)),
+                help="Rejects the class for all images shown; the class comes last.")
 
 
-def _yes_words(count: int, rejected: int) -> str:
-    """Return what the button says that answers yes for the images that are not selected."""
-    if count == 1:
-        return "Yes, the other one is" if rejected else "Yes, it is"
-    return f"Yes, the other {count:,} are" if rejected else f"Yes, all {count:,} are"
+def _count_words(right: int, wrong: int) -> str:
+    """Return what a button answers: for how many images yes, and for how many no."""
+    return f"{right:,} yes, {wrong:,} no"
 
 
 def _answer(board: Board, name: str, certainty: dict[int, float], is_right: Array) -> None:
