@@ -308,6 +308,7 @@ def test_interrupted_maps_are_resumed_without_a_click_and_shown_as_queued(
         run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Path] = []
     monkeypatch.setattr("udml_core.work.jobs.start_maps", started.append)
+    monkeypatch.setattr(follow_ups, "BEGINS", 0.0)  # the run has finished just now
     follow_ups.want(run, "maps")
     test = opened("explore", run=run.id)
     assert "Queued: " in texts(test)
