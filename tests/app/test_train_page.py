@@ -707,6 +707,19 @@ def test_the_method_that_won_a_race_begins_with_its_settings_and_says_that_this_
     assert test.query_params["run"] in (winner.id, [winner.id])
 
 
+def test_lab_shows_the_last_run_again_until_the_user_leaves_it() -> None:
+    run = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
+    test = opened("train", dataset="digits", live=run.id)
+    test.session_state["lab-live"] = run.id  # as a start on the page leaves it
+    assert run.id in again(test).query_params["live"]
+    test.button(key="lab-again").click().run()
+    assert "live" not in again(test).query_params
+    test.session_state["lab-live"] = run.id
+    switched(test, "learn").query_params.clear()
+    test.query_params.update(dataset="digits", method="nce")
+    assert "live" not in switched(test, "train").query_params, "a link decides"
+
+
 def again(test: AppTest) -> AppTest:
     """Open Lab once more in a session, as the navigation does."""
     switched(test, "learn").query_params.clear()

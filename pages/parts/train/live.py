@@ -25,6 +25,7 @@ from .flip import RESULT, epoch_key, flip, flip_key, last_epoch, leave_flip
 from .measures import show_measures
 from .pausing import rest, rests, show_continue, show_pause
 from .preview import HEIGHT, line_below, show_before
+from .settings import RESTORED
 from .shown import NEIGHBORS, Shown, frame_at, moment_words
 from .start_map import choose_colors
 from .status_strip import show_status, strip_place
@@ -33,7 +34,7 @@ from .watched import Watched, moments_of, watch_images
 
 PARAMETER = "live"
 STARTED = "lab-live"
-"""Key of the run that this session started on the page, which a later visit shows while it trains."""
+"""Key of the run that this session started on the page, which a later visit shows until the user leaves it."""
 STEP = 0.8
 """Seconds between two looks at a run that trains; points travel for 0.7 s."""
 CATCH_UP = 5
@@ -45,14 +46,15 @@ WIDTHS = [13, 7]
 def watched_run() -> Run | None:
     """Return the run that the page shows.
 
-    The address names it, or this session started it, it still trains, and the page shows its data set.
+    The address names it, or this session started it, and the page shows its data set. A run that has ended is shown
+    again where the page shows the choices of the last visit, as the navigation opens it.
     """
     wanted = st.query_params.get(PARAMETER, "")
     run_id = wanted or st.session_state.get(STARTED, "")
     with suppress(UserError):
         run = find_run(run_id, runs_folder()) if run_id else None
-        is_live = run is not None and run.status().state in LIVE_STATES
-        if run is not None and (wanted or is_live):
+        is_back = st.session_state.get(RESTORED, False)
+        if run is not None and (wanted or is_back or run.status().state in LIVE_STATES):
             if not wanted and run.spec().dataset != st.query_params.get("dataset"):
                 return None
             st.query_params[PARAMETER] = run.id
