@@ -144,11 +144,13 @@ def tab_to(page: Page, target: Locator) -> None:
 
 def open_by_keys(page: Page, section: str) -> None:
     """Open a section of Label by Tab and the arrow keys."""
+    settle(page)  # a page that is drawn again takes the focus away
     tab_to(page, page.get_by_role("tab", selected=True))
     for _ in range(5):
         if page.get_by_role("tab", name=section).evaluate(FOCUSED):
             break
         page.keyboard.press("ArrowRight")
+        settle(page)
     page.keyboard.press("Enter")
     expect(page.get_by_role("tab", name=section, selected=True)).to_be_visible()
     settle(page)
