@@ -60,6 +60,9 @@ def decision_seconds(run: Run, images: Dataset) -> float:
     test.button(key="labels-class-1").click()
     start = time.process_time()
     test.run()
+    asked = [button for button in test.button if button.key == "labels-nevertheless"]
+    for button in asked:  # some look unlike the class
+        button.click().run()
     seconds = time.process_time() - start
     assert not test.exception
     assert len(assigned_labels(images)) >= AT_ONCE
