@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 from experiments.hold_fast.sockets import Visitor
 from experiments.real_server import serving
 from pages.parts.shell.views import PARAMETER, VIEWS, page_of
+from tests.running import run_alone
 from udml_core.base.paths import python_path
 from udml_core.base.storage import storage_problem
 
@@ -52,7 +52,7 @@ def test_pages_say_which_folder_why_and_what_to_do(refusing: str, tmp_path: Path
     reason = {"read-only": "it is read-only", "full": "the disk is full"}[refusing]
     sentence = f"The cache, {os.environ['UDML_CACHE']}, cannot be written, because {reason}"
     with serving("serve.py", os.environ | {"UDML_RUNS": str(tmp_path / "runs"), "UDML_EXAMPLES": "1"}) as (url, _):
-        texts = {view: asyncio.run(shown(url, view)) for view in VIEWS}
+        texts = {view: run_alone(shown(url, view)) for view in VIEWS}
     assert [view for view, words in texts.items() if "stack_trace" in words] == []
     assert {view for view, words in texts.items() if sentence in words} >= {"clusters", "labels", "compare"}
     assert all("or set UDML_CACHE to another folder and start again" in words for words in texts.values()

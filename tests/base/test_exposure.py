@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import os
 import stat
 import tomllib
-from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from PIL import Image
 
 import serve
 from tests.app.opening import ROOT, opened, texts
-from tests.running import spec, worked, write_digits
+from tests.running import run_alone, spec, worked, write_digits
 from udml_core.base.errors import UserError
 from udml_core.base.paths import EXAMPLES, EXPOSED, expose, is_exposed, is_loopback, may_read, readable_roots
 from udml_core.data import catalog
@@ -26,8 +23,6 @@ from udml_core.data.encoders import hub
 from udml_core.runs import Run, create_run, find_run, own_copy, runs_folder
 from udml_core.work.exporting import export
 from udml_core.work.jobs import dispatch
-
-Result = TypeVar("Result")
 
 
 @pytest.fixture
@@ -178,12 +173,6 @@ async def _answer(app: Any) -> list[dict[str, Any]]:
 
     await app({"type": "http"}, None, send)
     return messages
-
-
-def run_alone(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine in a thread of its own: a browser of other tests has an event loop in this one."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, coroutine).result()
 
 
 def test_every_answer_has_the_security_headers() -> None:

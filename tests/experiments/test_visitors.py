@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import pytest
 from experiments.hold_fast.sockets import Pictures, Visitor
 from experiments.real_server import ROOT
 from experiments.visitors import PAGE, QUERY, epsilon_of, move_all, started
+from tests.running import run_alone
 
 RECORD = ROOT / "assets" / "results" / "visitors.json"
 MOST_PER_SESSION = 10.0
@@ -34,7 +34,7 @@ def test_visitors_without_a_browser_move_a_slider(monkeypatch: pytest.MonkeyPatc
         return visitor, seconds, changed
 
     with started() as server:
-        visitor, seconds, changed = asyncio.run(visit(server.url))
+        visitor, seconds, changed = run_alone(visit(server.url))
     assert (len(seconds), changed) == (4, 4)
     assert "epsilon=" in visitor.pictures.query
     assert all(name.startswith("/served/") for name in visitor.pictures.files)
