@@ -20,7 +20,7 @@ from udml_core.data.encoder_names import encoders_in
 from udml_core.data.encoders import choose_spec
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title, judges_words
-from udml_core.exploration.race_figures import said_of_measured
+from udml_core.exploration.race_figures import figure_words, said_of_measured
 from udml_core.exploration.race_measured import FAMILY
 from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, list_analyses, plan_analysis
@@ -252,10 +252,10 @@ def start_words(run: Run) -> str:
     start, kept = rows.get(0), rows.get(run.kept_epoch())
     if start is None or kept is None or not run.kept_epoch():
         return ""
-    made = "training itself added nothing" if kept <= start else f"training itself made {kept - start:+.3f} of it"
-    before, after = (f"{value:+.3f}".replace("-", "−") for value in (start, kept))
-    return (f"In whole groups, the judge saw {after} similarity against the frozen features at the kept epoch, and "
-            f"{before} before the first epoch: {made}.")
+    made = ("training itself added nothing" if kept <= start else
+            f"training itself made {figure_words(kept - start, '+')} of it")
+    return (f"In whole groups, the judge saw {figure_words(kept, '+')} similarity against the frozen features at the "
+            f"kept epoch, and {figure_words(start, '+')} before the first epoch: {made}.")
 
 
 def has_labels(evaluation: Mapping[str, Mapping[str, Any]] | None) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.runs import Run
-from udml_core.runs.search import FROZEN, Gallery
+from udml_core.runs.search import FINAL, FROZEN, Gallery
 from udml_core.runs.search.differing import SEPARATOR, Side, side_name
 
 from ..retrieval.embeddings import own_titles
@@ -20,7 +20,6 @@ from ..shell.run_status import run_titles
 from .choosing import FEWEST, PARAMETER, compared_by_default, rivals_of
 
 LETTERS = ("a", "b")
-FINAL = "final"
 INSTEAD = {FROZEN: (FROZEN, "initial")}
 """What is compared if the features that a link names are no longer in the cache."""
 

@@ -33,7 +33,7 @@ from udml_core.work.jobs.auditing import audit_import
 
 from ..shell.cached import load_dataset, progress_bar
 from ..shell.run_status import escaped_message
-from ..shell.user_errors import keep_user_errors
+from ..shell.user_errors import has_kept_error, keep_user_errors
 from .tables import choose_columns, is_table_path, upload_table
 
 SHOWN_CLASSES = 4
@@ -81,8 +81,7 @@ def _import_path() -> None:
     with keep_user_errors("import-folder", (path, level), clicked):
         if clicked:
             open_import(name_with_level(path, level))
-    is_said = st.session_state.get("import-folder-problem", (None,))[0] == (path, level)
-    if problem and not is_said:
+    if problem and not has_kept_error("import-folder", (path, level)):
         st.error(escaped_message(problem), icon=":material/error:")
 
 

@@ -12,7 +12,7 @@ from udml_core.exploration.race_measured import Serves
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
-from udml_core.runs.search import FROZEN
+from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import use_outcome
@@ -28,8 +28,6 @@ BUDGETS = {str(minutes): f"{minutes} min" for minutes in TIMES}
 """The times that can be chosen."""
 USED = "advice-used"
 """Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
-FINAL = "final"
-"""The embedding that a run keeps."""
 OPENS = {"compare": "Judge", "retrieval": "Search"}
 """The pages that open, as the navigation names them."""
 

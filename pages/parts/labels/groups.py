@@ -181,10 +181,15 @@ def _unnamed(board: Board, groups: Array, alike: Array) -> list[Array]:
     """
     is_open, kept = board.named < 0, np.flatnonzero(~board.left_out)
     found = {int(groups[rows[0]]): _ordered(board, rows) for rows in rows_by_group(kept, groups)}
-    order = tightest_first(alike, np.bincount(groups[kept], minlength=len(alike)))
+    order = tightest_first(alike, _sizes(board, groups, alike))
     ordered = [found[number] for number in order.tolist() if number in found]
     left = sorted(((rows[is_open[rows]], len(rows)) for rows in ordered), key=lambda group: _is_leftover(*group))
     return [rows for rows, _ in left if len(rows)]
+
+
+def _sizes(board: Board, groups: Array, alike: Array) -> Array:
+    """Return how many images of each group (g,) take part."""
+    return np.bincount(groups[~board.left_out], minlength=len(alike))
 
 
 def _is_leftover(rows: Array, size: int) -> bool:
@@ -217,13 +222,13 @@ def next_group(board: Board, image: int) -> Array:
     end.
     """
     groups, row = current_groups(board), int(rows_of(board.images, np.array([image]))[0])
-    alike, kept = _alike_now(board, groups), np.flatnonzero(~board.left_out)
-    sizes = np.bincount(groups[kept], minlength=len(alike))
+    alike = _alike_now(board, groups)
+    sizes, shown = _sizes(board, groups, alike), _unnamed(board, groups, alike)
     rank = np.argsort(tightest_first(alike, sizes))
-    later = (rows for rows in _unnamed(board, groups, alike) if row >= 0 and rank[groups[rows[0]]] > rank[groups[row]]
+    later = (rows for rows in shown if row >= 0 and rank[groups[rows[0]]] > rank[groups[row]]
              and not _is_leftover(rows, sizes[groups[rows[0]]]))
-    found = next(later, None)
-    return first_group(board) if found is None else board.images[found]
+    found = next(later, next(iter(shown), None))
+    return board.images[:0] if found is None else board.images[found]
 
 
 def follow_group(board: Board) -> None:

@@ -18,6 +18,7 @@ from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.search import FROZEN, Frame, Retrieval, epoch_of, finished_refinements, frame_words
 
 from ..draw.palette import AFTER, BEFORE, REFINED
+from ..refine.cards import PARAMETER
 from ..shell.address import BETWEEN, VISIT, write_address
 from ..shell.cached import load_retrieval
 from ..shell.run_status import run_titles
@@ -25,7 +26,7 @@ from ..shell.run_status import run_titles
 MOST = 4
 LOOK = "search-look"
 """Session key, with a run's id, of the parameters of the embeddings that Search shows of the run."""
-SHOWN = ("compare", "refined", "recipe")
+SHOWN = ("compare", "refined", PARAMETER)
 """These parameters."""
 MAIN = (FROZEN, "initial", "final")
 COLORS = {FROZEN: BEFORE, "initial": BEFORE}

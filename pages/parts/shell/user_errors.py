@@ -44,6 +44,16 @@ def fragment(draw: Draw) -> Draw:
     return st.fragment(show_user_errors()(draw))
 
 
+def has_kept_error(key: str, input_value: object) -> bool:
+    """Return whether `keep_user_errors` shows a message of an action about this input."""
+    problem = st.session_state.get(_kept(key))
+    return problem is not None and problem[0] == input_value
+
+
+def _kept(key: str) -> str:
+    return f"{key}-problem"
+
+
 @contextmanager
 def keep_user_errors(key: str, input_value: object, acts: bool) -> Iterator[None]:
     """Show a `UserError` until the action is repeated or its input changes.
@@ -56,7 +66,7 @@ def keep_user_errors(key: str, input_value: object, acts: bool) -> Iterator[None
         input_value: What the action was given; another value hides the message.
         acts: Whether the action is executed now.
     """
-    kept = f"{key}-problem"
+    kept = _kept(key)
     if acts:
         st.session_state.pop(kept, None)
     try:
@@ -64,5 +74,5 @@ def keep_user_errors(key: str, input_value: object, acts: bool) -> Iterator[None
             yield
     except UserError as error:
         st.session_state[kept] = (input_value, str(error))
-    if (problem := st.session_state.get(kept)) and problem[0] == input_value:
-        st.error(escaped_message(with_titles(problem[1])), icon=":material/error:")
+    if has_kept_error(key, input_value):
+        st.error(escaped_message(with_titles(st.session_state[kept][1])), icon=":material/error:")

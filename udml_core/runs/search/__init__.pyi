@@ -1,6 +1,7 @@
 from .frame import DISTANCE as DISTANCE
 from .frame import Frame as Frame
 from .frames import Frames as Frames
+from .names import FINAL as FINAL
 from .names import FROZEN as FROZEN
 from .names import OF_ALL as OF_ALL
 from .names import RECIPE as RECIPE

@@ -24,10 +24,9 @@ from udml_core.runs.search.judging_words import (
     score_words,
     waiting_words,
 )
-from udml_core.runs.search.names import FROZEN, TRAINED
+from udml_core.runs.search.names import FINAL, FROZEN, TRAINED
 from udml_core.runs.search.query import Gallery
 
-FINAL = "final"
 Names = tuple[str, str]
 Sides = tuple[tuple[Run, str], tuple[Run, str]]
 """Two embeddings: each a run and a frame."""
@@ -44,17 +43,17 @@ def judged_comparisons(first: Run, second: Run, dataset: Dataset) -> Iterator[tu
         have more names, see `judged_starts`.
     """
     is_start = [run.spec().method == FROZEN for run in (first, second)]
-    for results in get_args(Results):
-        if is_start[0] != is_start[1]:
-            start, run = (first, second) if is_start[0] else (second, first)
-            for of, own, gallery in judged_starts(start, run, FINAL, results, dataset):
-                sides = (of, own), (run, FINAL)
-                yield sides if is_start[0] else (sides[1], sides[0]), gallery, results
-            continue
-        for gallery in get_args(Gallery):
-            names = [side_name(run.id, FINAL) for run in (first, second)]
+    if is_start[0] == is_start[1]:
+        names = [side_name(run.id, FINAL) for run in (first, second)]
+        for results, gallery in product(get_args(Results), get_args(Gallery)):
             if JudgmentLog(dataset, comparison_key(names, gallery, results)).read():
                 yield ((first, FINAL), (second, FINAL)), gallery, results
+        return
+    start, run = (first, second) if is_start[0] else (second, first)
+    for results in get_args(Results):
+        for of, own, gallery in judged_starts(start, run, FINAL, results, dataset):
+            sides = (of, own), (run, FINAL)
+            yield sides if is_start[0] else (sides[1], sides[0]), gallery, results
 
 
 def judged_with(run_id: str, dataset: Dataset) -> list[tuple[Names, Gallery, Results]]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Which = Literal["initial", "final"]
 TRAINED: tuple[Which, ...] = ("initial", "final")
-FROZEN = "frozen"
+FROZEN, FINAL = "frozen", "final"
 WORDS = "words"
 """The features of the encoder that reads words, where several encoders stand side by side."""
 RECIPE = "recipe:"
