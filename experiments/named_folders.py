@@ -20,7 +20,7 @@ from experiments.messy import DAMAGED
 from experiments.recording import provenance, record_parser, write_record
 from udml_core.base.errors import UserError, counted
 from udml_core.base.spreadsheets import unguarded
-from udml_core.work.exporting.sorting import METADATA
+from udml_core.work.exporting.sorting_record import METADATA
 
 TITLE = "Messy folder into named folders"
 

@@ -447,6 +447,16 @@ def test_folders_are_planned_and_written(photos: Run, tmp_path: Path, monkeypatc
     next(button for button in test.button if button.label == "Show plan").click().run()
     assert test.button(key="labels-write").label == "Write 2 new images (30 are there already)"
     assert "Copies of 2 new images (30 are there already) in" in texts(test)
+    assert "1 file in c/ has no name and is left out now. They stay" in texts(test)
+    test.checkbox(key="labels-prune").check()
+    next(button for button in test.button if button.label == "Show plan").click().run()
+    former = next((tmp_path / "sorted" / "c").iterdir())
+    assert f"c/{former.name}" in str([frame.value.to_dict() for frame in test.dataframe])
+    assert test.button(key="labels-write").disabled, "the list needs a yes"
+    next(box for box in test.checkbox if box.label == "I have read the list: remove 1 file").check().run()
+    test.button(key="labels-write").click().run()
+    assert not former.exists()
+    assert len(list((tmp_path / "sorted" / "c").iterdir())) == 2
 
 
 def select_group(photos: Run) -> AppTest:

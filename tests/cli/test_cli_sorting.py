@@ -269,6 +269,18 @@ def test_sort_plans_writes_and_continues(run: Run, tmp_path: Path, capsys: Captu
     again = answer(capsys, monkeypatch, "sort", str(run.folder), str(target), "--least", "1.01", "--json")
     assert (again["there"], again["former"]) == (size, 0), "nothing is left to add"
     assert again["guessed"] == {"heron": size}, "a group that was named at once has no yes"
+    groups(capsys, monkeypatch, run, "--count", "6", "--name", "2=gull", "--merge", "heron=egret")
+    words = ["sort", str(run.folder), str(target), "--least", "1.01"]
+    kept = answer(capsys, monkeypatch, *words, "--json")
+    assert (kept["former"], kept["removed"], len(list((target / "heron").iterdir()))) == (size, [], size)
+    code, out, err = call(capsys, monkeypatch, *words, "--plan", "--prune")
+    assert (code, out.count("  remove heron/")) == (0, size), "each file is listed"
+    assert f"{size} files in heron/ have another name now" in out
+    code, _, err = call(capsys, monkeypatch, *words, "--prune")
+    assert (code, "confirm the plan by --yes" in err) == (2, True)
+    assert len(list((target / "heron").iterdir())) == size
+    pruned = answer(capsys, monkeypatch, *words, "--prune", "--yes", "--json")
+    assert (len(pruned["removed"]), (target / "heron").exists()) == (size, False)
     (target.parent / "other").mkdir()
     (target.parent / "other" / "mine.txt").touch()
     code, _, err = call(capsys, monkeypatch, "sort", str(run.folder), str(target.parent / "other"))

@@ -26,8 +26,8 @@ from udml_core.numerics.neighbors import nearest
 from udml_core.runs.search.naming import NamedImages, name_images, reach_along
 from udml_core.work.exporting import plan_sorting, write_plan
 from udml_core.work.exporting.safe_names import MOST_BYTES, Names, key_of, safe_name
-from udml_core.work.exporting.sorting import UNFINISHED
 from udml_core.work.exporting.sorting_plan import Plan
+from udml_core.work.exporting.sorting_record import EARLIER, UNFINISHED
 
 HOSTILE = ("../x", "..", "/etc/passwd", "CON", "con.txt", "COM1", "a/b\\c", "a:b*c?", "e\u0301t\u00e9", "\u00e9t\u00e9",
            "Heron", "heron", "HERON", "x" * 300, "\u00e4" * 300, "trailing. ", " leading", ".hidden", "",
@@ -205,13 +205,13 @@ def test_a_continued_export_leaves_out_what_was_excluded_or_removed_since(
         (tmp_path / "photos" / "a" / f"IMG_{number:02}.jpg").unlink()
     stale, fresh = photos, catalog.load(f"{tmp_path / 'photos'}#level=0")
     for dataset in (stale, fresh):
-        again = plan_sorting(named(dataset, {}, ("red",)), out)
+        again = plan_sorting(named(dataset, {}, ("red",)), out, how)
         assert {item.image for item in again.items} == {f"a/IMG_{number:02}.jpg" for number in range(2, 8)}
-        assert (again.excluded, again.missing, again.dropped) == (3, 2, 0 if how == "list" else 2)
+        assert (again.excluded, again.missing, len(again.earlier)) == (3, 2, 0 if how == "list" else 2)
         assert again.left_out == 40 - 6 - 3 - 2
         assert "and 3 that you excluded, and 2 whose files are gone" in again.lines[0]
-        assert ("2 images that you excluded or removed since are written already" in " ".join(again.notes)) == (
-            how != "list")
+        assert ("2 files of an earlier export do not belong to this one: 1 file in red/ is of an image that you "
+                "excluded; 1 file in red/ is of an image that is gone." in " ".join(again.notes)) == (how != "list")
     write_plan(again)
     assert not (out / "red" / "IMG_08.jpg").exists()
     rows = list(csv.DictReader((out / "metadata.csv").read_text().splitlines()))
@@ -300,9 +300,9 @@ def test_images_are_added_to_an_earlier_export_and_its_files_stay(photos: Datase
     files = {item.image: item.file for item in plan.items}
     assert files[photos.names[0]] == "red/IMG_00.jpg"
     assert files[photos.names[3]] == "red/IMG_03 (2).jpg", "a file of the user is in the way"
-    assert (sorted(plan.there), plan.former) == (["red/IMG_00.jpg"], 1)
+    assert (sorted(plan.there), [former.reason for former in plan.earlier]) == (["red/IMG_00.jpg"], ["renamed"])
     assert "1 image of an earlier export is there and will not be touched; 4 will be added." in plan.notes
-    assert "1 image of an earlier export is still in the folder of a former name" in " ".join(plan.notes)
+    assert "not belong to this one: 1 file in red/ has another name now. They stay" in " ".join(plan.notes)
     write_plan(plan)
     assert (out / "red" / "IMG_00.jpg").read_bytes() == b"edited"
     assert (out / "red" / "IMG_03.jpg").read_bytes() == b"mine"
@@ -313,6 +313,77 @@ def test_images_are_added_to_an_earlier_export_and_its_files_stay(photos: Datase
     assert {row["image"]: row["file_name"] for row in rows} == files
     again = plan_sorting(named(photos, {0: "red", 1: "blue"}, ("red", "blue")), out)
     assert again.there == {item.file for item in again.items}, "nothing is left to add"
+
+
+@pytest.mark.parametrize("how", ["copies", "links"])
+def test_files_of_earlier_exports_are_listed_and_removed_on_request_if_nothing_is_lost(
+        how: Any, photos: Dataset, tmp_path: Path) -> None:
+    out, source = tmp_path / "out", tmp_path / "photos" / "a"
+    before = {path: path.read_bytes() for path in source.rglob("*")}
+    write_plan(plan_sorting(named(photos, {0: "red", 1: "red"}, ("red",)), out, how, with_unnamed=True))
+    (out / "unnamed" / "IMG_02.jpg").unlink()
+    (out / "unnamed" / "IMG_02.jpg").write_bytes(b"edited")
+    (out / "unnamed" / "mine.jpg").write_bytes((source / "IMG_02.jpg").read_bytes())
+    (source / "IMG_09.jpg").unlink()
+    exclude(photos, [8])
+    names = named(photos, dict.fromkeys(range(1, 6), "blue"), ("blue",))
+    for prunes in (False, False, True):  # the second time, the table of images does not list them any more
+        plan = plan_sorting(names, out, how, with_unnamed=True, prunes=prunes)
+        assert {former.item.file: former.reason for former in plan.earlier} == {
+            "red/IMG_00.jpg": "unnamed", "red/IMG_01.jpg": "renamed", "unnamed/IMG_08.jpg": "excluded",
+            "unnamed/IMG_09.jpg": "gone", **{f"unnamed/IMG_0{number}.jpg": "named" for number in range(2, 6)}}
+        assert "4 files in unnamed/ have a name now" in " ".join(plan.notes)
+        assert ("unless you choose to remove them" in " ".join(plan.notes)) != prunes
+        files = files_in(out)
+        if not prunes:
+            write_plan(plan)
+            assert (out / EARLIER).exists()
+            assert files <= files_in(out), "without a request everything stays"
+    removed = {former.item.file for former in plan.removed}
+    dangling = {"unnamed/IMG_09.jpg"} if how == "links" else set()
+    assert removed == dangling | {"red/IMG_00.jpg", "red/IMG_01.jpg", "unnamed/IMG_08.jpg", *(
+        f"unnamed/IMG_0{number}.jpg" for number in range(3, 6))}
+    (out / "unnamed" / "IMG_03.jpg").unlink()
+    (out / "unnamed" / "IMG_03.jpg").write_bytes(b"edited after the plan")
+    write_plan(plan)
+    assert files - files_in(out) == removed - {"unnamed/IMG_03.jpg"}
+    assert not (out / "red").exists(), "an empty folder leaves too"
+    with (out / EARLIER).open(newline="") as file:
+        assert {row["file"] for row in csv.DictReader(file)} == {
+            "unnamed/IMG_02.jpg", "unnamed/IMG_03.jpg", "unnamed/IMG_09.jpg"} - dangling
+    assert {path: path.read_bytes() for path in before if path.exists()} == {
+        path: content for path, content in before.items() if path.name != "IMG_09.jpg"}, "the user's files stay"
+
+
+def test_no_file_is_removed_through_a_prepared_list(photos: Dataset, tmp_path: Path) -> None:
+    out, row = tmp_path, "image,file,class,certainty,assigned,how\n"
+    write_plan(plan_sorting(named(photos, {0: "red"}, ("red",)), out / "export"))
+    mine = out / "elsewhere" / "IMG_01.jpg"
+    mine.parent.mkdir()
+    mine.write_bytes((out / "photos" / "a" / "IMG_01.jpg").read_bytes())
+    (out / "export" / "linked").symlink_to(mine.parent)
+    (out / "export" / EARLIER).write_text(
+        f"{row}{photos.names[1]},linked/IMG_01.jpg,,0,0,copies\n{photos.names[1]},../elsewhere/IMG_01.jpg,,0,0,copies\n")
+    plan = plan_sorting(named(photos, {0: "red"}, ("red",)), out / "export", prunes=True)
+    assert [former.kept for former in plan.earlier] == ["a link to another folder leads there"]
+    write_plan(plan)
+    assert mine.exists()
+
+
+@pytest.mark.parametrize(("first", "second"), [("copies", "links"), ("links", "copies"), ("copies", "list")])
+def test_an_interrupted_export_continues_as_it_is_chosen_now(first: Any, second: Any, photos: Dataset,
+                                                             tmp_path: Path) -> None:
+    names, out = named(photos, dict.fromkeys(range(4), "red"), ("red",)), tmp_path / "out"
+    with pytest.raises(IndexError):
+        write_plan(plan_sorting(names, out, first), lambda _share, _step: [][1])
+    plan = plan_sorting(names, out, second)
+    what = {"links": "links", "copies": "copies", "list": "a list"}
+    assert plan.notes[0] == ("This continues the list of an interrupted export, unfinished.csv, which wrote "
+                             f"{what[first]}; the rest becomes {what[second]}.")
+    assert plan.other_kind == (second != "list")
+    write_plan(plan)
+    links = [path.is_symlink() for path in sorted((out / "red").iterdir())]
+    assert links == ([False] if second == "list" else [first == "links", *[second == "links"] * 3])
 
 
 @pytest.mark.parametrize("table", ["file_name,label,certainty,assigned,image\nred/a.jpg,red,1.0,1,unknown.jpg\n",

@@ -14,6 +14,7 @@ from udml_core.base.errors import UserError, counted, quoted
 from udml_core.cli.images import listed_images
 from udml_core.cli.options import Json, Root, RunName, named_run
 from udml_core.cli.output import print_answer, print_progress
+from udml_core.cli.ranking import agree
 from udml_core.cli.regrouping import group_rows, join_groups, keep_parts, move_images
 
 if TYPE_CHECKING:
@@ -226,6 +227,10 @@ def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET",
                             ] = False,
          programs: Annotated[bool, typer.Option("--programs/--no-programs", help=(
              "Also write the files that FiftyOne and Label Studio import."))] = True,
+         prune: Annotated[bool, typer.Option("--prune", help=(
+             "Remove files of earlier exports that do not belong to this one: links to your images, and copies that "
+             "equal the image in your folder. Lists them and asks first."))] = False,
+         yes: Annotated[bool, typer.Option("--yes", help="Remove the listed files without a question.")] = False,
          least: Annotated[float | None, typer.Option(min=0.0, max=1.01, show_default=False, help=(
              "Accept names from this certainty, 0 to 1; above 1 only assigned labels. Default: by --precision."))
          ] = None,
@@ -237,24 +242,31 @@ def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET",
     metadata.csv, images.parquet, and, unless you pass --no-programs, files that FiftyOne and Label Studio import. No
     file of yours is moved or deleted.
     An interrupted export leaves the list unfinished.csv, and the same command continues it. Repeated into the same
-    folder, it adds what has a name since.
+    folder, it adds what has a name since, and lists its earlier files that do not belong there any more; --prune
+    removes them.
     """
     from udml_core.runs.search import Retrieval
     from udml_core.runs.search.naming import name_all
     from udml_core.work.exporting import plan_sorting, write_plan
 
+    if yes and not prune:
+        raise UserError("--yes belongs to --prune. Add it, or remove --yes.")
     opened = Retrieval(named_run(name, root))
     named = name_all(opened, frame, target=precision, chosen=least, report=print_progress())
-    planned = plan_sorting(named, target, how, unnamed, programs)
-    for line in (*[named.words] * bool(named.labels), *planned.lines):
+    planned = plan_sorting(named, target, how, unnamed, programs, prune)
+    removed = [former.item.file for former in planned.removed]
+    for line in (*[named.words] * bool(named.labels), *planned.lines, *(f"  remove {file}" for file in removed)):
         typer.echo(line, err=as_json or not plan)
+    if removed and not (plan or yes):
+        agree(f"Remove {counted(len(removed), 'file')}?", "Nothing was written or removed")
     files = [] if plan else write_plan(planned, print_progress())
     if not as_json and plan:
         return
     print_answer({"run": opened.run.id, "target": str(planned.target), "how": planned.how, "planned": plan,
                   "classes": {label: count for label, count in planned.classes.items() if label},
                   "unnamed": planned.classes.get("", 0), "left_out": planned.left_out, "excluded": planned.excluded,
-                  "missing": planned.missing, "there": len(planned.there), "former": planned.former,
+                  "missing": planned.missing, "there": len(planned.there), "former": len(planned.earlier),
+                  "removed": removed,
                   "guessed": planned.guessed, "least": named.least_by_class,
                   "words": named.words, "continues": planned.continues, "files": [str(path) for path in files]},
                  as_json, lambda: [str(path) for path in files])

@@ -15,7 +15,7 @@ from udml_core.runs.search.naming import NamedImages, name_all
 from udml_core.work.exporting import moved_folders
 from udml_core.work.exporting.sorting import plan_sorting
 from udml_core.work.exporting.sorting_files import last_target, write_plan
-from udml_core.work.exporting.sorting_plan import How, Plan
+from udml_core.work.exporting.sorting_plan import REASONS, How, Plan
 
 from ..data.moving import say_moved, show_moving
 from ..shell.cached import load_dataset, load_retrieval, progress_bar, with_time
@@ -52,8 +52,13 @@ def show_folders(board: Board) -> None:
                                                help="They get a folder of their own, “unnamed”.")
         programs = st.checkbox("Lists for other programs", True, key="labels-programs",
                                help="Files that FiftyOne and Label Studio import.")
+        prunes = st.checkbox("Remove earlier copies", key="labels-prune",
+                             help="Files of earlier exports that do not belong to this one, such as copies in "
+                                  "“unnamed” that have a name now. The plan lists them; only links to your images, "
+                                  "and copies that equal the image in your folder, are removed.")
         if st.form_submit_button("Show plan", icon=":material/checklist:"):
-            st.session_state[PLANNED] = _planned(board, target, how or "copies", rest, programs), _state_of(board)
+            st.session_state[PLANNED] = (
+                _planned(board, target, how or "copies", rest, programs, prunes), _state_of(board))
             st.session_state.pop(WRITTEN, None)
     plan, planned_for = st.session_state.get(PLANNED, (None, None))
     if plan is not None and planned_for != _state_of(board):
@@ -81,12 +86,12 @@ def _names(board: Board) -> NamedImages:
         return name_all(opened, board.frame, board.gamma, chosen=board.least, report=report)
 
 
-def _planned(board: Board, target: str, how: How, rest: bool, programs: bool) -> Plan | UserError:
+def _planned(board: Board, target: str, how: How, rest: bool, programs: bool, prunes: bool) -> Plan | UserError:
     """Return the plan, or why there is none."""
     try:
         if not target.strip():
             raise UserError("An export needs a folder to write to. Type its path.")
-        return plan_sorting(_names(board), target.strip(), how, rest, programs)
+        return plan_sorting(_names(board), target.strip(), how, rest, programs, prunes)
     except UserError as error:
         return error
 
@@ -108,10 +113,21 @@ def _show_plan(board: Board, plan: Plan) -> None:
     st.dataframe(table[:MOST_ROWS], hide_index=True, width="content", height=min(260, 38 + 36 * len(table)))
     st.caption("Beside the folders: metadata.csv, images.parquet, fiftyone/, and label-studio.json with its XML."
                if plan.for_programs else "Beside the folders: metadata.csv and images.parquet.")
+    agreed = _show_removed(plan)
     if st.button(f"Write {plan.amount}" if plan.how != "list" else "Write the list",
                  icon=":material/drive_file_move:", key="labels-write", type="primary", shortcut="W",
-                 help="Your files are neither moved nor deleted."):
+                 disabled=not agreed, help="Your files are neither moved nor deleted."):
         _write(board, plan)
+
+
+def _show_removed(plan: Plan) -> bool:
+    """List the files of earlier exports that would be removed, and return whether the user agrees or there are none."""
+    if not plan.removed:
+        return True
+    table = pd.DataFrame([(former.item.file, REASONS[former.reason][0]) for former in plan.removed],
+                         columns=["File of an earlier export", "Why it leaves"])
+    st.dataframe(table, hide_index=True, width="content", height=min(260, 38 + 36 * len(table)))
+    return st.checkbox(f"I have read the list: remove {counted(len(table), 'file')}", key=f"labels-agreed-{id(plan)}")
 
 
 def _write(board: Board, plan: Plan) -> None:

@@ -6,9 +6,8 @@ labels have changed since. `sorting_files` writes a plan.
 
 from __future__ import annotations
 
-import csv
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,21 +15,22 @@ import numpy as np
 
 from udml_core.base.arrays import Booleans, Integers
 from udml_core.base.errors import UserError, quoted
-from udml_core.base.spreadsheets import unguarded
 from udml_core.data.dataset import Dataset, FileImages
 from udml_core.data.given.exclusions import excluded_names
 from udml_core.runs.search.naming import NamedImages
 from udml_core.work.exporting.safe_names import Names
+from udml_core.work.exporting.sorting_former import former_files
 from udml_core.work.exporting.sorting_plan import HOWS, OF_PROGRAMS, How, Item, Plan
+from udml_core.work.exporting.sorting_record import EARLIER, METADATA, UNFINISHED, is_inside, read_table
 
 UNNAMED, ALL = "unnamed", "images"
 """Folder of images without a name, if they are exported too; and of all images, if none has a name."""
-UNFINISHED = "unfinished.csv"
-COLUMNS = ("image", "file", "class", "certainty", "assigned", "how")
+LISTS = (METADATA, EARLIER, "images.parquet", *OF_PROGRAMS)
+"""Files and folders of lists beside the folders of the classes."""
 
 
 def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", with_unnamed: bool = False,
-                 for_programs: bool = True) -> Plan:
+                 for_programs: bool = True, prunes: bool = False) -> Plan:
     """Plan an export of named images as folders; nothing is written.
 
     Args:
@@ -40,6 +40,7 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
         how: Copies, symbolic links, or a list alone.
         with_unnamed: Whether images without a name get a folder, too.
         for_programs: Whether files that FiftyOne and Label Studio import are written, too.
+        prunes: Whether files of earlier exports that do not belong to this one are removed, if nothing is lost.
 
     Raises:
         UserError: The folder holds other files, or there is no image to write.
@@ -48,7 +49,7 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
     if how not in HOWS:
         raise UserError(f"An export writes {', '.join(HOWS)}; got {quoted(str(how))}.")
     if (folder / UNFINISHED).exists():
-        return replace(_continued(named.dataset, folder), for_programs=for_programs)
+        return replace(_continued(named.dataset, folder, how, prunes), for_programs=for_programs)
     earlier = earlier_items(named.dataset, folder)
     is_missing = ~named.left_out & _are_missing(named.dataset, named.images.tolist())
     items = tuple(_items(named, np.flatnonzero(~named.left_out & ~is_missing), with_unnamed, folder, earlier))
@@ -57,10 +58,15 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
                         "`udml groups`, accept names from a lower certainty, or write images without a name, too.")
     excluded, missing = len(excluded_names(named.dataset)), int(is_missing.sum())  # also images that no run has seen
     there = frozenset(item.file for item in items) & {item.file for item in earlier}
-    other_kind = sum((folder / file).is_symlink() == (how == "copies") for file in there) if how != "list" else 0
     return Plan(named.dataset, folder, how, items, len(named.dataset) - len(items) - excluded - missing, excluded,
-                missing, there=there, former=len(earlier) - len(there), other_kind=other_kind,
-                for_programs=for_programs)
+                missing, there=there, other_kind=_other_kind(folder, there, how), for_programs=for_programs,
+                earlier=tuple(former_files(named.dataset, folder, earlier, items, prunes)), prunes=prunes)
+
+
+def _other_kind(folder: Path, files: Iterable[str], how: How) -> int:
+    """Count files that are links although an export writes copies, or the other way around."""
+    paths = [folder / file for file in files] if how != "list" else []
+    return sum(path.is_symlink() == (how == "copies") for path in paths if os.path.lexists(path))
 
 
 def _are_missing(dataset: Dataset, indices: Sequence[int]) -> Booleans:
@@ -94,8 +100,8 @@ def earlier_items(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"An export needs a folder, and {quoted(str(folder))} is a file. Choose another folder.")
     entries = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
-    listed = _listed(dataset, folder) if METADATA in entries else ()
-    written = tuple(item for item in listed if _is_inside(item.file) and os.path.lexists(folder / item.file))
+    listed = _listed(dataset, folder)
+    written = _written(folder, listed)
     foreign = [name for name in entries if name not in LISTS or not listed]
     if foreign and not written:
         raise UserError(f"An export needs a new or empty folder, or an earlier export of the same images, and "
@@ -104,14 +110,22 @@ def earlier_items(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
 
 
 def _listed(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
-    """Return the images of a data set in the table of an earlier export.
+    """Return the images in the tables of earlier exports; none if the data set has none of them.
 
     Raises:
-        UserError: The table cannot be read.
+        UserError: A table cannot be read.
     """
-    _, items = _read(folder / METADATA, "an earlier export", "file_name", "label")
-    known = dataset.indices_by_name({item.image for item in items})
-    return tuple(item for item in items if item.image in known)
+    items: list[Item] = []
+    for table, columns in ((EARLIER, ("file", "class")), (METADATA, ("file_name", "label"))):
+        if os.path.lexists(folder / table):
+            items += read_table(folder / table, "an earlier export", *columns)[1]
+    return tuple(items) if dataset.indices_by_name({item.image for item in items}) else ()
+
+
+def _written(folder: Path, items: Iterable[Item]) -> tuple[Item, ...]:
+    """Return the images whose file is in the folder; the last of a file."""
+    last = {item.file: item for item in items}
+    return tuple(item for item in last.values() if is_inside(item.file) and os.path.lexists(folder / item.file))
 
 
 def _items(named: NamedImages, rows: Integers, with_unnamed: bool, target: Path, earlier: Sequence[Item]
@@ -140,13 +154,8 @@ def _items(named: NamedImages, rows: Integers, with_unnamed: bool, target: Path,
                        bool(is_labeled[row] and named.seen[row]))
 
 
-METADATA = "metadata.csv"
-LISTS = (METADATA, "images.parquet", *OF_PROGRAMS)
-"""Files and folders of lists beside the folders of the classes."""
-
-
-def _continued(dataset: Dataset, folder: Path) -> Plan:
-    """Return the plan in the list of an interrupted export.
+def _continued(dataset: Dataset, folder: Path, how: How, prunes: bool) -> Plan:
+    """Return the plan in the list of an interrupted export, whose other images are written as it is chosen now.
 
     Raises:
         UserError: The list is damaged, is of other images, lies among the images, names a path outside the folder, or
@@ -154,15 +163,15 @@ def _continued(dataset: Dataset, folder: Path) -> Plan:
     """
     check_outside(dataset, folder)
     path = folder / UNFINISHED
-    how, items = _read(path, "an interrupted export", "file", "class")
-    if how is None:
+    begun, items = read_table(path, "an interrupted export", "file", "class")
+    if begun is None:
         raise UserError(f"{quoted(str(path))} does not say what an export writes. Choose another folder.")
     known = dataset.indices_by_name({item.image for item in items})
     if items and not known:
         raise UserError(f"{quoted(str(path))} lists {quoted(items[0].image)}, which is no image of {dataset.title}. "
                         "Choose another folder.")
     for item in items:
-        if not _is_inside(item.file):
+        if not is_inside(item.file):
             raise UserError(f"{quoted(str(path))} lists the path {quoted(item.file)}, which an export does not write. "
                             "Choose another folder.")
     excluded, listed = set(excluded_names(dataset)), [item for item in items if item.image in known]
@@ -172,35 +181,8 @@ def _continued(dataset: Dataset, folder: Path) -> Plan:
                  if not gone and item.image not in excluded)
     if not kept:
         raise UserError(f"You excluded or removed all images on {quoted(str(path))} since. Choose another folder.")
-    dropped = sum(os.path.lexists(folder / item.file) for item in {*items} - {*kept}) if how != "list" else 0
+    written = _written(folder, (*_listed(dataset, folder), *items))
+    other_kind = _other_kind(folder, (item.file for item in kept), how)
     return Plan(dataset, folder, how, kept, len(dataset) - len(kept) - len(excluded) - missing, len(excluded),
-                missing + len(items) - len(listed), continues=True, dropped=dropped)
-
-
-def _read(path: Path, what: str, file: str, label: str) -> tuple[How | None, tuple[Item, ...]]:
-    """Return what an export writes, if its table says so, and the images in the table.
-
-    Args:
-        path: The table.
-        what: What it should list, for the message.
-        file: Name of the column of paths.
-        label: Name of the column of classes.
-
-    Raises:
-        UserError: It cannot be read.
-    """
-    try:
-        with path.open(newline="", encoding="utf-8") as table:
-            rows = list(csv.DictReader(table))
-        items = tuple(Item(unguarded(row["image"]), unguarded(row[file]), unguarded(row[label]),
-                           float(row["certainty"]), row["assigned"] == "1") for row in rows)
-    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
-        raise UserError(f"{quoted(str(path))} should list {what}, but could not be read: {error}. Choose another "
-                        "folder.") from error
-    return next((how for how in HOWS if rows and how == rows[0].get("how")), None), items
-
-
-def _is_inside(file: str) -> bool:
-    """Return whether a path is as an export gives it: a folder and a file, both with safe names."""
-    parts = file.split("/")
-    return len(parts) == 2 and all(part == Names().give(part) or part == Names().give_file(part) for part in parts)
+                missing + len(items) - len(listed), begun=begun, other_kind=other_kind, prunes=prunes,
+                earlier=tuple(former_files(dataset, folder, written, kept, prunes)))

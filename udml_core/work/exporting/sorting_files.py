@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
 
 from udml_core.base.errors import UserError, quoted
-from udml_core.base.files import replace_text
-from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset, FileImages, Report
 from udml_core.data.given.log import append_to_log, read_log
-from udml_core.work.exporting.sorting import COLUMNS, UNFINISHED, earlier_items
+from udml_core.work.exporting.sorting import earlier_items
+from udml_core.work.exporting.sorting_former import why_kept
 from udml_core.work.exporting.sorting_lists import write_lists
 from udml_core.work.exporting.sorting_plan import Plan
+from udml_core.work.exporting.sorting_record import EARLIER, UNFINISHED, write_list
 
 PART, TARGETS = ".part", "sorted"
 """Ending of a file in progress, and the log of the folders that exports of a data set were written to."""
@@ -41,10 +40,13 @@ def write_plan(plan: Plan, report: Report | None = None) -> list[Path]:
             earlier_items(plan.dataset, plan.target)  # nothing may have come in between
             _check_space(plan)
             plan.target.mkdir(parents=True, exist_ok=True)
-            _write_unfinished(plan)
+        _list_earlier(plan)
+        write_list(plan.target / UNFINISHED, plan.items, plan.how)
         if plan.how != "list":
             _write_images(plan, report)
+        _remove_former(plan)
         written = write_lists(plan)
+        _list_earlier(plan)
         (plan.target / UNFINISHED).unlink()
     except OSError as error:
         raise UserError(f"The export to {quoted(str(plan.target))} was interrupted: {error}. The same export "
@@ -141,8 +143,26 @@ def _write_image(plan: Plan, index: int, path: Path) -> None:
     aside.rename(path)
 
 
-def _write_unfinished(plan: Plan) -> None:
-    text = io.StringIO(newline="")
-    write_rows(text, [COLUMNS, *((item.image, item.file, item.label, repr(item.certainty), int(item.is_assigned),
-                                  plan.how) for item in plan.items)])
-    replace_text(plan.target / UNFINISHED, text.getvalue())
+def _remove_former(plan: Plan) -> None:
+    """Remove files of earlier exports that the plan lists, unless something has changed since, and empty folders."""
+    folders = set()
+    for former in plan.removed:
+        path = plan.target / former.item.file
+        if os.path.lexists(path) and not why_kept(plan.dataset, plan.target, former.item):
+            path.unlink()
+            folders.add(path.parent)
+    for folder in folders:
+        with suppress(OSError):  # it holds other files
+            folder.rmdir()
+
+
+def _list_earlier(plan: Plan) -> None:
+    """Keep a list of the files that exports have written and that the table of images does not list."""
+    listed = [former.item for former in plan.earlier]
+    if plan.how == "list":  # its table lists the user's own files
+        listed += [item for item in plan.items if item.file in plan.there or plan.continues]
+    listed = [item for item in listed if os.path.lexists(plan.target / item.file)]
+    if listed:
+        write_list(plan.target / EARLIER, listed, plan.how)
+    else:
+        (plan.target / EARLIER).unlink(missing_ok=True)

@@ -14,6 +14,8 @@ How = Literal["copies", "links", "list"]
 HOWS: tuple[How, ...] = get_args(How)
 OF_PROGRAMS = ("fiftyone", "label-studio.json", "label-studio.xml")
 """Files and folders that other programs import, below the target."""
+MOST_GROUPS = 8
+"""Folders whose former files a note counts one by one."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,31 @@ class Item:
     is_assigned: bool
 
 
+Reason = Literal["named", "renamed", "unnamed", "left out", "excluded", "gone"]
+REASONS: dict[Reason, tuple[str, str]] = {
+    "named": ("has a name now", "have a name now"), "renamed": ("has another name now", "have another name now"),
+    "unnamed": ("has no name now", "have no name now"),
+    "left out": ("has no name and is left out now", "have no name and are left out now"),
+    "excluded": ("is of an image that you excluded", "are of images that you excluded"),
+    "gone": ("is of an image that is gone", "are of images that are gone")}
+"""Why a file of an earlier export does not belong to a plan, in words for one file and for several."""
+
+
+@dataclass(frozen=True)
+class Former:
+    """A file of an earlier export that does not belong to a plan.
+
+    Attributes:
+        item: The image as the earlier export listed it.
+        reason: Why it does not belong to the plan.
+        kept: Why it is not removed although files are removed, in a few words; empty if it is.
+    """
+
+    item: Item
+    reason: Reason
+    kept: str
+
+
 @dataclass(frozen=True)
 class Plan:
     """What an export would write.
@@ -48,12 +75,12 @@ class Plan:
         left_out: Number of images without a name that are left out, also of images that the embedding does not have.
         excluded: Number of images that are left out because the user excluded them, before the run or since.
         missing: Number of images whose files are gone.
-        continues: Whether the plan is the list of an interrupted export.
+        begun: What an interrupted export wrote, whose list the plan is; None for a new export.
         there: Paths of the images that an earlier export has written to the folder; they stay as they are.
-        former: Number of further images that an earlier export has written, whose class has changed or gone since.
         other_kind: Number of files there that are links although copies are written, or the other way around.
-        dropped: Number of images that an interrupted export has written, and that were excluded or removed since.
         for_programs: Whether files that FiftyOne and Label Studio import are written, too.
+        earlier: Files of earlier exports that do not belong to this one.
+        prunes: Whether these files are removed, if nothing is lost.
     """
 
     dataset: Dataset
@@ -63,12 +90,22 @@ class Plan:
     left_out: int
     excluded: int = 0
     missing: int = 0
-    continues: bool = False
+    begun: How | None = None
     there: frozenset[str] = frozenset()
-    former: int = 0
-    dropped: int = 0
     other_kind: int = 0
     for_programs: bool = True
+    earlier: tuple[Former, ...] = ()
+    prunes: bool = False
+
+    @property
+    def continues(self) -> bool:
+        """Whether the plan is the list of an interrupted export."""
+        return self.begun is not None
+
+    @property
+    def removed(self) -> tuple[Former, ...]:
+        """The files of earlier exports that are removed."""
+        return tuple(former for former in self.earlier if self.prunes and not former.kept)
 
     @property
     def classes(self) -> dict[str, int]:
@@ -97,10 +134,11 @@ class Plan:
     @property
     def notes(self) -> list[str]:
         """What a user should know before the plan is written, in sentences."""
-        notes = ["This continues the list of an interrupted export, unfinished.csv."] if self.continues else []
-        if self.dropped:
-            notes.append(f"{counted(self.dropped, 'image')} that you excluded or removed since {_is(self.dropped)} "
-                         "written already, on no list. Remove what you do not need in the folder.")
+        notes = []
+        if self.continues:
+            rest = f", which wrote {_WHAT[self.begun]}; the rest becomes {_WHAT[self.how]}"
+            notes.append("This continues the list of an interrupted export, unfinished.csv"
+                         f"{rest if self.begun != self.how else ''}.")
         if guesses := sum(self.guessed.values()):
             notes.append(f"{counted(guesses, 'name')} of these {_is(guesses)} not confirmed: given by certainty alone, "
                          "or to so many images at once that you did not see each. In metadata.csv the column assigned "
@@ -119,10 +157,27 @@ class Plan:
                 "are links and stay links" if former == "link" else "are copies and stay copies")
             notes.append(f"{counted(self.other_kind, 'file')} there {stays}. Choose a new folder for {self.how} of all "
                          "images.")
-        if self.former:
-            notes.append(f"{counted(self.former, 'image')} of an earlier export {_is(self.former)} still in the folder "
-                         "of a former name. Remove what you do not need there.")
-        return notes
+        return notes + self.former_notes
+
+    @property
+    def former_notes(self) -> list[str]:
+        """What becomes of the files of earlier exports that do not belong to this one, in sentences."""
+        if not (count := len(self.earlier)):
+            return []
+        groups = Counter((former.item.file.rpartition("/")[0], former.reason) for former in self.earlier).most_common()
+        groups, more = groups[:MOST_GROUPS], sum(size for _, size in groups[MOST_GROUPS:])
+        listed = [f"{counted(size, 'file')} in {folder}/ {REASONS[reason][size > 1]}"
+                  for (folder, reason), size in groups] + ([f"{more:,} more in other folders"] if more else [])
+        notes = [f"{counted(count, 'file')} of an earlier export {'does' if count == 1 else 'do'} not belong to this "
+                 f"one: {'; '.join(listed)}."]
+        if not self.prunes:
+            return [f"{notes[0]} They stay, on the list earlier.csv, unless you choose to remove them (--prune)."]
+        if removed := len(self.removed):
+            notes.append(f"{counted(removed, 'file')} of these {_is(removed)} removed: nothing but links to your "
+                         "images, and copies that equal the image in your folder.")
+        reasons = Counter(former.kept for former in self.earlier if former.kept).most_common()
+        return notes + [f"{counted(size, 'file')} of these stay{'s' if size == 1 else ''}: {reason}."
+                        for reason, size in reasons]
 
     @property
     def lines(self) -> list[str]:
@@ -137,6 +192,9 @@ class Plan:
         return [head, *self.notes, *(
             f"{count:7,}  {folder}/" + (f"  (class {quoted(label)})" if label not in (folder, "") else "")
             for (folder, label), count in self.folders.items())]
+
+
+_WHAT: dict[How | None, str] = {"copies": "copies", "links": "links", "list": "a list"}
 
 
 def _is(count: int) -> str:
