@@ -20,6 +20,7 @@ from pages.parts.shell.selection import Selection
 from pages.views import labels
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import tiles
+from tests.cli.test_cli import answer, call
 from tests.running import worked, write_digits
 from udml_core.data.given import labels as given
 from udml_core.data.given.exclusions import exclude, undo
@@ -81,6 +82,26 @@ def test_a_group_is_named_and_the_name_is_undone(photos: Run) -> None:
     test.button(key="labels-undo").click().run()
     assert given.assigned_labels(dataset) == {}
     assert sum(sizes(test)) == 120
+
+
+def test_the_command_lists_the_groups_of_the_page_in_its_order(
+        photos: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = photos.dataset()
+    for _ in range(2):  # at first without names, then with a name in the first group and all of the second
+        test = opened("labels", run=photos.id, section="groups")
+        shown = [re.match(r"group (\d+) · (\d+)", tile["badge"]) for tile in tiles(test, "Groups without a name")]
+        listed = answer(capsys, monkeypatch, "groups", str(photos.folder), "--json")
+        rows = [row for row in listed["groups"] if sum(row["names"].values()) < row["images"]]
+        assert [(row["group"], row["images"] - sum(row["names"].values())) for row in rows] == [
+            (int(found[1]), int(found[2])) for found in shown if found]
+        assert listed["count"] == len(listed["groups"])
+        first, second = listed["groups"][:2]
+        given.assign(dataset, list(dataset.indices_by_name({first["typical"][0]}).values()), "zero")
+        grouping = grouping_of(Retrieval(photos))
+        codes = grouping.tree.groups(listed["count"])
+        given.assign(dataset, grouping.indices[codes == second["group"] - 1].tolist(), "one")
+    code, _, err = call(capsys, monkeypatch, "groups", str(photos.folder))
+    assert (code, f"{listed['count']} groups, with which Label begins too; --count forms another" in err) == (0, True)
 
 
 def test_a_split_is_kept_and_undone(photos: Run) -> None:

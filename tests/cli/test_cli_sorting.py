@@ -33,7 +33,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def groups(capsys: Capture, monkeypatch: pytest.MonkeyPatch, run: Run, *words: str) -> list[dict[str, Any]]:
-    return answer(capsys, monkeypatch, "groups", str(run.folder), *words, "--json")["groups"]
+    """Return the groups by their number."""
+    listed = answer(capsys, monkeypatch, "groups", str(run.folder), *words, "--json")["groups"]
+    return sorted(listed, key=lambda row: int(row["group"]))
 
 
 def test_groups_are_listed_split_named_merged_and_undone(

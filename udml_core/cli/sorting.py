@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 SHOWN = 3
 """Images of each end of a group that are listed."""
-COUNT = 30
 Frame = Annotated[str, typer.Option(help="The embedding: final, initial, frozen, or the id of a refinement.")]
 Precision = Annotated[float, typer.Option(min=0.5, max=0.99, help=(
     "Share of the accepted names that should be right. The certainty that it takes is estimated from names that you "
@@ -33,7 +32,9 @@ Precision = Annotated[float, typer.Option(min=0.5, max=0.99, help=(
 
 
 def groups(name: RunName,
-           count: Annotated[int | None, typer.Option(min=1, show_default=str(COUNT), help="Number of groups.")] = None,
+           count: Annotated[int | None, typer.Option(min=1, show_default="what suits the images", help=(
+               "Number of groups. By default it is the number with which Label begins: of a useful size, best apart."))
+           ] = None,
            epsilon: Annotated[float | None, typer.Option(min=0.0, max=1.0, show_default=False, help=(
                "Form groups by authority ascent at this ε instead; udml analyse RUN --kind graph builds its graph."))
            ] = None,
@@ -59,11 +60,13 @@ def groups(name: RunName,
            frame: Frame = "final", root: Root = None, as_json: Json = False) -> None:
     """Form groups of similar images, list them, and name, split or join them.
 
-    Each group is listed with its most typical images and the images at its border. Groups have the same numbers each
-    time: 1 is the largest, and when images are added, a group keeps the number that most of its images had. Groups
-    that were joined, split or changed by moved images stay so, here and in the app, until --undo.
+    Each group is listed with its most typical images and the images at its border, in the order of the page Label:
+    groups of similar images first, then leftovers and named groups. Groups have the same numbers each time: 1 is the
+    largest, and when images are added, a group keeps the number that most of its images had. Groups that were joined,
+    split or changed by moved images stay so, here and in the app, until --undo.
     """
     from udml_core.data.given.labels import undo as revert
+    from udml_core.exploration.grouping import first_number
     from udml_core.runs.search import Retrieval
     from udml_core.runs.search.naming import grouping_of
 
@@ -74,7 +77,9 @@ def groups(name: RunName,
     if undo:
         typer.echo(f"{counted(len(revert(opened.dataset)), 'image')} reverted", err=True)
     grouping, splits = grouping_of(opened, frame, print_progress()), _splits(split or [])
-    form = partial(_rows_of_groups, opened, grouping, frame, count or COUNT, epsilon)
+    number = None if epsilon is not None else count or first_number(
+        grouping.tree, opened.frame(frame).take(grouping.indices))
+    form = partial(_rows_of_groups, opened, grouping, frame, number, epsilon)
     if keep:
         keep_parts(opened.dataset, grouping.indices, form([]), form(splits))
     if join:
@@ -88,7 +93,10 @@ def groups(name: RunName,
     for old, new in _pairs(merge or [], "--merge"):
         _merge(opened, old, new)
     listed = _listed(opened, grouping, rows, frame)
-    print_answer({"run": opened.run.id, "embedding": frame, "groups": listed}, as_json, lambda: [
+    if number is not None and count is None:
+        typer.echo(f"{counted(number, 'group')}, with which Label begins too; --count forms another number of them.",
+                   err=True)
+    print_answer({"run": opened.run.id, "embedding": frame, "count": number, "groups": listed}, as_json, lambda: [
         f"{row['group']:4}  {row['images']:6,} images  {_names_words(row['names'])}typical: "
         f"{', '.join(row['typical'])}; border: {', '.join(row['border'])}" for row in listed])
 
@@ -134,7 +142,7 @@ def _splits(texts: list[str]) -> list[tuple[int, int | float]]:
             for group, text in pairs]
 
 
-def _rows_of_groups(opened: Retrieval, grouping: Grouping, frame: str, count: int, epsilon: float | None,
+def _rows_of_groups(opened: Retrieval, grouping: Grouping, frame: str, count: int | None, epsilon: float | None,
                     splits: list[tuple[int, int | float]]) -> list[Integers]:
     """Return the rows of each group by its number, then the parts of split groups; a number may have no images."""
     import numpy as np
@@ -201,21 +209,41 @@ def _merge(opened: Retrieval, old: str, new: str) -> None:
 
 
 def _listed(opened: Retrieval, grouping: Grouping, rows: list[Integers], frame: str) -> list[dict[str, Any]]:
-    """Return each group with its size, its names, and its typical and border images."""
+    """Return each group with its size, its names, and its typical and border images, in the order to name them."""
     from collections import Counter
 
     from udml_core.data.given.labels import assigned_labels
     from udml_core.exploration.grouping import from_center
 
     labels, names, listed = assigned_labels(opened.dataset), opened.dataset.names, []
-    for number, own in enumerate(rows, 1):
-        if len(own):
-            images = grouping.indices[own]
-            ordered = [names[image] for image in images[from_center(opened.frame(frame).take(images))].tolist()]
-            known = Counter(labels[names[image]] for image in images.tolist() if names[image] in labels)
-            listed.append({"group": number, "images": len(own), "names": dict(known.most_common()),
-                           "typical": ordered[:SHOWN], "border": ordered[max(SHOWN, len(ordered) - SHOWN):]})
+    for number in _order(opened, grouping, rows, frame, bool(labels)):
+        images = grouping.indices[rows[number]]
+        ordered = [names[image] for image in images[from_center(opened.frame(frame).take(images))].tolist()]
+        known = Counter(labels[names[image]] for image in images.tolist() if names[image] in labels)
+        listed.append({"group": number + 1, "images": len(images), "names": dict(known.most_common()),
+                       "typical": ordered[:SHOWN], "border": ordered[max(SHOWN, len(ordered) - SHOWN):]})
     return listed
+
+
+def _order(opened: Retrieval, grouping: Grouping, rows: list[Integers], frame: str, has_labels: bool) -> list[int]:
+    """Return the groups that have images in the order in which Label shows them."""
+    import numpy as np
+
+    from udml_core.exploration.grouping import alikeness, order_to_name
+    from udml_core.runs.search.naming import name_all
+
+    kept, sizes = np.concatenate(rows), np.array([len(own) for own in rows])
+    if not len(kept):
+        return []
+    codes, left = np.repeat(np.arange(len(rows)), sizes), sizes
+    alike = np.ones(len(rows))
+    found = alikeness(opened.frame(frame).take(grouping.indices[kept]), codes)
+    alike[:len(found)] = found
+    if has_labels:
+        named = name_all(opened, frame, report=print_progress())
+        is_open = np.isin(grouping.indices[kept], named.images[named.accepted < 0])
+        left = np.bincount(codes[is_open], minlength=len(rows))
+    return [int(number) for number in order_to_name(alike, sizes, left)]
 
 
 def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET", help=(

@@ -22,6 +22,8 @@ MOST_MATCHED = 500
 """Most groups whose numbers are matched at best; the time grows with the cube of their number."""
 TYPICAL_SIZES = (60, 40, 30, 20, 15, 12)
 """Mean sizes of groups among which the first number of groups is chosen: a user sees all images of such a group."""
+MOST_GROUPS = 300
+"""Most groups that are formed unless a user asks for more: each is looked at."""
 AS_GOOD = 0.01
 """Silhouettes that differ less count as equal, and more groups are purer."""
 WIDTH, SAMPLED = 64, 40
@@ -52,7 +54,7 @@ class GroupTree:
         return by_size(cut[self.leaves])
 
 
-def first_number(tree: GroupTree, points: Floats, most: int) -> int:
+def first_number(tree: GroupTree, points: Floats, most: int = MOST_GROUPS) -> int:
     """Return the number of groups of a useful size that are best apart.
 
     The images lie nearest to the mean of their own group, compared with the nearest other mean (a silhouette by means).
@@ -123,6 +125,25 @@ def tightest_first(alike: Floats, sizes: Integers) -> Integers:
     """
     is_small = 2 * sizes < np.median(sizes[sizes > 0])
     return np.lexsort((-alike, is_small))
+
+
+def order_to_name(alike: Floats, sizes: Integers, left: Integers) -> Integers:
+    """Return the groups that have images in the order to name them: `tightest_first`, then leftovers, then named ones.
+
+    Args:
+        alike: How similar the images of each group (g,) are.
+        sizes: Number of images of each group (g,); the order is without groups of none.
+        left: Number of these without a name (g,).
+    """
+    order = tightest_first(alike, sizes)
+    order = order[sizes[order] > 0]
+    rank = np.where(left == 0, 2, are_leftovers(left, sizes))
+    return order[np.argsort(rank[order], kind="stable")]
+
+
+def are_leftovers(left: Integers, sizes: Integers) -> Booleans:
+    """Return whether the images without a name are left over: a single image, or some of the group have a name."""
+    return np.less(left, np.maximum(sizes, 2))
 
 
 def similar_groups(points: Floats, count: int) -> Integers:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Array, rows_of
 from udml_core.base.errors import UserError
-from udml_core.exploration.grouping import MOST_LEAVES, edit_groups, first_number
+from udml_core.exploration.grouping import MOST_GROUPS, MOST_LEAVES, edit_groups, first_number
 from udml_core.runs import Run
 from udml_core.runs.analyses import Scope, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.groups import Grouping, Groups
@@ -23,7 +23,6 @@ from ..shell.run_hash import RUN_HASH
 from .actions import stored_changes
 from .board import Board
 
-MOST_GROUPS = 300
 KEPT = "labels-groups-kept"
 """Session key of the number of groups by data set, which new files and another run of it keep."""
 EPSILON = 0.65
@@ -71,7 +70,7 @@ def _number_of_groups(board: Board, grouping: Grouping) -> int:
 
 @st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
 def _first_number(run: Run, frame: str, _grouping: Grouping) -> int:
-    return first_number(_grouping.tree, load_retrieval(run).frame(frame).take(_grouping.indices), MOST_GROUPS)
+    return first_number(_grouping.tree, load_retrieval(run).frame(frame).take(_grouping.indices))
 
 
 def current_groups(board: Board) -> Array:

@@ -10,9 +10,11 @@ from udml_core.base.errors import counted
 from udml_core.data.given.group_changes import GroupChange
 from udml_core.exploration.grouping import (
     alikeness,
+    are_leftovers,
     by_size,
     edit_groups,
     from_center,
+    order_to_name,
     remaining_groups,
     split_group,
     tightest_first,
@@ -179,12 +181,12 @@ def _unnamed(board: Board, groups: Array, alike: Array) -> list[Array]:
     Center and order are the same as of the whole groups, so that a name changes the order of no other image or group.
     What is left of a group after a name, and groups of one image, come last.
     """
-    is_open, kept = board.named < 0, np.flatnonzero(~board.left_out)
+    kept = np.flatnonzero(~board.left_out)
     found = {int(groups[rows[0]]): _ordered(board, rows) for rows in rows_by_group(kept, groups)}
-    order = tightest_first(alike, _sizes(board, groups, alike))
-    ordered = [found[number] for number in order.tolist() if number in found]
-    left = sorted(((rows[is_open[rows]], len(rows)) for rows in ordered), key=lambda group: _is_leftover(*group))
-    return [rows for rows, _ in left if len(rows)]
+    order = order_to_name(alike, _sizes(board, groups, alike), _left(board, groups, alike))
+    named = board.named >= 0
+    ordered = (found[number][~named[found[number]]] for number in order.tolist())
+    return [rows for rows in ordered if len(rows)]
 
 
 def _sizes(board: Board, groups: Array, alike: Array) -> Array:
@@ -192,10 +194,9 @@ def _sizes(board: Board, groups: Array, alike: Array) -> Array:
     return np.bincount(groups[~board.left_out], minlength=len(alike))
 
 
-def _is_leftover(rows: Array, size: int) -> bool:
-    """Return whether the images of a group without a name are left over: one image, or some of the group have a name.
-    """
-    return len(rows) < max(size, 2)
+def _left(board: Board, groups: Array, alike: Array) -> Array:
+    """Return how many of these images have no name (g,)."""
+    return np.bincount(groups[~board.left_out & (board.named < 0)], minlength=len(alike))
 
 
 def first_group(board: Board) -> Array:
@@ -225,8 +226,9 @@ def next_group(board: Board, image: int) -> Array:
     alike = _alike_now(board, groups)
     sizes, shown = _sizes(board, groups, alike), _unnamed(board, groups, alike)
     rank = np.argsort(tightest_first(alike, sizes))
+    is_rest = are_leftovers(_left(board, groups, alike), sizes)
     later = (rows for rows in shown if row >= 0 and rank[groups[rows[0]]] > rank[groups[row]]
-             and not _is_leftover(rows, sizes[groups[rows[0]]]))
+             and not is_rest[groups[rows[0]]])
     found = next(later, next(iter(shown), None))
     return board.images[:0] if found is None else board.images[found]
 
