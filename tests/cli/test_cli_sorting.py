@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from sklearn.datasets import load_digits
 
 from tests.cli.test_cli import answer, call
 from tests.running import worked, write_digits
+from udml_core.data import catalog
 from udml_core.data.given.exclusions import exclude, include
 from udml_core.data.given.group_changes import group_changes
 from udml_core.data.given.labels import assign, assigned_labels, assigned_now, judged_names, rejected_classes, undo
@@ -126,6 +129,34 @@ def test_evaluate_adds_what_the_named_images_say(
     assert f"Among the {expected.images} images that you labeled, in 4 classes: First result right · R@1 " in out
     recall = expected.measures["recall@1"]
     assert f"(95 % interval {recall.low:.1f} to {recall.high:.1f})" in out
+
+
+def test_groups_names_and_folders_say_that_a_run_lacks_new_images(
+        run: Run, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_RUNS", str(run.folder.parent))
+    folder, dataset = tmp_path / "digits", run.dataset()
+    assign(dataset, [0, 1], "zero")
+    commands = (["groups", str(run.folder), "--count", "6"], ["names", str(run.folder)],
+                ["sort", str(run.folder), str(tmp_path / "out"), "--plan"])
+    assert all("not in this run" not in call(capsys, monkeypatch, *words)[2] for words in commands)
+    images = [Image.effect_noise((8, 8), 60 + number) for number in range(3)]
+    for number, image in enumerate(images):
+        image.save((folder / dataset.names[0]).with_name(f"new {number}.png"))
+    (folder / dataset.names[5]).rename((folder / dataset.names[5]).with_name("renamed.png"))
+    grown = catalog.load(str(folder))
+    exclude(grown, [image for image, name in enumerate(grown.names) if name.endswith("new 2.png")])
+    news = call(capsys, monkeypatch, "audit", str(folder), "--new", "--compare", "hash")[1].splitlines()
+    again = shlex.join(["udml", "train", "--dataset", str(folder), "--method", "frozen"])
+    assert news[-1].startswith(f"udml groups, names and sort know new images after another run: {again}")
+    for words in commands:
+        assert f"2 new images are not in this run. Start another run: {again}" in call(capsys, monkeypatch, *words)[2]
+    newer = worked(tmp_path / "runs", method="frozen", dataset=str(folder))
+    for words in commands:
+        assert f"2 new images are not in this run; the run {newer.id} has them." in call(capsys, monkeypatch, *words)[2]
+    Image.effect_noise((8, 8), 9).save((folder / dataset.names[0]).with_name("one more.png"))
+    newest = worked(tmp_path / "runs", method="frozen", dataset=str(folder))
+    news = call(capsys, monkeypatch, "audit", str(folder), "--new", "--compare", "hash")[1].splitlines()
+    assert news[-1] == f"udml groups, names and sort know all images by the run {newest.id}."
 
 
 def test_naming_a_group_keeps_names_given_before(run: Run, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,6 +123,8 @@ def _news(dataset: Dataset, compared: Audit, settings: AuditSettings, facts: Ima
     from udml_core.data.given.growth import changes_of
     from udml_core.exploration.audit import find_problems
     from udml_core.exploration.new_images import new_images, report_new
+    from udml_core.runs import runs_folder
+    from udml_core.runs.newer import say_run_of
     from udml_core.runs.search.naming import names_along
 
     changes = changes_of(dataset)
@@ -132,7 +134,7 @@ def _news(dataset: Dataset, compared: Audit, settings: AuditSettings, facts: Ima
     findings = find_problems(compared, dataset, excluded, settings, facts, decided)
     kept = ~np.isin(np.arange(len(dataset)), excluded)
     found = new_images(compared, changes, findings, kept, facts, names_along(dataset, compared.neighbors))
-    return report_new(dataset, changes, found)
+    return report_new(dataset, changes, found) | {"run": say_run_of(dataset, runs_folder())}
 
 
 def _grown_features(dataset: Dataset, backbone: str | None) -> Array | None:

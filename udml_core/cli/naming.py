@@ -9,7 +9,7 @@ import typer
 
 from udml_core.base.errors import UserError, counted, quoted
 from udml_core.cli.images import listed_images
-from udml_core.cli.options import Json, Root, RunName, named_run
+from udml_core.cli.options import Json, Root, RunName, named_run, warn_of_new
 from udml_core.cli.output import print_answer, print_progress
 from udml_core.cli.sorting import Frame, Precision
 
@@ -53,6 +53,7 @@ def names(name: RunName,
     if (images or file) and confirm is None and reject is None:
         raise UserError("--image and --file need a class. Add --confirm CLASS or --reject CLASS.")
     opened = Retrieval(named_run(name, root))
+    warn_of_new(opened)
     if undo:
         typer.echo(f"{counted(len(revert(opened.dataset)), 'image')} reverted", err=True)
 

@@ -16,6 +16,7 @@ from udml_core.base.paths import runs_folder
 
 if TYPE_CHECKING:
     from udml_core.runs import Run
+    from udml_core.runs.search import Retrieval
 
 DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The name of a data set, or a folder of images.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the beginning of its id, or its folder.")]
@@ -37,6 +38,14 @@ def named_run(name: str, root: Path | None) -> Run:
     from udml_core.runs import find_run
 
     return find_run(name, root_of(root))
+
+
+def warn_of_new(opened: Retrieval) -> None:
+    """Say on stderr how many new images of its folder a run does not have, and how to get a run that has them."""
+    from udml_core.runs.newer import say_new_images
+
+    if words := say_new_images(opened.run, opened.dataset):
+        typer.echo(words, err=True)
 
 
 def parse_settings(settings: list[str], option: str = "--set") -> dict[str, Any]:

@@ -123,7 +123,8 @@ def new_lines(news: dict[str, Any]) -> list[str]:
     changed, listed = set(news["changed"]), {row["image"] for row in news["images"]}
     lines += [f"{row['image']}: {'changed, ' if row['image'] in changed else ''}{row['words'] or 'nothing found'}"
               for row in news["images"]]
-    return lines + [f"{name}: excluded" for name in (*news["new"], *news["changed"]) if name not in listed]
+    lines += [f"{name}: excluded" for name in (*news["new"], *news["changed"]) if name not in listed]
+    return [*lines, news["run"]] if news.get("run") else lines
 
 
 def exit_with(message: str, code: int = 2) -> NoReturn:

@@ -12,7 +12,7 @@ import typer
 
 from udml_core.base.errors import UserError, counted, quoted
 from udml_core.cli.images import listed_images
-from udml_core.cli.options import Json, Root, RunName, named_run
+from udml_core.cli.options import Json, Root, RunName, named_run, warn_of_new
 from udml_core.cli.output import print_answer, print_progress
 from udml_core.cli.ranking import agree
 from udml_core.cli.regrouping import group_rows, join_groups, keep_parts, move_images
@@ -74,6 +74,7 @@ def groups(name: RunName,
         raise UserError("Groups are formed by their number or by ε. Remove --count or --epsilon.")
     _check_changes(bool(split), keep, bool(join), to is not None, bool(images or file), bool(names))
     opened = Retrieval(named_run(name, root))
+    warn_of_new(opened)
     if undo:
         typer.echo(f"{counted(len(revert(opened.dataset)), 'image')} reverted", err=True)
     grouping, splits = grouping_of(opened, frame, print_progress()), _splits(split or [])
@@ -280,6 +281,7 @@ def sort(name: RunName, target: Annotated[Path, typer.Argument(metavar="TARGET",
     if yes and not prune:
         raise UserError("--yes belongs to --prune. Add it, or remove --yes.")
     opened = Retrieval(named_run(name, root))
+    warn_of_new(opened)
     named = name_all(opened, frame, target=precision, chosen=least, report=print_progress())
     planned = plan_sorting(named, target, how, unnamed, programs, prune)
     removed = [former.item.file for former in planned.removed]

@@ -14,16 +14,16 @@ PROGRAM = ("python", "-m", "udml_core")
 NOT_OPTIONS = ("dataset", "method", "fields")
 
 
-def command_of(spec: Spec) -> str:
+def command_of(spec: Spec, program: tuple[str, ...] = PROGRAM) -> str:
     """Return the command that starts a run with an equal spec, on one line.
 
     Options and hyper-parameters at their default are left out. A preset replaces whatever is left out, so with the
     preset `paper` all are written. A run that continues another is continued again.
     """
-    words = [*PROGRAM, "train", "--dataset", spec.dataset, "--method", spec.method]
+    words = [*program, "train", "--dataset", spec.dataset, "--method", spec.method]
     whole = spec.preset != "default"
     if spec.starts_from is not None:
-        words = [*PROGRAM, "continue", spec.starts_from, "--device", spec.device]
+        words = [*program, "continue", spec.starts_from, "--device", spec.device]
     else:
         for field in describe(RunRequest):
             if field.name not in NOT_OPTIONS:
