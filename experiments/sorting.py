@@ -20,6 +20,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,17 @@ def _rows(results: dict[str, Any]) -> dict[str, Any]:
     """Return the rows of a record's table: each share of wrong answers, after the groups and at the end."""
     return {f"{words}, {when}": {name: [value, 0.0] for name, value in result[when].items()}
             for words, result in results.items() for when in ("after groups", "at the end")}
+
+
+def as_table(results: Mapping[str, Any]) -> str:
+    """Return the results as a Markdown table: each embedding beside the others."""
+    rows = list(next(iter(results.values())))
+    lines = ["| | " + " | ".join(results) + " |", "|---|" + "---:|" * len(results)]
+    for words, when in ((words, when) for words in rows for when in ("after groups", "at the end")):
+        cells = [f"{row['share named']:g} / {row['purity']:g} / {row['minutes']:g}" for row in (
+            result[words][when] for result in results.values())]
+        lines.append(f"| {words}, {when} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

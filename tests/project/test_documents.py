@@ -25,9 +25,11 @@ from experiments import method_tables
 from experiments.make_site import MODULES
 from experiments.side_by_side import WEIGHTS, as_table
 from tests.project.documents import BLOCK, DOCUMENTS, ROOT, SHORT, anchors, blocks, links, spans
+from tests.running import worked, write_clothes
 from udml_core.base.declaration import Options
 from udml_core.cli import commands, curating
 from udml_core.cli.options import takes_options
+from udml_core.data.given.exclusions import excluded_images, excluded_names
 from udml_core.methods import METHODS, find_method
 from udml_core.results import records
 
@@ -211,8 +213,8 @@ def test_the_search_of_the_site_finds_parts_of_names() -> None:
         assert [word for word in re.split(separator[1], text) if word] == words
 
 
-def test_the_examples_in_python_run() -> None:
-    code, searching = (block.code for block in blocks(read(ROOT / "docs" / "command-line.md"))
+def test_the_examples_in_python_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, searching, curating = (block.code for block in blocks(read(ROOT / "docs" / "command-line.md"))
                        if block.language == "python")
     X, y = load_digits(return_X_y=True)
     X, y = X[:200].astype(np.float32), y[:200]
@@ -223,6 +225,16 @@ def test_the_examples_in_python_run() -> None:
     exec(searching.replace("dimension=32", "dimension=8, epochs=1").replace("[8, 32]", "[4, 8]"), names)
     assert len(names["search"].cv_results_["params"]) == 8
     assert names["search"].best_score_ > 0.5
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    folder = write_clothes(tmp_path / "clothes", "a" * 40, copies={30: 2, 31: 2})
+    run = worked(tmp_path / "runs", method="frozen", dataset=str(folder))
+    names = {"RUN": run.id, "runs": tmp_path / "runs", "target": tmp_path / "sorted"}
+    exec(curating, names)
+    assert len(excluded_names(run.dataset())) == 2, "two of three copies"
+    assert not {*names["sample"].tolist()} & {*names["problems"].duplicates[0].tolist()[1:]}
+    largest = np.setdiff1d(names["grouping"].indices[names["groups"] == 0], excluded_images(run.dataset()))
+    assert len(list((tmp_path / "sorted" / "heron").iterdir())) == len(largest) > 1
+    assert [path.name for path in names["lists"]][:2] == ["metadata.csv", "images.parquet"]
 
 
 def dataset_rows(record: str, title: str) -> dict[str, Any]:

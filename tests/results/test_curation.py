@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from experiments import named_folders
+from experiments import named_folders, sorting
 from udml_core.results import records
 from udml_core.results.records import FOLDER
 
@@ -56,6 +56,19 @@ def test_the_text_of_named_folders_states_the_figures_of_its_record() -> None:
     if is_recorded:
         rows = record("named-folders")["datasets"][named_folders.TITLE]["rows"]["one reader"]
         assert named_folders.words({name: value[0] for name, value in rows.items()}) in words_of("named-folders")
+
+
+def test_the_guide_states_the_figures_of_the_records() -> None:
+    guide = " ".join((FOLDER.parents[1] / "docs" / "results.md").read_text(encoding="utf-8").split())
+    assert " ".join(sorting.as_table(record("sorting")["results"]).split()) in guide
+    rows = record("named-folders")["datasets"][named_folders.TITLE]["rows"]["one reader"]
+    assert named_folders.words({name: value[0] for name, value in rows.items()}) in guide
+    messy = next(table for title, table in record("curation")["datasets"].items() if title.startswith("Messy folder"))
+    for words, row in (("the best copy kept", "aligned, best copy kept"),
+                       ("With hash and features together", "hash and features, first copy kept")):
+        precision, recall = (messy["duplicates"][row][name][0] for name in ("precision", "recall"))
+        assert (f"{words}: {precision:.0f} % of the found pairs are copies, and {recall:.0f} % of the copies are found"
+                in guide)
 
 
 def test_the_text_of_blur_states_the_counts_of_its_rows() -> None:
