@@ -207,9 +207,13 @@ def test_a_sample_is_chosen_among_filtered_images_and_written(folder: Path, shel
     assert {name[0] for name in images("--contains", "B/", "--by", "outlying")} == {"b"}
     answer(*shell, "exclude", str(folder), "b/5.png")
     assert "b/5.png" not in images("--by", "outlying")
+    assign(catalog.load(str(folder)), [0, 1, 5], "c")
+    assert sorted(images("--class", "c", "--by", "diverse", "--count", "5000")) == ["a/0.png", "a/1.png"]
     code, _, messages = call(*shell, "sample", str(folder), "--class", "c")
+    assert (code, "next chooses images without one" in messages) == (2, True)
+    code, _, messages = call(*shell, "sample", str(folder), "--class", "d")
     assert code == 2
-    assert "has no class 'c'. Its classes are: a, b" in messages
+    assert "has no class 'd'. Its classes are: a, b, c" in messages
     code, _, messages = call(*shell, "sample", str(folder), "--contains", "nothing")
     assert code == 2
     assert "matches these filters, so the sample is empty" in messages

@@ -17,7 +17,7 @@ from udml_core.cli.output import audit_lines, new_lines, print_answer, print_pro
 from udml_core.cli.ranking import agree, exclude_first, first_images, parse_rankings
 
 if TYPE_CHECKING:
-    from udml_core.base.arrays import Array
+    from udml_core.base.arrays import Array, Integers
     from udml_core.data.dataset import Dataset
     from udml_core.data.given.duplicate_decisions import Decisions
     from udml_core.data.image_facts import ImageFacts
@@ -260,8 +260,9 @@ def sample(dataset: DatasetName,
            by: Annotated[Literal["diverse", "typical", "outlying", "next"], typer.Option(help=(
                "Images far from each other (diverse), in dense regions (typical), far from their neighbors "
                "(outlying), or images whose labels would reach most images without a label (next)."))] = "next",
-           count: Annotated[int, typer.Option(min=1, max=1000, help="Number of images.")] = 100,
-           of_class: Annotated[str | None, typer.Option("--class", help="Choose among images of this class.")] = None,
+           count: Annotated[int, typer.Option(min=1, help="Number of images; at most all.")] = 100,
+           of_class: Annotated[str | None, typer.Option("--class", help=(
+               "Choose among images of this class, of the data set or assigned on Label."))] = None,
            contains: Annotated[str, typer.Option(help="Choose among images whose name contains this text.")] = "",
            backbone: Annotated[str | None, typer.Option(help="Backbone whose stored features are compared.")] = None,
            out: Annotated[Path | None, typer.Option(help="Write the names as CSV to this file.")] = None,
@@ -275,24 +276,45 @@ def sample(dataset: DatasetName,
     from udml_core.data import catalog
     from udml_core.data.given.exclusions import list_of
     from udml_core.data.given.labels import assigned_now
-    from udml_core.exploration.browsing import find_images
     from udml_core.exploration.sample import neighborhoods_of, sample_rows
 
     loaded = catalog.load(dataset, print_progress())
-    if of_class is not None and of_class not in loaded.class_names:
-        raise UserError(f"{loaded.title} has no class {quoted(of_class)}. Its classes are: "
-                        f"{', '.join(loaded.class_names)[:300] or 'none'}.")
+    wanted = _images_of(loaded, of_class, contains)
     features = _stored_features(loaded, backbone)
     if features is None:
         raise UserError(f"A sample needs features. Compute them: {_features_command(loaded, backbone)}")
     images, among = neighborhoods_of(loaded, features)
-    wanted = find_images(loaded, None if of_class is None else loaded.class_names.index(of_class), contains)
     labeled = np.flatnonzero(np.isin(images, list(assigned_now(loaded))))
     chosen = images[sample_rows(by, among, np.isin(images, wanted), count, labeled.tolist())]
     names = [loaded.names[index] for index in chosen]
+    if not names and by == "next" and np.isin(images[labeled], wanted).any():
+        raise UserError("Every image that matches these filters has a label, and next chooses images without one. Use "
+                        "--by diverse, typical or outlying.")
     if not names:
         raise UserError(f"No image of {loaded.title} that is not excluded matches these filters, so the sample is "
                         "empty. Change --contains or --class.")
     if out is not None:
         write_file(out, list_of(names))
     print_answer({"dataset": loaded.name, "by": by, "images": names}, as_json, lambda: names)
+
+
+def _images_of(dataset: Dataset, label: str | None, contains: str) -> Integers:
+    """Return the images of a class, of the data set or assigned, whose name contains a text.
+
+    Raises:
+        UserError: There is no such class.
+    """
+    import numpy as np
+
+    from udml_core.data.given.labels import assigned_now
+    from udml_core.exploration.browsing import find_images
+
+    found, assigned = find_images(dataset, None, contains), assigned_now(dataset)
+    classes = dict.fromkeys((*dataset.class_names, *assigned.values()))
+    if label is None:
+        return found
+    if label not in classes:
+        raise UserError(f"{dataset.title} has no class {quoted(label)}. Its classes are: "
+                        f"{', '.join(classes)[:300] or 'none'}.")
+    own = dataset.members(dataset.class_names.index(label)) if label in dataset.class_names else found[:0]
+    return np.intersect1d(found, np.union1d(own, [image for image, name in assigned.items() if name == label]))
