@@ -352,6 +352,12 @@ def test_of_many_classes_the_most_recent_and_the_own_class_have_buttons(run: Run
     keys = {button.label: button.key for button in test.button if str(button.key).startswith("labels-class-")}
     assert list(keys) == [*names[:10], *names[-30:], dataset.class_names[0]]
     assert keys[dataset.class_names[0]] == "labels-class-own"
+    known = list(dict.fromkeys(names))
+    assert test.selectbox(key="labels-search").options == [f"{name} · {names.count(name)}" for name in sorted(
+        known, key=str.casefold)], "every class, also without a button"
+    test.selectbox(key="labels-search").set_value("class 21").run()
+    assert annotations.assigned_labels(dataset)[dataset.names[image]] == "class 21"
+    test = press(test, "labels-undo")
     test = press(test, "labels-class-own")
     assert annotations.assigned_labels(dataset)[dataset.names[image]] == dataset.class_names[0]
     assert test.button(key="labels-class-11").label == dataset.class_names[0], "it is now the most recent"

@@ -6,6 +6,7 @@ It shows the images to label, a button and a key for each class, undo and skip.
 from __future__ import annotations
 
 import html
+from collections import Counter
 from dataclasses import dataclass
 
 import streamlit as st
@@ -35,6 +36,8 @@ from .actions import (
 from .board import CLASSES_WITH_KEYS, MOST_TILES, TRUE_CLASS, Board, tile_to_label
 from .doubts import count_unlike
 
+SEARCHED = "labels-search"
+"""Session key of the class that is chosen in the search."""
 ASKED = "labels-asked"
 """Session key of the question whether images get the name of a class that they look unlike."""
 FEWEST_ASKED, UNLIKE = 3, 0.8
@@ -187,12 +190,33 @@ def _name_as_typed(board: Board, target: Target) -> None:
         assign_typed_class(target)
 
 
+def _class_search(board: Board, target: Target) -> None:
+    """Offer all classes with their number of labels in a box that filters them, once there are more than keys."""
+    if len(board.classes) <= CLASSES_WITH_KEYS:
+        return
+    counts = Counter(board.labels.values())
+    st.selectbox("Search classes", sorted(board.classes, key=str.casefold), index=None, key=SEARCHED, width=230,
+                 format_func=lambda name: f"{name} · {counts[name]:,}", disabled=not target.images,
+                 placeholder=f"Search {len(board.classes):,} classes", label_visibility="collapsed",
+                 on_change=_name_as_chosen, args=(board, target))
+
+
+def _name_as_chosen(board: Board, target: Target) -> None:
+    """Assign the class that was chosen in the search, which is then empty again."""
+    if name := st.session_state.get(SEARCHED):
+        st.session_state[SEARCHED] = None
+        _name(board, target, name)
+
+
 def _class_buttons(board: Board, target: Target) -> None:
-    """Show a button for each class in one line that scrolls sideways, so that a further class moves nothing."""
+    """Show a button for each class, first with keys, then by name, in a few lines that scroll, after their search."""
     if not board.buttons:
         return
+    ordered = sorted(board.buttons.items(), key=lambda each: (
+        (each[1], "") if each[1] <= CLASSES_WITH_KEYS else (CLASSES_WITH_KEYS + 1, each[0].casefold())))
     with st.container(horizontal=True, gap="xsmall", key="labels-classes"):
-        for name, number in board.buttons.items():
+        _class_search(board, target)
+        for name, number in ordered:
             st.button(escaped(name), key=f"labels-class-{number}",
                       shortcut=str(number % 10) if number <= CLASSES_WITH_KEYS else None, disabled=not target.images,
                       on_click=_name, args=(board, target, name))
