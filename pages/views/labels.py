@@ -26,7 +26,7 @@ from pages.parts.maps.frame import UNITS, MapFrame, covering_map, distortion_wor
 from pages.parts.maps.scatter import Ring, draw_map
 from pages.parts.shell.address import choice_from_address, choose_segment, write_address
 from pages.parts.shell.analyses import request_analysis, show_analysis_progress
-from pages.parts.shell.cached import dataset_of
+from pages.parts.shell.cached import dataset_of, progress_bar, with_time
 from pages.parts.shell.growth import link_to_changes
 from pages.parts.shell.label_graph import are_neighbors_near, training_images
 from pages.parts.shell.run_picker import pick_run
@@ -201,6 +201,8 @@ def choose_least(board: Board) -> Board:
     """Choose a certainty from which names are accepted; by the checked names until the user moves the slider."""
     if not board.spreads:
         return board
+    with progress_bar() as report:
+        board.prepare_names(with_time(report))
     with st.spinner("Spreading names …"):
         accepted = board.names_given.least_by_class
     if not st.session_state.get(MOVED):

@@ -298,8 +298,8 @@ def test_a_new_label_computes_only_the_walks_to_its_class(run: Run, monkeypatch:
     for row, name in ((0, "x"), (1, "y"), (2, "z")):
         annotations.assign(dataset, [train[row]], name)
     computed: list[list[int]] = []
-    monkeypatch.setattr("pages.parts.shell.label_graph.reach_of", lambda walk, labeled, gamma: computed.append(
-        np.flatnonzero(labeled).tolist()) or naming.reach_of(walk, labeled, gamma))
+    monkeypatch.setattr("pages.parts.shell.label_graph.reach_of", lambda walk, labeled, gamma: computed.extend(
+        np.flatnonzero(each).tolist() for each in np.atleast_2d(labeled)) or naming.reach_of(walk, labeled, gamma))
     test = opened("labels", run=run.id, gamma="0.8")
     assert sorted(filter(None, computed)) == [[0], [1], [2]]
     computed.clear()

@@ -13,7 +13,17 @@ from udml_core.base.arrays import Array
 from udml_core.data.given.group_changes import GroupChange
 from udml_core.exploration import grouping
 from udml_core.exploration.accepting import FEWEST, Acceptance, calibrate
-from udml_core.exploration.naming import FOLDS, GAMMA, Naming, Reached, fold_of, reach_of, symmetric_walk
+from udml_core.exploration.naming import (
+    AT_ONCE,
+    FOLDS,
+    GAMMA,
+    KeptReach,
+    Naming,
+    Reached,
+    fold_of,
+    reach_of,
+    symmetric_walk,
+)
 from udml_core.numerics.neighbors import nearest
 
 NONE = np.zeros((0, 2), int)
@@ -276,3 +286,29 @@ def test_groups_are_changed_by_hand_in_order() -> None:
     after = grouping.edit_groups(groups, images, [merged, split])
     assert after.tolist() == [0, 0, 3, 3, 1, 1], "the second change wins where both have an image"
     np.testing.assert_array_equal(grouping.edit_groups(groups, images, []), groups)
+
+
+def test_walks_of_many_classes_are_solved_together_once_and_said_if_they_take_long(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    points = np.random.default_rng(0).normal(size=(300, 5)).astype(np.float32)
+    walk = symmetric_walk(nearest(points, 8)[1])
+    sets = np.zeros((AT_ONCE + 3, 300), bool)
+    for number, each in enumerate(sets):
+        each[number * 7: number * 7 + 1 + number % 4] = True
+    solved: list[int] = []
+
+    def solve(labeled: np.ndarray) -> np.ndarray:
+        solved.append(len(np.atleast_2d(labeled)))
+        return reach_of(walk, labeled, GAMMA)
+
+    kept, said = KeptReach(solve, 100), []
+    kept(sets[0])
+    kept.prepare(sets, lambda share, step: said.append((share, step)))
+    assert (solved, said) == ([1, AT_ONCE, 2], [])
+    for each in sets:
+        np.testing.assert_allclose(kept(each), reach_of(walk, each, GAMMA), atol=1e-12)
+    kept.prepare(sets, lambda share, step: said.append((share, step)))
+    assert (solved, said) == ([1, AT_ONCE, 2], []), "nothing is solved twice"
+    monkeypatch.setattr("udml_core.exploration.naming.LONG", 300)
+    KeptReach(solve, 100).prepare(sets, lambda share, step: said.append((round(share, 2), step)))
+    assert said == [(0.0, "spreading 19 names"), (0.84, "spreading 19 names")]

@@ -38,3 +38,8 @@ class Memory:
             while len(self._results) > self._most:
                 self._results.popitem(last=False)
         return result
+
+    def has(self, key: Hashable) -> bool:
+        """Return whether a result is kept."""
+        with self._lock:
+            return key in self._results

@@ -272,24 +272,30 @@ def solve_walk(steps: sparse.csr_array, degrees: Array, gamma: float, right: Arr
     P is self-adjoint in the inner product that weights each image by its number of edges, so conjugate gradients need a
     product with P and three of vectors a step, where GMRES needs as many as it has steps.
 
+    Several right sides are solved together, which reads P once for all of them.
+
     Args:
         steps: Transition matrix P (n, n).
         degrees: Number of edges (n,) of each image.
         gamma: Probability γ that a walk continues.
-        right: The right side b (n,).
+        right: The right side b (n,), or several (n, c).
     """
-    residual = right.astype(np.float64)
-    solution, direction = np.zeros(len(residual)), residual.copy()
-    size = float(residual @ (degrees * residual))
+    def sizes(first: Array, second: Array) -> Array:
+        return np.einsum("n...,n,n...->...", first, degrees, second)
+
+    residual = np.array(right, np.float64, order="C")
+    solution, direction, size = np.zeros_like(residual), residual.copy(), sizes(residual, residual)
     goal = TOLERANCE ** 2 * size
     for _ in range(MOST_STEPS):
-        if size <= goal:
+        is_open = size > goal
+        if not is_open.any():
             return solution
         image = direction - gamma * (steps @ direction)
-        length = size / float(image @ (degrees * direction))
+        length = np.divide(size, sizes(image, direction), out=np.zeros_like(size), where=is_open)
         solution += length * direction
         residual -= length * image
-        before, size = size, float(residual @ (degrees * residual))
-        direction *= size / before
+        before, size = size, np.where(is_open, sizes(residual, residual), size)
+        direction *= np.divide(size, before, out=np.ones_like(size), where=is_open)
         direction += residual
-    return solve(sparse.csr_array(sparse.eye_array(len(right)) - gamma * steps), right)
+    system = sparse.csr_array(sparse.eye_array(len(right)) - gamma * steps)
+    return np.stack([solve(system, each) for each in right.reshape(len(right), -1).T], axis=1).reshape(right.shape)

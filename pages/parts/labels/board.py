@@ -10,7 +10,7 @@ import streamlit as st
 
 from udml_core.base.arrays import Array, Booleans
 from udml_core.base.declaration import describe_field
-from udml_core.data.dataset import Dataset
+from udml_core.data.dataset import Dataset, Report
 from udml_core.data.given.labels import assigned_classes, assigned_now
 from udml_core.exploration import label_spread as views
 from udml_core.exploration.gallery_content import Tile
@@ -86,6 +86,11 @@ class Board:
         with_key = [name for name, number in self.classes.items() if number <= CLASSES_WITH_KEYS]
         shown = list(dict.fromkeys([*with_key, *reversed(self.labels.values())]))[:MOST_BUTTONS]
         return {name: number for name, number in self.classes.items() if name in shown}
+
+    def prepare_names(self, report: Report) -> None:
+        """Spread the names of all classes, which is kept; report if it takes long."""
+        sets = np.array([self.codes == code for code in range(len(self.names))]).reshape(-1, len(self.images))
+        reach_in(self.run, self.frame, self.gamma).prepare(sets, report)
 
     @cached_property
     def names_given(self) -> NamedImages:

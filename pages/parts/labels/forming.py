@@ -68,7 +68,7 @@ def _number_of_groups(board: Board, grouping: Grouping) -> int:
     return int(number_from_address("groups", first, 1, most))
 
 
-@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
+@st.cache_data(max_entries=16, show_spinner="Choosing the number of groups …", hash_funcs=RUN_HASH)
 def _first_number(run: Run, frame: str, _grouping: Grouping) -> int:
     return first_number(_grouping.tree, load_retrieval(run).frame(frame).take(_grouping.indices))
 
@@ -97,7 +97,7 @@ def _numbered_now(board: Board, grouping: Grouping) -> NumberedGroups:
         number_from_address("epsilon", EPSILON, 0.0, 1.0) if by_epsilon else None))
 
 
-@st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
+@st.cache_data(max_entries=64, show_spinner="Forming the groups …", hash_funcs=RUN_HASH)
 def _numbered(run: Run, frame: str, forming: Forming) -> NumberedGroups:
     return numbered_groups(run, forming, lambda each, own: _opened(each, own, each.id == run.id), frame)
 

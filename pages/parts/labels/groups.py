@@ -244,11 +244,11 @@ def _alike_now(board: Board, groups: Array) -> Array:
     return _alikeness(board.run, board.frame, groups.tobytes(), board.left_out.tobytes(), board)
 
 
-@st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
+@st.cache_data(max_entries=64, show_spinner="Comparing the groups …", hash_funcs=RUN_HASH)
 def _alikeness(run: Run, frame: str, groups: bytes, left_out: bytes, _board: Board) -> Array:  # noqa: ARG001
     """Return how similar the images of each group (g,) are that are not excluded."""
     numbers, kept = np.frombuffer(groups, np.int64), ~np.frombuffer(left_out, bool)
-    return alikeness(_board.points[kept], numbers[kept])
+    return alikeness(_board.points, numbers) if kept.all() else alikeness(_board.points[kept], numbers[kept])
 
 
 def _below(alike: float, size: int) -> str:

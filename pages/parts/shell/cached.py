@@ -171,8 +171,8 @@ def with_time(report: Report) -> Report:
         now = time.monotonic()
         if now - last[0] > 0.1:
             last[0] = now
-            left = (now - start) * (1 - share) / max(share, 1e-6)
-            report(share, f"{step}, about {duration(left)} left")
+            left = (now - start) * (1 - share) / share if share > 0 else None
+            report(share, step if left is None else f"{step}, about {duration(left)} left")
 
     return timed
 

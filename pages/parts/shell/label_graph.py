@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 import streamlit as st
 
@@ -11,11 +9,11 @@ from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import label_spread as views
-from udml_core.exploration.naming import NEIGHBORS, Walk, reach_of, symmetric_walk
+from udml_core.exploration.naming import NEIGHBORS, KeptReach, Walk, reach_of, symmetric_walk
 from udml_core.methods.ssdml import SSDML
 from udml_core.runs import Run
 from udml_core.runs.analyses.kinds.groups import Grouping
-from udml_core.runs.search.naming import Reach, groups_analysis, stored_grouping
+from udml_core.runs.search.naming import groups_analysis, stored_grouping
 
 from .cached import dataset_of, load_retrieval, load_split
 from .run_hash import RUN_HASH
@@ -102,15 +100,7 @@ def _walk(run: Run, frame: str) -> Walk:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
-def reach_in(run: Run, frame: str, gamma: float) -> Reach:
+def reach_in(run: Run, frame: str, gamma: float) -> KeptReach:
     """Return the function that computes how often walks of names end at some training images of an embedding."""
-    count = len(training_images(run))
-
-    @lru_cache(maxsize=max(64, MOST_BYTES // (8 * count)))
-    def reach(labeled: bytes) -> Array:
-        is_labeled = np.unpackbits(np.frombuffer(labeled, np.uint8), count=count).astype(bool)
-        found = reach_of(_walk(run, frame), is_labeled, gamma)
-        found.flags.writeable = False  # it is not copied
-        return found
-
-    return lambda labeled: reach(np.packbits(labeled).tobytes())
+    return KeptReach(lambda labeled: reach_of(_walk(run, frame), labeled, gamma),
+                     max(64, MOST_BYTES // (8 * len(training_images(run)))))
