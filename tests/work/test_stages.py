@@ -18,8 +18,9 @@ from udml_core.exploration.duplicates import check_pairs
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import create_analysis
 from udml_core.runs.tasks import Status
+from udml_core.work.jobs.estimate import evaluation_kind, follow_kind
 from udml_core.work.jobs.follow_ups import AUDIT, want
-from udml_core.work.jobs.stages import Promise, Stage, promise_of, stage_of
+from udml_core.work.jobs.stages import Promise, Stage, expected_seconds, promise_of, stage_of
 from udml_core.work.workers import train as worker
 from udml_core.work.workers.execute import Reporter
 
@@ -115,6 +116,34 @@ def test_a_time_left_never_rises_and_never_promises_less_than_a_stage_takes() ->
     assert late.left_words(1000.0) == "longer than expected"
     assert promise_of(("audit", 4), slow, 1000.0, promise) == Promise(("audit", 4), 2450.0), "another stage"
     assert promise_of(("audit", 5), Status(state="running"), 1000.0, None) is None
+
+
+def test_search_and_map_have_a_time_left_by_earlier_ones_and_at_first_by_the_share(run: Run, tmp_path: Path) -> None:
+    def stage(number: int) -> Stage:
+        return Stage(number, 5, "", "", 0.5)
+
+    assert [expected_seconds(run, stage(number), 40) for number in (3, 4)] == [None, None]
+    early = Status(state="running", phase="embedding", share=0.9, phase_started=0.0, heartbeat=1.0)
+    assert promise_of(("run", 3), early, 1.0, None) is None, "a small part of its stage"
+    first = Status(state="running", phase="evaluation", share=0.25, phase_started=0.0, heartbeat=6.0)
+    promise = promise_of(("run", 3), first, 6.0, None)
+    assert promise is not None
+    assert promise.end >= 24.0, "the first of four comparisons takes longest"
+    worker.work(run)
+    for number, kind in ((3, evaluation_kind), (4, follow_kind)):
+        seconds = measured_speed(kind(run.spec()))
+        assert seconds is not None
+        assert expected_seconds(run, stage(number), 40) == seconds
+        others = write_digits(tmp_path / f"others {number}", 80, by_class=False)
+        other = create_run(spec(method="frozen", dataset=str(others), split="all"), tmp_path / "runs")
+        assert expected_seconds(other, stage(number), 80) == pytest.approx(2 * seconds)
+    assert expected_seconds(run, stage(2), 40) is None
+    promise = promise_of(("run", 3), early, 100.0, None, expected=8.0)
+    assert promise == Promise(("run", 3), 110.0)
+    assert promise_of(("run", 3), early, 105.0, promise, expected=8.0) == promise
+    late = promise_of(("run", 3), early, 111.0, promise, expected=8.0)
+    assert late is not None
+    assert late.left_words(111.0) == "longer than expected"
 
 
 def test_the_share_of_an_alignment_follows_what_images_and_pairs_took(

@@ -20,7 +20,7 @@ from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 from udml_core.work.jobs.auditing import find_auditing
 from udml_core.work.jobs.browse import continue_browsing
-from udml_core.work.jobs.stages import Stage, promise_of, stage_of
+from udml_core.work.jobs.stages import Stage, expected_seconds, promise_of, stage_of
 
 from .cached import load_dataset
 from .run_hash import RUN_HASH
@@ -170,8 +170,11 @@ def line_of(task: Run | Analysis, status: Status) -> str:
 def _ahead(task: Run | Analysis, status: Status) -> str:
     """Return the time left of the step in words, or what a task waits for."""
     if status.state == "running":
-        now, stage = time.time(), (task.id, stage_of(task, status).number)
-        promise = st.session_state[PROMISED] = promise_of(stage, status, now, st.session_state.get(PROMISED))
+        now, stage = time.time(), stage_of(task, status)
+        dataset = load_dataset((task if isinstance(task, Run) else task.run).spec().dataset)
+        promise = st.session_state[PROMISED] = promise_of(
+            (task.id, stage.number), status, now, st.session_state.get(PROMISED),
+            expected_seconds(task, stage, len(dataset)))
         return "" if promise is None else f", {promise.left_words(now)}"
     ahead = 0 if isinstance(task, Analysis) else jobs.queue_position(task, runs_folder())
     return f": waiting for the device, behind {counted(ahead, 'run')}" if ahead else ": starting"

@@ -216,6 +216,18 @@ def follow_kind(spec: Spec) -> str:
     return f"follow {spec.fingerprint[:12]} {spec.encoder.key} {spec.device}"
 
 
+def image_kind_of(kind: str) -> str:
+    """Return the kind of speed of one image of any data set, from that of a data set."""
+    what, _, rest = kind.split(" ", 2)
+    return f"{what} image {rest}"
+
+
+def record_stage(kind: str, seconds: float, images: int) -> None:
+    """Keep the time of a stage for this data set and, for others, of one of its images."""
+    record_speed(kind, seconds)
+    record_speed(image_kind_of(kind), seconds / max(images, 1))
+
+
 def record_epoch(spec: Spec, images: int, seconds: float) -> None:
     """Keep the time of an epoch on this machine.
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from udml_core.base.errors import counted, duration
 from udml_core.data.dataset import DETAIL, step_name
 from udml_core.data.features import features_file
+from udml_core.data.speed import measured_speed
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis
-from udml_core.runs.tasks import Status
+from udml_core.runs.tasks import SHARE_TO_GO_BY, Status
+from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, image_kind_of
 from udml_core.work.jobs.follow_ups import wants
 
 READING, FEATURES, SEARCH, MAP, AUDIT = range(5)
@@ -70,7 +72,8 @@ class Promise:
         return "longer than expected" if self.is_late else f"at most about {duration(left)} left in this step"
 
 
-def promise_of(stage: tuple[str, int], status: Status, now: float, earlier: Promise | None) -> Promise | None:
+def promise_of(stage: tuple[str, int], status: Status, now: float, earlier: Promise | None,
+               expected: float | None = None) -> Promise | None:
     """Return by when a stage ends, from the share that is finished; None before an estimate is possible.
 
     Args:
@@ -78,15 +81,51 @@ def promise_of(stage: tuple[str, int], status: Status, now: float, earlier: Prom
         status: The status of the task.
         now: The time in seconds since 1970.
         earlier: What was said last, of any stage.
+        expected: Seconds that the whole stage should take, by earlier stages, if its steps take unequal times.
     """
     known = earlier if earlier is not None and earlier.stage == stage else None
-    if not status.seconds_left or not status.share:
+    left = _seconds_left(status)
+    if expected is not None:
+        return Promise(stage, now + CAUTION * expected) if known is None else Promise(stage, known.end, now > known.end)
+    if not left or not status.share:
         return known
-    expected = status.heartbeat + status.seconds_left
-    end = expected + status.seconds_left * (CAUTION - 1 + EARLY_CAUTION / status.share)
+    ends = status.heartbeat + left
+    end = ends + left * (CAUTION - 1 + EARLY_CAUTION / status.share)
     if known is None or end < known.end:
         return Promise(stage, end)
-    return Promise(stage, known.end, is_late=max(expected, now) > known.end)
+    return Promise(stage, known.end, is_late=max(ends, now) > known.end)
+
+
+def _seconds_left(status: Status) -> float | None:
+    """Return the remaining seconds of a phase, of the evaluation at most if its first steps take longest; else None.
+
+    What comes before the evaluation in its stage takes a small part of it, and says nothing of the whole.
+    """
+    phase = step_name(status.phase)
+    if phase in OF_SEARCH and phase != "evaluation":
+        return None
+    elapsed, done = status.heartbeat - status.phase_started, status.share - status.share_started
+    if phase != "evaluation":
+        return status.seconds_left
+    return elapsed * (1 - status.share) / done if done > SHARE_TO_GO_BY and elapsed >= 0 else None
+
+
+def expected_seconds(task: Run | Analysis, stage: Stage, images: int) -> float | None:
+    """Return how long the search or the map of a run should take, by this or other images of its encoder.
+
+    Args:
+        task: The run.
+        stage: The stage.
+        images: Number of its images.
+
+    Returns:
+        The seconds; None for other stages, and before one was measured on this machine.
+    """
+    if not isinstance(task, Run) or stage.number not in (SEARCH + 1, MAP + 1):
+        return None
+    kind = (evaluation_kind if stage.number == SEARCH + 1 else follow_kind)(task.spec())
+    known, each = measured_speed(kind), measured_speed(image_kind_of(kind))
+    return known if known is not None else None if each is None else each * images
 
 
 def stage_of(task: Run | Analysis, status: Status) -> Stage:

@@ -46,7 +46,7 @@ from udml_core.runs.sample_opinion import SampleJudge
 from udml_core.runs.selection import ERROR, OPINION, TRAINED_OPINION
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import device_lock, devices_of, resolve_device
-from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, record_epoch, start_kind
+from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, record_epoch, record_stage, start_kind
 from udml_core.work.jobs.follow_ups import wants
 from udml_core.work.workers import ready
 from udml_core.work.workers.evaluate import KNN, evaluate_run
@@ -159,11 +159,11 @@ class _Work:
         self._keep(loaded, embedder)
         self.reporter.change(phase="evaluation", share=0.0, searchable=True)
         evaluate_run(self.run, loaded, self.reporter.share)
-        record_speed(evaluation_kind(self.spec), time.monotonic() - began)
+        record_stage(evaluation_kind(self.spec), time.monotonic() - began, len(loaded.dataset))
         if analyse:
             began = time.monotonic()
             self._analyse(len(loaded.dataset), len(loaded.split.train))
-            record_speed(follow_kind(self.spec), time.monotonic() - began)
+            record_stage(follow_kind(self.spec), time.monotonic() - began, len(loaded.dataset))
 
     def _train(self, loaded: Loaded) -> Embedder:
         data = data_for_fit(self.run, loaded, self.reporter.share)
