@@ -474,9 +474,11 @@ def test_folders_are_planned_and_written(photos: Run, tmp_path: Path, monkeypatc
     former = next((tmp_path / "sorted" / "c").iterdir())
     assert f"c/{former.name}" in str([frame.value.to_dict() for frame in test.dataframe])
     assert test.button(key="labels-write").disabled, "the list needs a yes"
+    assert test.button(key="labels-write").label == "Write 2 new images (30 are there already), remove 1 file"
     next(box for box in test.checkbox if box.label == "I have read the list: remove 1 file").check().run()
     test.button(key="labels-write").click().run()
     assert not former.exists()
+    assert "1 file of earlier exports removed." in texts(test.run())
     assert len(list((tmp_path / "sorted" / "c").iterdir())) == 2
 
 

@@ -127,15 +127,15 @@ def tightest_first(alike: Floats, sizes: Integers) -> Integers:
     return np.lexsort((-alike, is_small))
 
 
-def order_to_name(alike: Floats, sizes: Integers, left: Integers) -> Integers:
+def order_to_name(likeness: Floats, sizes: Integers, left: Integers) -> Integers:
     """Return the groups that have images in the order to name them: `tightest_first`, then leftovers, then named ones.
 
     Args:
-        alike: How similar the images of each group (g,) are.
+        likeness: How similar the images of each group (g,) are.
         sizes: Number of images of each group (g,); the order is without groups of none.
         left: Number of these without a name (g,).
     """
-    order = tightest_first(alike, sizes)
+    order = tightest_first(likeness, sizes)
     order = order[sizes[order] > 0]
     rank = np.where(left == 0, 2, are_leftovers(left, sizes))
     return order[np.argsort(rank[order], kind="stable")]

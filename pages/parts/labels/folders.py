@@ -114,8 +114,9 @@ def _show_plan(board: Board, plan: Plan) -> None:
     st.caption("Beside the folders: metadata.csv, images.parquet, fiftyone/, and label-studio.json with its XML."
                if plan.for_programs else "Beside the folders: metadata.csv and images.parquet.")
     agreed = _show_removed(plan)
-    if st.button(f"Write {plan.amount}" if plan.how != "list" else "Write the list",
-                 icon=":material/drive_file_move:", key="labels-write", type="primary", shortcut="W",
+    words = f"Write {plan.amount}" if plan.how != "list" else "Write the list"
+    words += f", remove {counted(len(plan.removed), 'file')}" if plan.removed else ""
+    if st.button(words, icon=":material/drive_file_move:", key="labels-write", type="primary", shortcut="W",
                  disabled=not agreed, help="Your files are neither moved nor deleted."):
         _write(board, plan)
 
@@ -142,6 +143,7 @@ def _write(board: Board, plan: Plan) -> None:
     else:
         st.session_state.pop(PLANNED, None)
         amount = plan.amount[:1].upper() + plan.amount[1:]
-        st.session_state[WRITTEN] = (f"{amount} in {counted(len(plan.classes), 'folder')} written to {plan.target}.",
-                                     _state_of(board))
+        removed = f" {counted(len(plan.removed), 'file')} of earlier exports removed." if plan.removed else ""
+        st.session_state[WRITTEN] = (f"{amount} in {counted(len(plan.classes), 'folder')} written to {plan.target}."
+                                     f"{removed}", _state_of(board))
     st.rerun(scope="fragment")

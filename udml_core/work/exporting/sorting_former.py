@@ -40,8 +40,8 @@ def former_files(dataset: Dataset, folder: Path, written: Iterable[Item], items:
 def why_kept(dataset: Dataset, folder: Path, item: Item) -> str:
     """Return why a file of an earlier export is not removed, in a few words; empty if nothing is lost without it.
 
-    Nothing is lost without a link into the folder of the images, and without a copy whose image is in its place and
-    has the same content.
+    Nothing is lost without a link into the folder of the images, and without a copy whose image is still there and has
+    the same content.
     """
     path = folder / item.file
     root = os.path.realpath(dataset.images.root) if isinstance(dataset.images, FileImages) else None

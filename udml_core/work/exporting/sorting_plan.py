@@ -173,11 +173,10 @@ class Plan:
         if not self.prunes:
             return [f"{notes[0]} They stay, on the list earlier.csv, unless you choose to remove them (--prune)."]
         if removed := len(self.removed):
-            notes.append(f"{counted(removed, 'file')} of these {_is(removed)} removed: nothing but links to your "
-                         "images, and copies that equal the image in your folder.")
+            notes.append(f"{removed:,} of them {_is(removed)} removed: only links to your images, and copies that "
+                         "equal the image in your folder.")
         reasons = Counter(former.kept for former in self.earlier if former.kept).most_common()
-        return notes + [f"{counted(size, 'file')} of these stay{'s' if size == 1 else ''}: {reason}."
-                        for reason, size in reasons]
+        return notes + [f"{size:,} of them stay{'s' if size == 1 else ''}: {reason}." for reason, size in reasons]
 
     @property
     def lines(self) -> list[str]:
