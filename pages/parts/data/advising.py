@@ -8,7 +8,7 @@ import time
 import streamlit as st
 
 from udml_core.base.errors import counted, duration, listed
-from udml_core.data.dataset import WAITING, Dataset
+from udml_core.data.dataset import WAITING, Dataset, step_name
 from udml_core.data.encoders import EncoderSpec
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title
@@ -48,6 +48,8 @@ from .using import BUDGETS, awaited_search, show_awaited, show_race_button
 ACTION = "Find the best search"
 SILENT = 5.0
 """Seconds without a report of the race after which the page says how long ago the last was."""
+OF_TRAINING = ("", "training", "evaluation")
+"""Steps whose names say nothing to a user who trains nothing."""
 WORDS: dict[Serves, str] = {"first": "The first result", "groups": "The whole group"}
 MEANINGS: dict[Serves, str] = {
     "first": "The nearest image should show the same kind of thing.",
@@ -187,9 +189,8 @@ def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, 
         if status.state != "done":
             st.error(f"The features are {status.state}. {escaped_message(status.message)}", icon=":material/error:")
         return
-    left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
-    # Phases that count images say so; the others have names that only a training needs.
-    phase = status.phase if any(map(str.isdigit, status.phase or "")) else "what the network sees in each image"
+    left = f", about {duration(status.seconds_left)} left in this step" if status.seconds_left else ""
+    phase = "what the network sees in each image" if step_name(status.phase) in OF_TRAINING else status.phase
     line = f"Preparing the race: {phase if status.state == 'running' else WAITING}{left}"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(min(ALMOST, status.share), escaped(f"{line}. The race follows, even if you leave the page."))
