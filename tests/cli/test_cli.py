@@ -125,6 +125,19 @@ def test_bad_input_in_its_own_process_exits_with_2_and_leaves_stdout_empty(tmp_p
 
 
 @pytest.mark.usefixtures("no_workers")
+def test_given_halves_are_used_and_named(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for half, count in (("train", 80), ("test", 40)):
+        write_digits(tmp_path / half, count)
+    words = ("train", "--dataset", str(tmp_path), "--backbone", "pixels", "--method", "pca", "--set", "dimension=8",
+             "--no-wait", "--json")
+    code, out, err = call(capsys, monkeypatch, *words)
+    assert (code, Run(Path(json.loads(out)["folder"])).spec().split) == (0, "seen")
+    assert "'seen' uses the given halves (80 train, 40 test); --split zero-shot divides the classes" in err
+    assert "does not use the given halves (80 train, 40 test); --split seen does." in call(
+        capsys, monkeypatch, *words, "--split", "zero-shot")[2]
+
+
+@pytest.mark.usefixtures("no_workers")
 def test_presets_of_the_command_line_fill_the_fields_that_are_not_set(capsys: Any, monkeypatch: pytest.MonkeyPatch
                                                                       ) -> None:
     words = ("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--split", "seen", "--no-wait",

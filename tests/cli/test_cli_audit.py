@@ -68,6 +68,12 @@ def test_the_first_line_says_what_was_read(folder: Path, shell: Shell) -> None:
     name = str(folder / "list.csv")
     assert call(*shell, "audit", name)[1].splitlines()[0] == (
         "7 images, 2 classes from `label`; other columns: weight, site")
+    halves = ["train", "test", "train", "train", "train", "test", "test"]
+    (folder / "list.csv").write_text("\n".join(["path,label,split", *(
+        ",".join([*row.split(",")[:2], half]) for row, half in zip(rows, halves, strict=True))]) + "\n")
+    assert call(*shell, "audit", name)[1].splitlines()[0] == (
+        "7 images, 2 classes from `label`; halves given: 4 train, 3 test")
+    (folder / "list.csv").write_text("\n".join(["path,label,weight,site", *rows]) + "\n")
     report = answer(*shell, "audit", f"{name}#label=site")
     assert {key: report[key] for key in ("images", "classes", "classes_column", "columns")} == {
         "images": 7, "classes": 1, "classes_column": "site", "columns": ["label", "weight"]}
@@ -93,7 +99,7 @@ def test_the_app_finds_the_audit_of_the_command_line(
 def test_the_lines_count_what_they_do_not_name() -> None:
     report = {"broken_files": [{"file": f"{number}.png", "reason": "not an image"} for number in range(3)],
               "exact_duplicates": [["a", "b"], ["c", "d"], ["e", "f"]], "near_duplicates": [], "excluded": ["a"],
-              "images": 1589, "classes": 0, "classes_column": None, "columns": [],
+              "images": 1589, "classes": 0, "halves": "", "classes_column": None, "columns": [],
               "outliers": [{"image": "x"}], "small_classes": {"cat": 3}, "leakage": {"seen": [["a", "b"], ["c", "d"]]}}
     assert audit_lines(report) == [
         "1,589 images, no classes; 3 files skipped",

@@ -31,6 +31,7 @@ from udml_core.data.sources.arrow_rows import ParquetRows
 from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.image_rows import ImageRows, RowImages
 from udml_core.data.sources.metadata import MetadataFolder
+from udml_core.data.splits import default_split, words_of_split
 from udml_core.exploration.audit import AuditSettings, audit_of, report_of
 
 FOLDER = Path(__file__).parent / "formats"
@@ -80,7 +81,12 @@ def test_a_data_set_that_the_library_wrote_has_its_images_labels_halves_and_colu
     assert not dataset.skipped
     assert len(set(dataset.names)) == len(numbers)
     if name in ("parquet", "arrow", "webdataset", "croissant-parquet"):
-        assert [len(half) for half in halves_of(dataset, "seen")] == [4, 2]
+        assert [len(half) for half in halves_of(dataset, default_split(dataset))] == [4, 2]
+        assert words_of_split(dataset, "seen") == (
+            "The split 'seen' uses the given halves (4 train, 2 test); the split 'zero-shot' divides the classes, and "
+            "the split 'all' trains and tests on all images.")
+        assert words_of_split(dataset, "all", "--split {}") == (
+            "The split 'all' does not use the given halves (4 train, 2 test); --split seen does.")
         assert dataset.official_test is not None
         assert dataset.official_test.tolist() == [number > 3 for number in numbers]
 

@@ -173,7 +173,7 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     """
     from udml_core.data import catalog
     from udml_core.data.given.pair_sets import MOST_PAIRS
-    from udml_core.data.splits import caution_of
+    from udml_core.data.splits import caution_of, words_of_split
     from udml_core.runs import RunRequest
     from udml_core.runs.engines import gpus_of
     from udml_core.work import jobs
@@ -196,6 +196,8 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
         typer.echo(f"{preset}: {words}", err=True)
     spec = jobs.plan(request, dataset, pairs, gpus_of(on))
     if words := jobs.words_of_dimension(spec, request):
+        typer.echo(words, err=True)
+    if words := words_of_split(dataset, spec.split, "--split {}"):
         typer.echo(words, err=True)
     if words := jobs.caution_of_processes(spec):
         typer.echo(words, err=True)

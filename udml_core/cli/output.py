@@ -69,8 +69,9 @@ def read_words(report: dict[str, Any]) -> str:
     column = f" from `{report['classes_column']}`" if report["classes_column"] else ""
     classes = counted(report["classes"], "class") if report["classes"] else "no classes"
     columns = f"; other columns: {', '.join(report['columns'])}" if report["columns"] else ""
+    halves = f"; halves given: {report['halves']}" if report["halves"] else ""
     skipped = report["broken_files"]
-    return (f"{counted(report['images'], 'image')}, {classes}{column}{columns}"
+    return (f"{counted(report['images'], 'image')}, {classes}{column}{halves}{columns}"
             + (f"; {counted(len(skipped), 'file')} skipped" if skipped else ""))
 
 

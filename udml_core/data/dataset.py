@@ -357,6 +357,8 @@ class Dataset:
             from the images. The images of a table only illustrate its rows.
         digests: Digest of each image's file in a plain folder, which tells unchanged images when the folder changes;
             empty in other data sets.
+        divides_own_images: Whether the user's own folders or tables give the halves, so that runs use them by default;
+            benchmarks keep their protocol.
     """
 
     name: str
@@ -377,6 +379,7 @@ class Dataset:
     columns: Mapping[str, Array] = field(default_factory=Columns)
     vectors: Array | None = None
     digests: tuple[str, ...] = ()
+    divides_own_images: bool = False
 
     def __len__(self) -> int:
         return len(self.images)

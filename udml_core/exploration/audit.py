@@ -22,7 +22,7 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.given.duplicate_decisions import Decisions
 from udml_core.data.image_facts import ImageFacts, facts_of, stored_facts
 from udml_core.data.image_hashes import MOST_PAIRS, close_pairs, first_equal, hashes_of, stored_hashes
-from udml_core.data.splits import SPLITS, Split, SplitName, make_split
+from udml_core.data.splits import SPLITS, Split, SplitName, make_split, words_of_halves
 from udml_core.exploration.browsing import near_duplicates, neighbor_similarities
 from udml_core.exploration.duplicates import (
     Groups,
@@ -268,6 +268,7 @@ def report_of(audit: Audit, dataset: Dataset, excluded: Integers, settings: Audi
     return {
         "dataset": dataset.name, "fingerprint": dataset.fingerprint, "images": len(dataset),
         "classes": len(dataset.class_names), "columns": list(dataset.columns),
+        "halves": words_of_halves(dataset),
         "excluded": [dataset.names[index] for index in excluded], "settings": settings.model_dump(),
         "features": audit.has_features, "complete": audit.is_complete,
         "broken_files": [{"file": skipped.file, "reason": skipped.reason} for skipped in dataset.skipped],

@@ -8,7 +8,7 @@ import streamlit as st
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import excluded_images
-from udml_core.data.splits import SPLITS, caution_of, default_split, make_split
+from udml_core.data.splits import SPLITS, caution_of, default_split, make_split, words_of_halves, words_of_split
 
 from ..draw.figures import bars
 from ..draw.tables import plain_table, table_behind, wrapped_table
@@ -18,7 +18,7 @@ MOST_BARS = 30
 MOST_SKIPPED = 200
 SPLIT_WORDS = {"zero-shot": "The classes are divided: a run is tested on classes that it never saw. The papers use "
                             "this split.",
-               "seen": "The images of each class are divided: both halves have the same classes.",
+               "seen": "The images are divided: by the given halves, or else a fifth of each class is for testing.",
                "all": "The images are not divided: a run trains and is evaluated on all images, for images without "
                       "labels."}
 
@@ -36,6 +36,8 @@ def show_classes_and_splits(dataset: Dataset) -> None:
     st.caption("A run trains on the training half and is measured on the test half, which may be smaller. Each split "
                "divides the data set in another way.")
     plain_table(pd.DataFrame(rows))
+    if words := words_of_split(dataset, default_split(dataset)):
+        st.caption(words)
     if dataset.evaluation_classes is not None:
         st.info(f"{dataset.title} {dataset.without_labels}. Methods train without labels.",
                 icon=":material/label_off:")
@@ -69,7 +71,8 @@ def show_overview(dataset: Dataset) -> None:
         f"{dataset.vectors.shape[1]:,} numbers for each image")
     excluded = len(excluded_images(dataset))
     left_out = f" · {excluded:,} excluded" if excluded else ""
-    st.markdown(f"**{counted(len(dataset), 'image')}**{left_out} · {classes} · {size}", width="content",
+    halves = f" · halves given: {words}" if (words := words_of_halves(dataset)) else ""
+    st.markdown(f"**{counted(len(dataset), 'image')}**{left_out} · {classes}{halves} · {size}", width="content",
                 help=None if dataset.vectors is not None else "Pixels of the shorter side.")
     if skipped := len(dataset.skipped):
         files = f"{skipped:,} of {len(dataset) + skipped:,} files"

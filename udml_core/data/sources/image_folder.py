@@ -1,5 +1,6 @@
 """A user's folder of images: `folder/class/*.jpg`, or files without labels.
 
+Halves are folders above the classes: `folder/train/class/*.jpg` and `folder/test/class/*.jpg`.
 Images without labels are directly in the folder. The class folders can be deeper; see `levels`.
 """
 
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -22,10 +23,13 @@ from udml_core.data.sources.levels import (
     check_level,
     class_levels,
     first_class_level,
+    halves_of,
     name_with_level,
 )
+from udml_core.data.sources.listed import Listing
 from udml_core.data.sources.listing import ENDINGS, has_image, listed
 from udml_core.data.sources.located import Located, printable
+from udml_core.data.sources.rows import Row, listing_of
 from udml_core.data.sources.scanning import Scan, scan
 from udml_core.data.sources.versions import VersionImages, keep_version, read_version
 
@@ -38,9 +42,9 @@ class Folder(Located):
     """A folder as a data set.
 
     The labels are the names of the subfolders at the class level, by default the first level with at least two
-    subfolders. Without such a level the images are unlabeled. Every image is decoded once, so that damaged images are
-    found before training; the result is cached by file size and modification time. The fingerprint is a digest of the
-    names and the contents, and of a class level that is not the default.
+    subfolders that are not the halves. Without such a level the images are unlabeled. Every image is decoded once, so
+    that damaged images are found before training; the result is cached by file size and modification time. The
+    fingerprint is a digest of the names and the contents, of a class level that is not the default, and of halves.
 
     Attributes:
         level: The chosen class level, which is part of the name; None for the default.
@@ -78,7 +82,9 @@ class Folder(Located):
 
     def describe(self) -> str:
         classes = f"in {self.classes:,} classes" if self.classes else "without classes"
-        return f"{len(self._files):,} images {classes}, by their folders."
+        halves = halves_of(self._files, self.levels()) if self.level != 1 else None
+        divided = "" if halves is None else f" Halves given: {len(halves) - sum(halves):,} train, {sum(halves):,} test."
+        return f"{len(self._files):,} images {classes}, by their folders.{divided}"
 
     def _absent(self) -> str | None:
         if not has_image(self.path):
@@ -108,6 +114,9 @@ class Folder(Located):
                       for name, digest in zip(dataset.names, dataset.digests, strict=True))
         return replace(dataset, images=VersionImages(self.path, files, gone))
 
+    def _default_level(self, levels: Sequence[ClassLevel]) -> int:
+        return first_class_level(levels)
+
     def _assemble(self, entries: Scan) -> Dataset:
         """Return the data set of described files.
 
@@ -118,7 +127,7 @@ class Folder(Located):
         skipped = [Skipped(printable(file), entry["reason"]) for file, entry in sorted(entries.items())
                    if entry["reason"]]
         levels = class_levels(files)
-        level = default = first_class_level(levels)
+        level = default = self._default_level(levels)
         if self.level is not None:
             check_level(self.level, levels, self.path)
             level = self.level
@@ -133,14 +142,24 @@ class Folder(Located):
             labels = np.array([number_of[file.split("/")[level - 1]] for file in files], dtype=np.int64)
         if len(files) < 2:
             raise self.too_few(len(files), skipped)
+        divided = Listing(files)
+        if level != 1 and (halves := halves_of(files, levels)) is not None:
+            texts = [None] * len(files) if labels is None else [groups[label] for label in labels]
+            divided = listing_of([Row(*row, ()) for row in zip(files, texts, halves, strict=True)], labels is not None,
+                                 (), ())
+            groups, labels = list(divided.class_names), None if divided.labels is None else np.array(divided.labels)
+        is_divided = divided.in_test is not None or divided.training_classes is not None
         sides = [min(entries[file]["size"]) for file in files]
         content = "\n".join(f"{file}|{entries[file]['digest']}" for file in files)
         content += "" if level == default else f"\nclass level {level}"
+        content += "\nhalves" * is_divided
         return Dataset(self.name, self.title, FileImages(self.path, tuple(files)), labels,
                        tuple(groups), hashlib.sha256(content.encode()).hexdigest(),
                        int(np.median(sides)), all(entries[file]["gray"] for file in files), tuple(files),
                        skipped=tuple(skipped), distinct=len({entries[file]["digest"] for file in files}),
-                       digests=tuple(entries[file]["digest"] for file in files))
+                       digests=tuple(entries[file]["digest"] for file in files),
+                       official_test=None if divided.in_test is None else np.array(divided.in_test),
+                       training_classes=divided.training_classes, divides_own_images=is_divided)
 
 
 def _endings() -> str:

@@ -155,6 +155,8 @@ def assemble(source: Located, listing: Listing, entries: Scan, images_of: Callab
     return Dataset(source.name, source.title, images, labels, tuple(listing.class_names),
                    hashlib.sha256(content.encode()).hexdigest(), int(np.median(sizes.min(axis=1))),
                    all(entries[file]["gray"] for file in files), files, official_test=in_test,
+                   divides_own_images=not source.is_benchmark and (
+                       in_test is not None or listing.training_classes is not None),
                    skipped=(*skipped, *listing.left_out), distinct=len(set(digests)),
                    training_classes=listing.training_classes, evaluation_classes=classes, queries=queries,
                    columns=Columns(tuple(listing.columns), lambda name: [listing.columns[name][row] for row in kept],
