@@ -68,6 +68,12 @@ def test_the_first_line_says_what_was_read(folder: Path, shell: Shell) -> None:
     name = str(folder / "list.csv")
     assert call(*shell, "audit", name)[1].splitlines()[0] == (
         "7 images, 2 classes from `label`; other columns: weight, site")
+    (folder / "list.csv").write_text("\n".join(["path,species,weight,site", *rows]) + "\n")
+    assert call(*shell, "audit", name)[1].splitlines()[0] == (
+        f"7 images, no classes; other columns: species (2 values), weight, site: use '{name}#label=species'")
+    code, _, messages = call(*shell, "train", "--dataset", name, "--method", "nca", "--backbone", "pixels")
+    assert (code, f"Use the 2 values of the column species as the classes with --dataset '{name}#label=species'"
+            in messages) == (2, True)
     halves = ["train", "test", "train", "train", "train", "test", "test"]
     (folder / "list.csv").write_text("\n".join(["path,label,split", *(
         ",".join([*row.split(",")[:2], half]) for row, half in zip(rows, halves, strict=True))]) + "\n")
@@ -99,7 +105,7 @@ def test_the_app_finds_the_audit_of_the_command_line(
 def test_the_lines_count_what_they_do_not_name() -> None:
     report = {"broken_files": [{"file": f"{number}.png", "reason": "not an image"} for number in range(3)],
               "exact_duplicates": [["a", "b"], ["c", "d"], ["e", "f"]], "near_duplicates": [], "excluded": ["a"],
-              "images": 1589, "classes": 0, "halves": "", "classes_column": None, "columns": [],
+              "images": 1589, "classes": 0, "halves": "", "class_columns": {}, "classes_column": None, "columns": [],
               "outliers": [{"image": "x"}], "small_classes": {"cat": 3}, "leakage": {"seen": [["a", "b"], ["c", "d"]]}}
     assert audit_lines(report) == [
         "1,589 images, no classes; 3 files skipped",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -66,9 +67,12 @@ def print_levels(folder: Located, as_json: bool) -> None:
 
 def read_words(report: dict[str, Any]) -> str:
     """Say what an audit has read, such as `30 images, 3 classes from label; other columns: site; 5 files skipped`."""
+    choices = report["class_columns"]
     column = f" from `{report['classes_column']}`" if report["classes_column"] else ""
     classes = counted(report["classes"], "class") if report["classes"] else "no classes"
-    columns = f"; other columns: {', '.join(report['columns'])}" if report["columns"] else ""
+    named = [f"{name} ({choices[name]['values']:,} values)" if name in choices else name for name in report["columns"]]
+    columns = f"; other columns: {', '.join(named)}" if named else ""
+    columns += f": use {shlex.quote(next(iter(choices.values()))['dataset'])}" if choices else ""
     halves = f"; halves given: {report['halves']}" if report["halves"] else ""
     skipped = report["broken_files"]
     return (f"{counted(report['images'], 'image')}, {classes}{column}{halves}{columns}"

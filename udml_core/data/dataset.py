@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,13 +12,14 @@ from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from udml_core.base.arrays import LARGE, Array, Booleans, Integers
 from udml_core.base.errors import UserError, byte_words
-from udml_core.data.dataset_columns import Columns
+from udml_core.data.dataset_columns import Columns, class_columns
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "AVIF")
 """Formats that are read, independent of the file extension. Pillow supports more, but runs PostScript as code."""
@@ -408,6 +410,24 @@ class Dataset:
         if self.evaluation_classes is None:
             return "has none"
         return "has classes for the evaluation only, because some of its images have several classes or none"
+
+    @cached_property
+    def class_columns(self) -> dict[str, int]:
+        """Number of values of each column that could be the classes; none if the data set has classes."""
+        has_choice = not self.class_names and not self.is_large and "#" not in Path(self.name).name
+        return class_columns(self.columns) if has_choice else {}
+
+    def with_classes_from(self, column: str) -> str:
+        """Return the name of the data set whose classes are a column of its table."""
+        return f"{self.name}#label={quote(column) if self.is_table else column}"
+
+    @property
+    def advice_on_classes(self) -> str:
+        """How the images get classes, as a sentence without its end."""
+        for column, count in self.class_columns.items():
+            return (f"Use the {count:,} values of the column {column} as the classes with --dataset "
+                    f"{shlex.quote(self.with_classes_from(column))}")
+        return "Sort the images into one subfolder for each class"
 
     def members(self, label: int | None) -> Integers:
         """Return the indices of the images in a class.

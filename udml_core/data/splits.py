@@ -158,8 +158,7 @@ def _halves(dataset: Dataset, name: SplitName) -> tuple[Integers, Integers]:
                         f"{dataset.without_labels}. Use the split 'seen' or 'all'.")
     if dataset.labels is None or len(dataset.class_names) < 2:
         raise UserError(f"The zero-shot split needs at least 2 classes, got {len(dataset.class_names)} in "
-                        f"{dataset.title}. Use the split 'all' or 'seen', or sort the images into one subfolder for "
-                        "each class.")
+                        f"{dataset.title}. {dataset.advice_on_classes}, or use the split 'all' or 'seen'.")
     if dataset.training_classes is not None:
         in_train = dataset.labels < dataset.training_classes
     else:

@@ -268,7 +268,9 @@ def report_of(audit: Audit, dataset: Dataset, excluded: Integers, settings: Audi
     return {
         "dataset": dataset.name, "fingerprint": dataset.fingerprint, "images": len(dataset),
         "classes": len(dataset.class_names), "columns": list(dataset.columns),
-        "halves": words_of_halves(dataset),
+        "halves": words_of_halves(dataset), "class_columns": {
+            name: {"values": count, "dataset": dataset.with_classes_from(name)}
+            for name, count in dataset.class_columns.items()},
         "excluded": [dataset.names[index] for index in excluded], "settings": settings.model_dump(),
         "features": audit.has_features, "complete": audit.is_complete,
         "broken_files": [{"file": skipped.file, "reason": skipped.reason} for skipped in dataset.skipped],

@@ -13,6 +13,8 @@ from udml_core.data.splits import SPLITS, caution_of, default_split, make_split,
 from ..draw.figures import bars
 from ..draw.tables import plain_table, table_behind, wrapped_table
 from ..shell.run_status import escaped
+from ..shell.user_errors import show_user_errors
+from .importing import open_import
 
 MOST_BARS = 30
 MOST_SKIPPED = 200
@@ -42,8 +44,8 @@ def show_classes_and_splits(dataset: Dataset) -> None:
         st.info(f"{dataset.title} {dataset.without_labels}. Methods train without labels.",
                 icon=":material/label_off:")
     elif dataset.labels is None:
-        st.info("Methods without supervision need no classes. Without classes the evaluation measures how well "
-                "neighborhoods are preserved, not the share of hits.", icon=":material/label_off:")
+        st.info("These images have no classes. Methods without supervision need none; the evaluation then measures how "
+                "well neighborhoods are preserved, not the share of hits.", icon=":material/label_off:")
         return
     sizes = [int(size) for size in dataset.class_sizes]
     if len(sizes) <= MOST_BARS:
@@ -64,6 +66,19 @@ def show_caution(dataset: Dataset) -> None:
         st.caption(f":material/warning: {caution}")
 
 
+def _offer_classes(dataset: Dataset) -> None:
+    """Offer the columns of the table that can be the classes; nothing if there is none."""
+    sizes = dataset.class_columns
+    if not sizes:
+        return
+    with st.popover("Choose classes", icon=":material/label:"):
+        column = st.selectbox("Column of the classes", list(sizes), key="data-class-column",
+                              format_func=lambda name: f"{name} ({sizes[name]:,} values)")
+        if st.button("Use as classes", icon=":material/check:", key="data-use-classes", type="primary"):
+            with show_user_errors():
+                open_import(dataset.with_classes_from(column))
+
+
 def show_overview(dataset: Dataset) -> None:
     """Show the numbers of images and classes, and the skipped files, in the row of the caller."""
     classes = counted(len(dataset.class_names), "class") if dataset.class_names else "no classes"
@@ -74,6 +89,7 @@ def show_overview(dataset: Dataset) -> None:
     halves = f" · halves given: {words}" if (words := words_of_halves(dataset)) else ""
     st.markdown(f"**{counted(len(dataset), 'image')}**{left_out} · {classes}{halves} · {size}", width="content",
                 help=None if dataset.vectors is not None else "Pixels of the shorter side.")
+    _offer_classes(dataset)
     if skipped := len(dataset.skipped):
         files = f"{skipped:,} of {len(dataset) + skipped:,} files"
         with st.popover(f"{files} could not be read", icon=":material/warning:"):
