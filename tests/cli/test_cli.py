@@ -102,7 +102,7 @@ def test_training_a_folder_prints_one_object_on_stdout_and_its_progress_on_stder
     changed = {"epochs": 2, "dimension": 8, "n_neighbors": 8, "epsilon": 0.4}
     assert result["fields"] == RPML(**changed).model_dump()  # type: ignore[arg-type]
     assert "skipped class 0/broken.png: not an image" in done.stderr
-    assert "1 files skipped, 120 images read" in done.stderr
+    assert "120 images, 1 file cannot be read" in done.stderr
     assert "epoch 2: loss" in done.stderr
     assert [row["run"] for row in answer(capsys, monkeypatch, "runs")["runs"]] == [result["run"]]
 

@@ -12,6 +12,7 @@ from PIL import Image
 from tests.running import write_digits
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
+from udml_core.data.dataset import skipped_words
 from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.levels import class_levels, first_class_level
 from udml_core.data.splits import default_split, make_split, words_of_halves
@@ -46,7 +47,10 @@ def test_unreadable_files_are_skipped_and_listed_with_their_reason(tmp_path: Pat
     Image.new("L", (2, 2)).save(tmp_path / "class 1" / "tiny.png")
     (tmp_path / "class 1" / "notes.txt").write_text("a text with the extension of a text")
     (tmp_path / "class 1" / ".hidden.png").write_bytes(b"")
+    assert Folder(tmp_path).count_words() == "45 files", "nothing was read yet"
     dataset = catalog.load(str(tmp_path))
+    assert Folder(tmp_path).count_words() == "41 images, 4 files cannot be read"
+    assert skipped_words(len(dataset), dataset.skipped) == "4 files cannot be read; 1 file not used"
     reasons = {Path(skipped.file).name: skipped.reason for skipped in dataset.skipped}
     assert reasons.keys() == {"cut.jpg", "empty.png", "text.jpg", "tiny.png", "outside.jpg"}
     assert "truncated" in reasons["cut.jpg"]

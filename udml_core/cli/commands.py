@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 
 from udml_core.base.declaration import Options, describe
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, counted
 from udml_core.base.storage import storage_problem
 from udml_core.cli.advice import advise
 from udml_core.cli.analysing import analyse, analyse_work, analyses, map_work, opinion, refine
@@ -172,6 +172,7 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     An interrupt stops the run; its finished epochs stay.
     """
     from udml_core.data import catalog
+    from udml_core.data.dataset import skipped_words
     from udml_core.data.given.pair_sets import MOST_PAIRS
     from udml_core.data.splits import caution_of, words_of_split
     from udml_core.runs import RunRequest
@@ -187,7 +188,7 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     for skipped in dataset.skipped[:MOST_SKIPPED]:
         typer.echo(f"skipped {skipped.file}: {skipped.reason}", err=True)
     if dataset.skipped:
-        typer.echo(f"{len(dataset.skipped)} files skipped, {len(dataset)} images read", err=True)
+        typer.echo(f"{counted(len(dataset), 'image')}, {skipped_words(len(dataset), dataset.skipped)}", err=True)
     pairs = _pairs_of(dataset, pairs_file, given_pairs)
     if pairs is not None and request.most_pairs != MOST_PAIRS:
         raise UserError("--pairs limits the pairs drawn from labels, but pairs were given. Remove --pairs.")

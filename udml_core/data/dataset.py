@@ -6,19 +6,19 @@ import importlib.util
 import io
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 from urllib.parse import quote
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from udml_core.base.arrays import LARGE, Array, Booleans, Integers
-from udml_core.base.errors import UserError, byte_words
+from udml_core.base.errors import UserError, byte_words, counted
 from udml_core.data.dataset_columns import Columns, class_columns
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "AVIF")
@@ -37,6 +37,10 @@ TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: I
 """Operation that turns an image upright, by EXIF orientation."""
 TURNED = (5, 6, 7, 8)
 """EXIF orientations that exchange width and height."""
+KINDS = {"unreadable": "cannot be read", "unused": "not used"}
+"""Words for files that are skipped, by their kind."""
+MOST_MISSING = 3
+"""Missing files that are named where they are counted."""
 TABLE = "table"
 """Name of the backbone whose features are the vectors of a table."""
 Report = Callable[[float, str], None]
@@ -325,10 +329,27 @@ class Skipped:
     Attributes:
         file: Path of the file relative to the folder.
         reason: Why it was skipped.
+        kind: Whether it cannot be read, is missing, or is not used.
     """
 
     file: str
     reason: str
+    kind: Literal["unreadable", "missing", "unused"] = "unreadable"
+
+
+def skipped_words(images: int, skipped: Sequence[Skipped]) -> str:
+    """Say how many files are no images of a data set, such as `5 files cannot be read`; empty if there are none.
+
+    Args:
+        images: Number of its images.
+        skipped: The files.
+    """
+    total, missing = images + len(skipped), [file.file for file in skipped if file.kind == "missing"]
+    named = ", ".join(missing[:MOST_MISSING]) + (", …" if len(missing) > MOST_MISSING else "")
+    counts = {kind: sum(file.kind == kind for file in skipped) for kind in KINDS}
+    words = [f"{counted(count, 'file')} {KINDS[kind]}" for kind, count in counts.items() if count]
+    return "; ".join(words + ([f"{len(missing):,} of {total:,} files {'is' if len(missing) == 1 else 'are'} missing: "
+                               f"{named}"] if missing else []))
 
 
 @dataclass(frozen=True)

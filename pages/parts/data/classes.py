@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.base.errors import UserError, counted
-from udml_core.data.dataset import Dataset
+from udml_core.data.dataset import Dataset, skipped_words
 from udml_core.data.given.exclusions import excluded_images
 from udml_core.data.splits import SPLITS, caution_of, default_split, make_split, words_of_halves, words_of_split
 
@@ -90,9 +90,8 @@ def show_overview(dataset: Dataset) -> None:
     st.markdown(f"**{counted(len(dataset), 'image')}**{left_out} · {classes}{halves} · {size}", width="content",
                 help=None if dataset.vectors is not None else "Pixels of the shorter side.")
     _offer_classes(dataset)
-    if skipped := len(dataset.skipped):
-        files = f"{skipped:,} of {len(dataset) + skipped:,} files"
-        with st.popover(f"{files} could not be read", icon=":material/warning:"):
+    if words := skipped_words(len(dataset), dataset.skipped):
+        with st.popover(escaped(words), icon=":material/warning:"):
             show_skipped(dataset, "skipped")
 
 

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from udml_core.base.errors import counted
 from udml_core.base.paths import may_read
-from udml_core.data.dataset import Dataset, FileImages, Report, Skipped
+from udml_core.data.dataset import Dataset, FileImages, Report, Skipped, skipped_words
 from udml_core.data.sources.levels import (
     NO_CLASSES,
     ClassLevel,
@@ -30,7 +31,7 @@ from udml_core.data.sources.listed import Listing
 from udml_core.data.sources.listing import ENDINGS, has_image, listed
 from udml_core.data.sources.located import Located, printable
 from udml_core.data.sources.rows import Row, listing_of
-from udml_core.data.sources.scanning import Scan, scan
+from udml_core.data.sources.scanning import Scan, known_reasons, scan
 from udml_core.data.sources.versions import VersionImages, keep_version, read_version
 
 LAYOUT = "folder/CLASS/image.jpg (one subfolder for each class), or image files directly in the folder (unlabeled)"
@@ -86,6 +87,15 @@ class Folder(Located):
         divided = "" if halves is None else f" Halves given: {len(halves) - sum(halves):,} train, {sum(halves):,} test."
         return f"{len(self._files):,} images {classes}, by their folders.{divided}"
 
+    def count_words(self) -> str:
+        """Return the number of images, and of files that cannot be read; of all files if they were not read yet."""
+        reasons = known_reasons(self.path, self._files)
+        if reasons is None:
+            return counted(len(self._files), "file")
+        skipped = [Skipped(file, reason) for file, reason in zip(self._files, reasons, strict=True) if reason]
+        images = len(self._files) - len(skipped)
+        return ", ".join(filter(None, [counted(images, "image"), skipped_words(images, skipped)]))
+
     def _absent(self) -> str | None:
         if not has_image(self.path):
             return f"The folder {self.path} has no images. Expected: {LAYOUT}, with the extensions {_endings()}."
@@ -136,7 +146,7 @@ class Folder(Located):
         if level != NO_CLASSES:
             groups = list(levels[level - 1].sizes)
             loose = [file for file in files if file.count("/") < level]
-            skipped += [Skipped(file, "has no class, because it is not in a class folder") for file in loose]
+            skipped += [Skipped(file, "has no class, because it is not in a class folder", "unused") for file in loose]
             files = [file for file in files if file.count("/") >= level]
             number_of = {group: number for number, group in enumerate(groups)}
             labels = np.array([number_of[file.split("/")[level - 1]] for file in files], dtype=np.int64)
