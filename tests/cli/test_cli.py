@@ -21,6 +21,7 @@ from PIL import Image
 from pydantic import Field
 from typer.testing import CliRunner
 
+import udml_core
 from tests.running import wait_for, worked, write_digits
 from tests.runs.test_opinions import BETTER, UNCLEAR, keep_opinion
 from udml_core.base.declaration import Shown
@@ -115,6 +116,10 @@ def test_a_failed_run_exits_with_1_and_its_message(capsys: Any, monkeypatch: pyt
     assert json.loads(out)["state"] == "failed"
     assert "Lower the field 'epsilon'" in err
     assert "Traceback" not in err
+
+
+def test_the_version_is_printed(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call(capsys, monkeypatch, "--version")[:2] == (0, f"udml {udml_core.__version__}\n")
 
 
 def test_bad_input_in_its_own_process_exits_with_2_and_leaves_stdout_empty(tmp_path: Path) -> None:

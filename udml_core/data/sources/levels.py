@@ -43,7 +43,7 @@ class ClassLevel:
 
 
 def _test_words(words: Sequence[str]) -> set[str]:
-    """Return the words for the test half: those of a test half, or else of a validation half beside a training half."""
+    """Return the words for the test half: a test half, or else a validation half beside a training half."""
     tests = {word for word in words if HALVES[word]}
     return tests or {word for word in words if not word.startswith("train")}
 
