@@ -44,7 +44,7 @@ NUMBERS = {"parquet": [4, 5, 0, 1, 2, 3], "arrow": range(6), "webdataset": [4, 5
 COLUMNS = {"parquet": ["size"], "arrow": ["size"], "webdataset": ["size"], "lance": [], "imagefolder": ["size"],
            "fiftyone": ["confidence"], "croissant": ["size"], "heic": [], "avif": [], "webdataset-gz": [],
            "croissant-paths": [], "croissant-parquet": ["size"]}
-NEEDED = {"lance": "lancedb", "heic": "pillow_heif"}
+NEEDED = {"lance": "lancedb", "heic": "pi_heif"}
 """Packages without which a format cannot be read."""
 
 
@@ -466,21 +466,21 @@ def test_a_description_names_only_parquet_files_below_its_folder(pattern: str, t
 
 def test_without_its_package_a_heic_image_names_the_commands_and_a_shared_cache_follows_the_package(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pillow_heif")
+    pytest.importorskip("pi_heif")
     folder = copied("heic", tmp_path)
     for number in range(2):
         (folder / "cat" / f"{number}.png").write_bytes(png(number))
     assert len(catalog.load(str(folder))) == 6
     with monkeypatch.context() as without:
-        without.setitem(sys.modules, "pillow_heif", None)
-        with pytest.raises(UserError, match=r"uvx --with pillow-heif udml-explorer, or pip install 'udml-explorer\["):
+        without.setitem(sys.modules, "pi_heif", None)
+        with pytest.raises(UserError, match="package pi-heif: pip install pi-heif"):
             read_user_image(folder / "cat" / "0.heic", "0.heic")
         dataset = catalog.load(str(folder))
         assert dataset.names == ("cat/0.png", "cat/1.png")
-        assert all("need the package pillow-heif" in skipped.reason for skipped in dataset.skipped)
+        assert all("need the package pi-heif" in skipped.reason for skipped in dataset.skipped)
         report = report_of(audit_of(dataset, None), dataset, np.zeros(0, np.int64), AuditSettings.make({}))
         lines = audit_lines(report | {"classes_column": None})
-        assert lines[1].startswith("4 files not read, because HEIC images need the package pillow-heif: uvx")
+        assert lines[1].startswith("4 files not read, because HEIC images need the package pi-heif: pip")
         assert lines[2] == "0 broken files", "they are not damaged"
     assert len(catalog.load(str(folder))) == 6
 

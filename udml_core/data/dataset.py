@@ -23,7 +23,7 @@ from udml_core.data.dataset_columns import Columns, class_columns
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "AVIF")
 """Formats that are read, independent of the file extension. Pillow supports more, but runs PostScript as code."""
-NEEDS_HEIC = "HEIC images need the package pillow-heif"
+NEEDS_HEIC = "HEIC images need the package pi-heif"
 """Begin of the reason why a HEIC image, which is not damaged, is not read."""
 HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 MOST_BYTES = 1e9
@@ -262,17 +262,16 @@ def open_image(source: Any) -> Image.Image:
         if not _is_heic(source):
             raise
     try:
-        import pillow_heif
+        import pi_heif
     except ImportError as error:
-        raise ValueError(f"{NEEDS_HEIC}: uvx --with pillow-heif udml-explorer, or pip install 'udml-explorer[heic]'"
-                         ) from error
-    pillow_heif.register_heif_opener()
+        raise ValueError(f"{NEEDS_HEIC}: pip install pi-heif") from error
+    pi_heif.register_heif_opener()
     return Image.open(source, formats=("HEIF",))
 
 
 def reads_heic() -> bool:
     """Return whether the package that reads HEIC images is installed."""
-    return importlib.util.find_spec("pillow_heif") is not None
+    return importlib.util.find_spec("pi_heif") is not None
 
 
 def _is_heic(source: Any) -> bool:
