@@ -86,7 +86,7 @@ def show_overview(dataset: Dataset) -> None:
         f"{dataset.vectors.shape[1]:,} numbers for each image")
     excluded = len(excluded_images(dataset))
     left_out = f" · {excluded:,} excluded" if excluded else ""
-    halves = f" · halves given: {words}" if (words := words_of_halves(dataset)) else ""
+    halves = f" · halves given: {words_of_halves(dataset)}" if dataset.divides_own_images else ""
     st.markdown(f"**{counted(len(dataset), 'image')}**{left_out} · {classes}{halves} · {size}", width="content",
                 help=None if dataset.vectors is not None else "Pixels of the shorter side.")
     _offer_classes(dataset)
