@@ -279,8 +279,9 @@ def work(board: Board, section: str, suggested: int | None) -> None:
     """Show what is named, and the sections that lead to names."""
     draw = {"groups": show_groups, "next": show_next, "proposals": show_proposals, "labels": show_assigned_labels,
             "folders": show_folders}
-    naming_bar(board, selection(board.dataset), suggested)
-    show_out_of_sight(board, section)
+    with st.container():  # the tabs below would lose the focus if the number of elements before them changed
+        naming_bar(board, selection(board.dataset), suggested)
+        show_out_of_sight(board, section)
     show_sections([Section(name, title, partial(draw[name], board)) for name, title in TITLES.items()], SECTIONS)
 
 

@@ -27,6 +27,8 @@ from tests.exploration.test_race import comparison, measured
 from tests.running import worked, write_digits
 from tests.runs.test_opinions import keep_opinion
 from udml_core.data import catalog
+from udml_core.data.encoders import choose_spec
+from udml_core.data.features import features_path
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import Duel, Outcome, Race, Setup
 from udml_core.exploration.race_advice import tell_advice
@@ -36,7 +38,7 @@ from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
-from udml_core.runs.analyses.kinds.opinion import Opinions
+from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.opinions import opinion_of
 from udml_core.runs.search import Retrieval
@@ -45,7 +47,7 @@ from udml_core.runs.search.judging import Judging
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import concluding, first_method
 from udml_core.work.jobs.advising import race_of, race_words_of, wanted_advice
-from udml_core.work.jobs.verdicts import said_lines, said_of_run, unraced_words
+from udml_core.work.jobs.verdicts import beside_best, best_words, said_lines, said_of_run, unraced_words
 from udml_core.work.workers import analyse as worker
 
 SPEC = plan_analysis(Advice, budget=2.0, serves="groups")
@@ -849,6 +851,49 @@ def test_a_training_whose_step_a_race_judged_as_a_refinement_is_not_called_unjud
     assert unraced_words(whitened) == (
         "The race judged the same step as a refinement of the features, so the advice of Best search stays.")
     assert unraced_words(reduced) == "No race judged this training, so the advice of Best search stays."
+
+
+@pytest.mark.parametrize(("sees", "says"), [
+    ("whitened", "Keep the best search: compared with whitening, judges see worse first results, worse whole groups in "
+                 "this run"),
+    ("trained", "Better than the best search; confirm it by judgments: compared with whitening, judges see better "
+                "first results, better whole groups in this run")])
+def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
+        frozen: Run, sees: str, says: str) -> None:
+    """The judge has the eyes of one of both, so that it finds the results of the other one worse."""
+    trained, dataset = without_labels(worked(runs_folder(), method="pca", split="all",
+                                             fields={"dimension": 4})), frozen.dataset()
+    without_labels(frozen)
+    keep_opinion(trained, Interval(0.5, 0.53, 0.003), Interval(0.5, 0.53, 0.003))
+    assert best_words(trained, dataset) == "", "no race has finished"
+    finished(frozen, outcomes(frozen))
+    assert best_words(trained, dataset) == "", "nobody used the search yet"
+    worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
+    frames = Retrieval(frozen if sees == "whitened" else trained, dataset).frames
+    eyes = frames.frame(plan_analysis(Refinement, recipe="whiten").id if sees == "whitened" else "final")
+    path = features_path(dataset, choose_spec("squeezenet", dataset.native_size, dataset.gray))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, eyes.take(np.arange(len(dataset))))
+    try:
+        assert best_words(trained, dataset) == says
+        st.cache_data.clear()
+        shown = texts(opened("runs", run=trained.id))
+        assert says.partition(":")[0] in shown
+        assert "No race judged this training" not in shown
+        assert says in said_lines(trained)[0]
+    finally:
+        path.unlink()
+
+
+@pytest.mark.parametrize(("first", "groups", "serves", "says"), [
+    ("cannot tell", "worse", "first", "No reason to leave the best search"),
+    ("cannot tell", "better", "first", "As good as the best search for first results, and better for whole groups"),
+    ("better", "cannot tell", "groups", "As good as the best search for whole groups, and better for first results"),
+    ("worse", "better", "first", "Keep the best search"),
+    ("worse", "better", "groups", "Better than the best search; confirm it by judgments")])
+def test_what_follows_beside_the_best_search_depends_on_what_its_race_serves(
+        first: Any, groups: Any, serves: Any, says: str) -> None:
+    assert beside_best(serves, Verdicts(first, groups)) == says
 
 
 @pytest.mark.parametrize("page", ["retrieval", "explore", "refine"])

@@ -219,7 +219,7 @@ def test_an_own_image_is_refined_by_a_switch_and_explained_and_failures_fill_the
     settle(page)
     page.get_by_text("Averaging", exact=True).click()
     page.wait_for_url(re.compile("recipe=average"))
-    refined = page.get_by_role("group", name="The 10 nearest images, Refined: averaging").get_by_role("button")
+    refined = page.get_by_role("group", name="The 10 nearest images, RPML, then averaging").get_by_role("button")
     expect(refined).to_have_count(10)
     settle(page)
     box = refined.first.bounding_box()

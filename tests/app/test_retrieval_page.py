@@ -285,14 +285,14 @@ def test_the_kept_epoch_is_called_after_training(run: Run) -> None:
 def refined_tiles(test: AppTest) -> list[int]:
     """Return the images of the embedding that is refined at once."""
     return next([tile["id"] for tile in header["tiles"]["list"]] for header in headers(test)
-                if "nearest images, Refined: " in header["label"])
+                if "nearest images, RPML, then " in header["label"])
 
 
 def test_switches_refine_the_current_query_beside_the_other_embeddings(run: Run) -> None:
     retrieval = Retrieval(run)
     query = int(retrieval.split.test[7])
     test = opened("retrieval", run=run.id, add=str(query))
-    assert not [label for header in headers(test) if "Refined" in (label := header["label"])]
+    assert not [label for header in headers(test) if "RPML, then" in (label := header["label"])]
     test.toggle(key="search-average").set_value(True).run()
     assert not test.exception
     assert test.query_params["recipe"] in ("average:alpha=3", ["average:alpha=3"])
@@ -311,7 +311,7 @@ def test_switches_refine_the_current_query_beside_the_other_embeddings(run: Run)
     for name in ("average", "rerank"):
         test.toggle(key=f"search-{name}").set_value(False).run()
     assert "recipe" not in test.query_params
-    assert not [label for header in headers(test) if "Refined" in (label := header["label"])]
+    assert not [label for header in headers(test) if "RPML, then" in (label := header["label"])]
 
 
 @pytest.mark.parametrize("recipe", ["nonsense", "rerank+whiten", "views", "average:k=9999"])

@@ -51,14 +51,14 @@ def plain(test: AppTest) -> str:
 def test_switches_show_the_stored_recipe_and_a_switch_replaces_it(run: Run, refined: str) -> None:
     test = opened("retrieval", run=run.id, refined=refined, add="3")
     assert switches(test) == [True, True, False, False]
-    assert "Refined: whitening, then averaging with 5 neighbors" in headings(test)[-1]
+    assert "RPML, then whitening, then averaging with 5 neighbors" in headings(test)[-1]
     assert "transductive" not in texts(test)
     assert RECIPE not in plain(test)
     count = len(headings(test))
     test.toggle(key="search-average").set_value(False).run()
     assert switches(test) == [True, False, False, False]
     assert len(headings(test)) == count, "the changed recipe takes the place of the stored one"
-    assert "**Refined: whitening**" in headings(test)[-1]
+    assert "**RPML, then whitening**" in headings(test)[-1]
     assert "averaging" not in "".join(headings(test))
     test.toggle(key="search-whiten").set_value(False).run()
     assert switches(test) == [False] * 4
@@ -104,11 +104,11 @@ def test_a_switch_keeps_the_views_of_a_stored_recipe_and_off_brings_back_what_wa
     assert switches(test) == [True, False, False, False]
     assert test.toggle(key="search-views").value
     test.toggle(key="search-average").set_value(True).run()
-    assert "Refined: test-time views, then whitening, then averaging" in headings(test)[-1]
+    assert "RPML, then test-time views, then whitening, then averaging" in headings(test)[-1]
     test.toggle(key="search-average").set_value(False).run()
     assert test.query_params["recipe"] in ("views:zoom=0.55+whiten", ["views:zoom=0.55+whiten"])
     test.toggle(key="search-views").set_value(False).run()
-    assert "**Refined: whitening**" in headings(test)[-1]
+    assert "**RPML, then whitening**" in headings(test)[-1]
     test.toggle(key="search-views").set_value(True).run()
     assert test.query_params["recipe"] in ("views:zoom=0.55+whiten", ["views:zoom=0.55+whiten"]), "the same crop"
     assert not test.exception
@@ -125,9 +125,9 @@ def test_views_that_are_not_stored_are_left_out_with_a_way_back(run: Run, viewed
     assert "In use. A switch beside it turns the views off" in shown.help
     test.toggle(key="search-average").set_value(True).run()
     assert "The views are left out, because they take minutes." in texts(test)
-    assert "Refined: whitening, then averaging" in headings(test)[-1]
+    assert "RPML, then whitening, then averaging" in headings(test)[-1]
     test.button(key="search-back").click().run()
-    assert "Refined: test-time views, then whitening" in headings(test)[-1]
+    assert "RPML, then test-time views, then whitening" in headings(test)[-1]
     assert switches(test) == [True, False, False, False]
 
 
@@ -138,7 +138,7 @@ def test_keys_step_through_queries_after_a_switch_was_clicked(page: Page, finish
     settle(page)
     page.get_by_text("Whitening", exact=True).click()
     settle(page)
-    expect(page.get_by_text("Refined: whitening").first).to_be_visible()
+    expect(page.get_by_text("RPML, then whitening").first).to_be_visible()
     query = page.locator(".st-key-retrieval-bar").get_by_text("Query:").inner_text()
     page.keyboard.press("n")
     expect(page.locator(".st-key-retrieval-bar").get_by_text("Query:")).not_to_have_text(query)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from udml_core.base.arrays import Array, evenly_spaced
+from udml_core.base.arrays import Array, Integers, evenly_spaced, rows_of
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_array
 from udml_core.data.encoder_names import encoders_in
@@ -71,8 +71,8 @@ def opinion_of(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
     return analysis.result_of(SecondOpinion) if analysis.is_done() else None
 
 
-def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
-    """Let judges compare one run's embedding with another's.
+def run_against_run(run: Run, other: Run, dataset: Dataset, frame: str = "final") -> Opinions | None:
+    """Let judges compare one run's embedding with another's, or with a refinement of it.
 
     A judge counts as in the runs' second opinions or a race on their images; without them all count the same.
 
@@ -80,6 +80,7 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
         run: The run whose embedding is judged, as the frame "final".
         other: The run that it is compared with.
         dataset: The data set of both.
+        frame: The other run's embedding: after training, or the id of a finished refinement of all its images.
 
     Returns:
         The opinion of the judges that took part in neither run, without raw pixels, whose whitening takes a minute on a
@@ -89,7 +90,6 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
         UserError: The stored embeddings are damaged.
     """
     from udml_core.numerics.changed_groups import changed_both
-    from udml_core.numerics.neighbors import nearest
     from udml_core.numerics.second_opinion import QUERIES, Judge, judge_rankings
 
     test, tested = run.spec().halves(dataset).test, other.spec().halves(dataset).test
@@ -101,11 +101,31 @@ def run_against_run(run: Run, other: Run, dataset: Dataset) -> Opinions | None:
     if not judges:
         return None
     depth, queries = min(judge.group for judge in judges.values()), evenly_spaced(len(test), QUERIES)
-    after, before = (nearest(np.asarray(of.embeddings("final"))[test], depth, own=queries)[1] for of in (run, other))
+    before = _results_of(other, frame, dataset, test, queries, depth)
+    depth = before.shape[1]
+    after = _results_of(run, "final", dataset, test, queries, depth)
+    if (before < 0).any():
+        return None
     return Opinions(other.id, {"final": {name: judge_rankings(judge, queries, before, after)
                                          for name, judge in judges.items()}},
                     judge_weights((run, other), judges), depth,
                     {"final": {name: changed_both(judge, queries, before, after) for name, judge in judges.items()}})
+
+
+def _results_of(run: Run, frame: str, dataset: Dataset, test: Integers, queries: Integers, depth: int) -> Integers:
+    """Return the rows (q, k) of the first results among the searched images; a refinement may store fewer than depth.
+
+    A row is −1 if a stored result is not searched.
+    """
+    from udml_core.numerics.neighbors import nearest
+    from udml_core.runs.search import Retrieval
+
+    if frame == "final":
+        return nearest(np.asarray(run.embeddings("final"))[test], depth, own=queries)[1]
+    searched = np.zeros(len(dataset), dtype=bool)
+    searched[test] = True
+    found = Retrieval(run, dataset).frames.frame(frame).index.neighbors(test[queries], depth, searched)[0]
+    return rows_of(test, found)
 
 
 def judge_weights(runs: Sequence[Run], names: Collection[str]) -> dict[str, float]:

@@ -36,7 +36,7 @@ from ..shell.cached import dataset_of
 from ..shell.opinions import stored_opinion, verdict_cells
 from ..shell.race_verdict import race_verdict, raced_figures, run_verdicts, said_of
 from ..shell.run_hash import RUN_HASH
-from ..shell.run_status import escaped, run_title
+from ..shell.run_status import escaped, method_title, run_titles
 from .colors import swatch
 from .own_judgments import show_own_judgments
 
@@ -108,7 +108,7 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
     race, opinions = raced_together(run, rival), None
     with suppress(UserError):  # the data set or an embedding is missing
         opinions = _against(run, rival)
-    name = escaped(_briefly(run_title(run), run))
+    name = escaped(_brief_names([run, rival])[0])
     size = "" if opinions is None else size_words(opinions, name)
     if race is None:
         return _unraced_pair(run, rival, opinions, size)
@@ -161,9 +161,12 @@ def _sized(size: str, verdicts: Verdicts, note: str) -> str:
     return " ".join(filter(None, (size.replace(ABOUT_AS_MANY, f": the {larger}") if level else size, note)))
 
 
-def _briefly(name: str, run: Run) -> str:
-    """Return a run's name without the data set, which compared runs share."""
-    return name.removesuffix(f" on {run.spec().dataset_title.split(',')[0]}")
+def _brief_names(runs: Sequence[Run]) -> list[str]:
+    """Return the names of runs that are compared: their methods if these differ, else their titles without the data."""
+    methods = [run.notes().name or method_title(run) for run in runs]
+    return methods if len(set(methods)) == len(runs) else [
+        title.replace(f" on {run.spec().dataset_title.split(',')[0]}", "", 1)
+        for run, title in zip(runs, run_titles(runs).values(), strict=True)]
 
 
 def _judges_of(opinions: Opinions) -> str:
@@ -181,7 +184,7 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     # The frozen features come last: what is learned is compared with them, as everywhere.
     two = dict(sorted(named.items(), key=lambda of: of[1][0].spec().method == FROZEN)) if is_pair(named) else {}
     pair = judged_pair(*(run for run, in two.values())) if two else None
-    brief = [_briefly(name, run) for name, (run,) in two.items()]
+    brief = _brief_names([run for run, in two.values()])
     if pair is not None:
         st.markdown(f":material/balance: {pair.words(*brief)}")
     elif len(named) == 2:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.runs import Run
+from udml_core.runs.analyses import REFINED
 from udml_core.runs.search import FINAL, FROZEN, Gallery
 from udml_core.runs.search.differing import SEPARATOR, Side, side_name
 
@@ -123,4 +124,11 @@ def words_of_sides(sides: tuple[Side, Side], frames: tuple[str, str], runs: dict
         return frames
     if all(side.frame == FINAL for side in sides):
         return first, second
-    return tuple(f"{run}, {frame[0].lower()}{frame[1:]}" for run, frame in zip((first, second), frames, strict=True))  # type: ignore[return-value]
+    named = [title if _names_method(side) else f"{run}, {title[0].lower()}{title[1:]}"
+             for side, run, title in zip(sides, (first, second), frames, strict=True)]
+    return (named[0], named[1]) if named[0] != named[1] else (f"{first}, {frames[0]}", f"{second}, {frames[1]}")
+
+
+def _names_method(side: Side) -> bool:
+    """Return whether the title of an embedding says what was trained, as that of a refinement after training does."""
+    return side.frame.startswith(REFINED) and side.retrieval.spec.method != FROZEN

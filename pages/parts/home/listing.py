@@ -6,12 +6,15 @@ import re
 
 import streamlit as st
 
+from udml_core.exploration.race_figures import said_words
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.examples import POINTS, point_of
+from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
 
 from ..draw.pictures import inline
+from ..shell.race_verdict import run_verdicts
 from ..shell.run_status import ICONS, escaped, live_panel, run_title, state_line
 from ..shell.views import view_link
 from .doors import show_first_run
@@ -85,11 +88,19 @@ def _card(run: Run) -> None:
 
 
 def _show_ended_run(run: Run) -> None:
-    """Show a run's main measures, or how it ended."""
+    """Show a run's main measures, else what judges without labels say of it, or how it ended."""
     final = (run.evaluation() or {}).get("final", {})
     measures = "  ·  ".join(f"{PLAIN[measure.key]} {measure.text(final[measure.key])}"
                             for measure in MAIN_MEASURES[::-1] if final.get(measure.key) is not None)
-    _row(run, measures or state_line(run, run.status())[:300])
+    _row(run, measures or _judged_words(run) or state_line(run, run.status())[:300])
+
+
+def _judged_words(run: Run) -> str:
+    """Return what judges without labels say of a finished run; empty if nothing judged it."""
+    if run.spec().method == FROZEN:
+        return "The search without training, with which others are compared." * (run.stored_status().state == "done")
+    verdicts = run_verdicts(run)
+    return "" if verdicts is None else f"Judged without labels: {said_words(*verdicts)}."
 
 
 def _row(run: Run, words: str) -> None:

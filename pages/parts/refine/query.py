@@ -8,16 +8,18 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array, rows_of
+from udml_core.base.errors import counted
 from udml_core.exploration import refining
 from udml_core.exploration.focus import stand_in
 from udml_core.exploration.refining import SHOWN, RefinedGallery
+from udml_core.runs.search import FROZEN
 
 from ..draw.gallery import clicked_tile, gallery, mark_of, tile_of
 from ..draw.palette import HITS, QUERY, color_legend
 from ..draw.pictures import picture
 from ..draw.sections import open_section
 from ..shell.interesting import current_image
-from ..shell.run_status import escaped
+from ..shell.run_status import escaped, method_title
 from .live import Live, rank_after
 
 TILES, VOTERS = 24, 12
@@ -124,7 +126,8 @@ def show_query(live: Live, refined: RefinedGallery, query: int) -> None:
     clicks = []
     explained = ranks.image if "image" in st.query_params else -1  # a frame shows a choice of the user, not of the page
     arrows = [moved(int(one), int(two)) for one, two in zip(ranks.of_before, ranks.of_after, strict=True)]
-    both = [("Before refinement", ranks.before), ("After refinement", ranks.after)]
+    alone = "" if live.run.spec().method == FROZEN else f": {method_title(live.run)} alone"
+    both = [(f"Before refinement{alone}", ranks.before), ("After refinement", ranks.after)]
     sides = both if refined.recipe.steps else [("Search without refinement", ranks.before)]  # both would be equal
     for column, (word, order) in zip(st.columns(len(sides), gap="medium"), sides, strict=True):
         with column:
@@ -208,8 +211,9 @@ def show_votes(live: Live, refined: RefinedGallery, query: int, image: int, rank
              for row, value, common in zip(votes.rows[:VOTERS].tolist(), votes.values, votes.common, strict=False)]
     left = len(votes.rows) - len(tiles)
     clicked = gallery(live.dataset, tiles, "Images that decided", "refine-votes", 64)
-    largest, smaller = ("largest shares", "smaller shares") if voting != "none" else (
-        "nearest shared neighbors", "farther shared neighbors")
-    st.caption(f"The {largest} first." + (f" {left:,} {smaller} are not shown." if left else "") + sign
+    largest, smaller = ("largest shares", "smaller share") if voting != "none" else (
+        "nearest shared neighbors", "farther shared neighbor")
+    rest = f" {counted(left, smaller)} {'is' if left == 1 else 'are'} not shown." if left else ""
+    st.caption(f"The {largest} first.{rest}" + sign
                + " Click any image above to explain its rank.")
     return clicked

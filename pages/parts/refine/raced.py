@@ -129,5 +129,5 @@ def raced_words(raced: Raced, total: int) -> str:
         total: Number of images that are searched.
     """
     images = f"all {total:,} images" if total <= IMAGES else f"{IMAGES:,} evenly spaced of {total:,} images"
-    return (f"Judged on {images} in the race for the best search, without labels, by "
+    return (f"Judged against the frozen features, on {images} in the race for the best search, without labels, by "
             f"{escaped(race_judges_words(raced.race))}.")

@@ -15,13 +15,13 @@ from udml_core.exploration.race_figures import recipe_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, list_runs, runs_folder
-from udml_core.runs.search import FROZEN, Frame, Retrieval, epoch_of, finished_refinements, frame_words
+from udml_core.runs.search import FROZEN, Frame, Retrieval, finished_refinements, frame_words
 
 from ..draw.palette import AFTER, BEFORE, REFINED
 from ..refine.cards import PARAMETER
 from ..shell.address import BETWEEN, VISIT, write_address
 from ..shell.cached import load_retrieval
-from ..shell.run_status import run_titles
+from ..shell.run_status import method_title, run_titles
 
 MOST = 4
 LOOK = "search-look"
@@ -53,7 +53,7 @@ class Column:
     @property
     def words(self) -> str:
         """The title within a sentence."""
-        is_sentence = self.name == self.frame.name and epoch_of(self.name) is None
+        is_sentence = self.name in MAIN
         return self.title[0].lower() + self.title[1:] if is_sentence else self.title
 
 
@@ -137,13 +137,19 @@ def own_titles(retrieval: Retrieval) -> dict[str, str]:
     """Return the titles of the run's embeddings of all images, and of its refinements, by name."""
     recipes = {analysis.id: analysis.spec().recipe for analysis in finished_refinements(retrieval.run)}
     words = [recipe_words(Recipe.parse(str(recipe))) for recipe in recipes.values()]
-    refined = {name: f"{words_of('refined').title}: {own}{_number(own, words[:at])}"
+    refined = {name: refined_title(retrieval.run, f"{own}{_number(own, words[:at])}")
                for at, (name, own) in enumerate(zip(recipes, words, strict=True))}
     main = {name: frame_words(name, retrieval.run).capitalize() for name in retrieval.frames.names()
             if name in MAIN and (name != "initial" or retrieval.is_changed)}
     if retrieval.spec.method == FROZEN:
         main = {"final": main["final"]}
     return main | refined
+
+
+def refined_title(run: Run, steps: str) -> str:
+    """Return the title of a refinement of a run's embedding: its method, unless nothing was trained, and the steps."""
+    return f"{words_of('refined').title}: {steps}" if run.spec().method == FROZEN else (
+        f"{method_title(run)}, then {steps}")
 
 
 def _number(words: str, before: list[str]) -> str:

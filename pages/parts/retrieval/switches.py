@@ -23,7 +23,7 @@ from ..runs.advised import offer_advised
 from ..shell.address import VISIT, write_address
 from ..shell.race_verdict import advised_search
 from ..shell.views import view_link
-from .embeddings import Column, hide_embedding, show_embedding
+from .embeddings import Column, hide_embedding, refined_title, show_embedding
 
 OFFERED = {"views": "Views", "whiten": "Whitening", "average": "Averaging", "rerank": "Re-ranking",
            "diffuse": "Diffusion"}
@@ -99,7 +99,7 @@ def show_switches(retrieval: Retrieval, query: int | None, columns: Sequence[Col
     if not at_once.steps:
         return None
     frame = retrieval.frame(f"{RECIPE}{OF_ALL if gallery == 'all' else ''}{recipe}")
-    return Column(LIVE, f"Refined: {recipe_words(recipe)}", REFINED, retrieval, frame)
+    return Column(LIVE, refined_title(retrieval.run, recipe_words(recipe)), REFINED, retrieval, frame)
 
 
 def _has_views(retrieval: Retrieval, recipe: Recipe) -> bool:

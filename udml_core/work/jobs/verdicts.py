@@ -6,15 +6,29 @@ comparisons, so that no page contradicts the advice of a race by a difference th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 
-from udml_core.exploration.race_figures import setup_words
-from udml_core.runs import Run
+from udml_core.base.errors import UserError
+from udml_core.base.memory import Memory
+from udml_core.data.dataset import Dataset
+from udml_core.exploration.race_figures import MEASURES, OTHER, said_words, setup_words
+from udml_core.exploration.race_measured import Serves
+from udml_core.runs import Run, find_run
+from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
-from udml_core.runs.opinions import kept_words, opinion_lines, opinion_of
+from udml_core.runs.opinions import kept_words, opinion_lines, opinion_of, run_against_run
 from udml_core.runs.search import FROZEN
 from udml_core.runs.selection import preferred_epoch
-from udml_core.work.jobs.advising import is_trial, judged_in_race, race_words_of, races_of
+from udml_core.work.jobs.advising import is_trial, judged_in_race, race_words_of, races_of, refinement_of
+from udml_core.work.jobs.concluding import advised_beside
+
+BEST = {"better": "Better than the best search; confirm it by judgments", "worse": "Keep the best search",
+        "cannot tell": "No reason to leave the best search"}
+"""What follows from the verdict on a run against the search that a race advises, in what the race serves."""
+_MEMORY = Memory(8)
+"""What judges say of runs against advised searches."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +38,19 @@ class Said:
     Attributes:
         verdicts: The verdicts.
         is_raced: Whether a race gave them; else the run's second opinion.
-        note: Sentences on the races that did not judge this embedding; empty without such a race.
+        unraced: Sentences on the races that did not judge this embedding; empty without such a race.
+        epochs: That judges chose the epoch by the same images; empty if they did not.
     """
 
     verdicts: Verdicts
     is_raced: bool
-    note: str = ""
+    unraced: str = ""
+    epochs: str = ""
+
+    @property
+    def note(self) -> str:
+        """What follows the verdicts."""
+        return " ".join(filter(None, (self.unraced, self.epochs)))
 
 
 def said_of_run(run: Run, opinions: Opinions | None) -> Said | None:
@@ -44,8 +65,7 @@ def said_of_run(run: Run, opinions: Opinions | None) -> Said | None:
         return Said(Verdicts(*judged[0].verdicts(judged[1])), is_raced=True)
     if opinions is None:
         return None
-    return Said(opinions.verdicts("final"), is_raced=False,
-                note=" ".join(filter(None, (unraced_words(run), epochs_words(run)))))
+    return Said(opinions.verdicts("final"), is_raced=False, unraced=unraced_words(run), epochs=epochs_words(run))
 
 
 def said_lines(run: Run) -> list[str]:
@@ -55,9 +75,56 @@ def said_lines(run: Run) -> list[str]:
         The verdicts, then each judge's figures if the run has a second opinion; none if nothing judged it.
     """
     said = said_of_run(run, opinion_of(run))
+    with suppress(UserError):  # the images, the advised search or a judge's features are gone
+        if said is not None and said.unraced and (best := best_words(run, run.dataset())):
+            said = replace(said, unraced=f"{best}.")
     lines = opinion_lines(run, "" if said is None else said.note)
     lines = [race_words_of(run, ""), *lines[1:]] if said is not None and said.is_raced else lines
     return lines + list(filter(None, [kept_words(run)])) if lines else lines
+
+
+def best_words(run: Run, dataset: Dataset) -> str:
+    """Return whether to keep the search that a race advises or to use a run that it did not judge; judges compare both.
+
+    Args:
+        run: The run.
+        dataset: Its images.
+
+    Returns:
+        A clause that begins a sentence; empty if no race advises another search, or if it was not used yet.
+
+    Raises:
+        UserError: A stored embedding is damaged, or was removed.
+    """
+    found = advised_beside(run, dataset)
+    if found is None:
+        return ""
+    race, best = found
+    rival = find_run(best.run, run.root)
+    refined = analysis_at(rival, refinement_of(best)) if best.setup.recipe else None
+    if refined is not None and not refined.is_done():
+        return ""
+    ticket = 0.0 if refined is None else refined.stored_status().ticket
+    opinions = _MEMORY.get((run.id, run.stored_status().ticket, rival.id, best.setup.recipe, ticket), partial(
+        run_against_run, run, rival, dataset, "final" if refined is None else refined.id))
+    if opinions is None:
+        return ""
+    verdicts = opinions.verdicts("final")
+    says = beside_best(race.serves, verdicts)
+    return f"{says}: compared with {setup_words(race, best.setup)}, judges see {said_words(*verdicts)} in this run"
+
+
+def beside_best(serves: Serves, verdicts: Verdicts) -> str:
+    """Return what follows from the verdicts on a run against the search that a race advises.
+
+    Args:
+        serves: What the race serves.
+        verdicts: The verdicts.
+    """
+    served, other = verdicts if serves == "first" else reversed(verdicts)
+    if (served, other) == ("cannot tell", "better"):
+        return f"As good as the best search for {MEASURES[serves]}, and better for {MEASURES[OTHER[serves]]}"
+    return BEST[served]
 
 
 def _chosen_from(run: Run) -> int:
