@@ -9,6 +9,7 @@ from pages.parts.compare.choosing import FEWEST, choose_compared
 from pages.parts.compare.classes import show_classes
 from pages.parts.compare.judging import show_judging
 from pages.parts.compare.matched_maps import show_maps
+from pages.parts.compare.opinions import brief_names
 from pages.parts.compare.pair_within_run import keep_pair, run_of_pair, show_differences
 from pages.parts.compare.queries import show_same_query, show_wins
 from pages.parts.compare.seed_means import MOST_RANKED, show_measures
@@ -88,7 +89,7 @@ def compare(runs: Sequence[Run]) -> None:
         carry_image(runs[0].spec().fingerprint)
     show_measures(runs)
     part = choose_part(first_part(runs), parts_of(runs))
-    names = list(run_titles(runs).values())
+    names = brief_names(runs) if share_images(runs) else list(run_titles(runs).values())
     if part in OF_IMAGES and not share_images(runs):
         st.info("These runs search different test images. Choose runs on the same data set and split that leave out "
                 "the same images.",

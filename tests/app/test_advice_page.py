@@ -548,7 +548,7 @@ def test_refine_shows_the_verdict_of_the_race_and_no_estimate_beside_it(frozen: 
     test = opened("refine", run=frozen.id, recipe="whiten")
     shown = {metric.label: metric.value for metric in test.metric}
     assert (shown["First result"], shown["Whole group"]) == ("no clear difference", "better")
-    assert f"Judged on all {len(frozen.dataset()):,} images in the race for the best search" in texts(test)
+    assert f"Judged against the frozen features, on all {len(frozen.dataset()):,} images in the race for the best search" in texts(test)
     assert "live estimate" not in texts(test)
     other = opened("refine", run=frozen.id, recipe="whiten:k=9")
     assert "Judged on all" not in texts(other), "the race judged another recipe"

@@ -225,7 +225,7 @@ def test_a_refinement_is_confirmed_by_a_link_and_without_labels(run: Run, places
         test = open_judge(plain, ("final", refined.id))
         assert QUESTION in texts(test)
         press(press(test, "judge-right-0"), "judge-reveal")
-        assert "Refined" in texts(test)
+        assert "RPML, then whitening" in texts(test)
         answers = judged(plain, frames=("frozen", "final"))
         choices: tuple[Choice, ...] = ("left", "both right")
         for choice in choices:

@@ -415,7 +415,7 @@ def test_retrieval_shows_the_stored_ranking_of_a_test_image(run: Run) -> None:
     test = opened("retrieval", run=run.id, add=str(query), refined=analysis.id)
     assert not test.exception
     assert test.multiselect(key=f"compare-{run.id}").value == ["final", analysis.id]
-    assert [tile["id"] for tile in tiles(test, "The 10 nearest images, refined")] == \
+    assert [tile["id"] for tile in tiles(test, "The 10 nearest images, RPML, then")] == \
         result.indices[result.neighbors[40, :10]].tolist()
     test.multiselect(key=f"compare-{run.id}").set_value(["frozen", "final"]).run()
     assert {"refined", "compare"}.isdisjoint(test.query_params)
@@ -431,7 +431,7 @@ def test_an_own_image_is_expanded_and_finds_its_copy(run: Run) -> None:
     test.run()
     assert not test.exception
     assert "expanded by its nearest test images" in texts(test)
-    assert index in [tile["id"] for tile in tiles(test, "The 10 nearest images, refined")]
+    assert index in [tile["id"] for tile in tiles(test, "The 10 nearest images, RPML, then")]
 
 
 def test_a_refinement_can_be_chosen_for_a_new_map(run: Run) -> None:

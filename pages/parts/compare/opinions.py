@@ -108,7 +108,7 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
     race, opinions = raced_together(run, rival), None
     with suppress(UserError):  # the data set or an embedding is missing
         opinions = _against(run, rival)
-    name = escaped(_brief_names([run, rival])[0])
+    name = escaped(brief_names([run, rival])[0])
     size = "" if opinions is None else size_words(opinions, name)
     if race is None:
         return _unraced_pair(run, rival, opinions, size)
@@ -161,7 +161,7 @@ def _sized(size: str, verdicts: Verdicts, note: str) -> str:
     return " ".join(filter(None, (size.replace(ABOUT_AS_MANY, f": the {larger}") if level else size, note)))
 
 
-def _brief_names(runs: Sequence[Run]) -> list[str]:
+def brief_names(runs: Sequence[Run]) -> list[str]:
     """Return the names of runs that are compared: their methods if these differ, else their titles without the data."""
     methods = [run.notes().name or method_title(run) for run in runs]
     return methods if len(set(methods)) == len(runs) else [
@@ -184,7 +184,7 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     # The frozen features come last: what is learned is compared with them, as everywhere.
     two = dict(sorted(named.items(), key=lambda of: of[1][0].spec().method == FROZEN)) if is_pair(named) else {}
     pair = judged_pair(*(run for run, in two.values())) if two else None
-    brief = _brief_names([run for run, in two.values()])
+    brief = brief_names([run for run, in two.values()])
     if pair is not None:
         st.markdown(f":material/balance: {pair.words(*brief)}")
     elif len(named) == 2:

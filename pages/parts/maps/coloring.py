@@ -154,8 +154,12 @@ def _cluster_color(shown: MapFrame) -> Color:
 def _group_color(run: Run, map_id: str, frame: int) -> Color:
     """Color by groups of similar images, the largest first."""
     shown = load_map(run, map_id, frame)
-    indices = shown.projection.indices
-    groups = similar_groups(load_retrieval(run).frames.vectors(shown.name, indices), min(GROUPS, len(indices)))
+    return similar_color(load_retrieval(run).frames.vectors(shown.name, shown.projection.indices))
+
+
+def similar_color(rows: Array) -> Color:
+    """Return groups of similar images of an embedding (n, d) as colors, the largest group first."""
+    groups = similar_groups(rows, min(GROUPS, len(rows)))
     return Color(GROUP, groups, tuple(f"group {number + 1}" for number in range(groups.max() + 1)))
 
 

@@ -124,7 +124,8 @@ def _show_map(place: DeltaGenerator, under: DeltaGenerator, shown: Drawn, result
               dataset: Dataset) -> None:
     """Draw the images, colored by the clusters at ε or by class, and below them a cluster."""
     clusters = None if result is None else cluster_color(shown, spec, shown.of_images(result.assignment))
-    color = clusters if clusters is not None and shows_clusters(spec, dataset) else class_color(dataset, shown.images)
+    color = clusters if clusters is not None and shows_clusters(spec, dataset) else class_color(
+        dataset, shown.images, shown)
     with place:
         draw_map(dataset, framed(map_name(spec), shown.images, shown.positions), color,
                  f"Before training, {len(shown.images):,} images", "lab-map", hidden=NONE, height=HEIGHT,

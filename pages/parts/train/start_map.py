@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Thread
 from typing import Any
 
@@ -26,6 +27,7 @@ from udml_core.runs import Spec
 from udml_core.runs.baselines import JUDGED
 from udml_core.runs.search import frozen_name
 
+from ..maps.coloring import similar_color
 from ..maps.numbering import numbered_color
 from ..shell.warming import SCRIPT_THREAD
 
@@ -66,6 +68,11 @@ class Drawn:
     positions: Array
     rows: Array
     sample: Sample | None
+
+    @cached_property
+    def groups(self) -> Color:
+        """Groups of similar images by their frozen features, the colors of images without classes."""
+        return similar_color(self.rows)
 
     def of_images(self, values: Array) -> Array:
         """Return the values (s, …) of the map's images among values (m, …) of the sample."""
@@ -285,8 +292,14 @@ def _tracked(fingerprint: str, encoder_key: str, split: str, seed: int, trains: 
                           EPSILONS.index(FIRST_EPSILON))
 
 
-def class_color(dataset: Dataset, images: Integers) -> Color:
-    """Return the classes of images (s,) as colors; one color without classes."""
-    if dataset.labels is None:
-        return Color("image", np.zeros(len(images), dtype=np.int64), ("image",))
-    return Color("class", dataset.labels[images], dataset.class_names)
+def class_color(dataset: Dataset, images: Integers, drawn: Drawn | None) -> Color:
+    """Return the classes of images (s,) as colors.
+
+    Args:
+        dataset: The data set.
+        images: Data set indices (s,).
+        drawn: The map before training, whose groups are the colors without classes; None for one color.
+    """
+    if dataset.labels is not None:
+        return Color("class", dataset.labels[images], dataset.class_names)
+    return Color("image", np.zeros(len(images), dtype=np.int64), ("image",)) if drawn is None else drawn.groups

@@ -92,7 +92,7 @@ def color_of(watched: Watched, epoch: float) -> Color:
     """
     spec, dataset = watched.run.spec(), watched.dataset
     if not (watched.trained and shows_clusters(spec, dataset)):
-        return class_color(dataset, watched.images)
+        return class_color(dataset, watched.images, first_frame(watched))
     before = first_frame(watched)
     clusters = None if before is None else clusters_before(before, spec)
     if before is not None and clusters is not None:
@@ -101,7 +101,7 @@ def color_of(watched: Watched, epoch: float) -> Color:
     found = [_clusters(watched.run, number) for number in numbers]
     assignment = next((known for known in found if known is not None), None)
     if assignment is None:
-        return class_color(dataset, watched.images)
+        return class_color(dataset, watched.images, before)
     numbered = number_clusters(clusters_of(assignment, load_split(watched.run).train, watched.images)).numbers
     return numbered_color(f"{AT_EPSILON}{spec.fields['epsilon']:g}", numbered, ALONE)
 
