@@ -20,6 +20,7 @@ if __name__ == "__main__":  # Streamlit imports this file by the name serve, and
     sys.exit()
 
 import re
+import shlex
 import sys
 import threading
 import webbrowser
@@ -212,12 +213,15 @@ def _print_folder() -> None:
     """Print the data set that the app was started with, and how many images it has."""
     from udml_core.data import catalog
     from udml_core.data.sources.embeddings import EmbeddingTable
+    from udml_core.data.sources.image_folder import Folder
 
     with suppress(UserError):  # the page says what is wrong
         source = catalog.find(browsed_dataset())
         noun = "row" if isinstance(source, EmbeddingTable) else "image"
-        count = "" if source.images is None else f", {counted(source.images, noun)}"
-        print(f"{source.name}{count}", file=sys.stderr, flush=True)
+        count = source.count_words() if isinstance(source, Folder) else (
+            "" if source.images is None else counted(source.images, noun))
+        print(f"{source.name}{', ' * bool(count)}{count}\nTo check the images here: "
+              f"{shlex.join(['udml', 'audit', source.name])}", file=sys.stderr, flush=True)
 
 
 @asynccontextmanager

@@ -22,6 +22,9 @@ MODULES = ("sklearn", "methods.base", "methods.registry", "data.catalog", "data.
            "numerics.evaluation.retrieval_measures", "numerics.neighbors.exact", "numerics.graph.authority_shift")
 """What users of the library import, by its module in udml_core."""
 
+BELOW_GUIDES, LAST = 1e-3, 1e-4
+"""Factors by which the search ranks the library and the changes: a word in a title counts 1,000 times one in a text."""
+
 
 def copy_documents() -> None:
     """Copy all documents and what they link to, at their own paths, so that links between them hold."""
@@ -43,7 +46,14 @@ def main() -> None:
     lessons = "".join(f"1. [{lesson.title}](course/{lesson.id}.html): {lesson.claim}\n" for lesson in course())
     (SOURCE / "lessons.md").write_text(f"# Lessons\n\n{intro}\n\n{lessons}", encoding="utf-8")
     library = "".join(f"::: udml_core.{name}\n\n" for name in MODULES)
-    (SOURCE / "api.md").write_text(f"# Library\n\n{library}", encoding="utf-8")
+    (SOURCE / "api.md").write_text(f"{ranked(BELOW_GUIDES)}# Library\n\n{library}", encoding="utf-8")
+    changes = SOURCE / "CHANGELOG.md"
+    changes.write_text(ranked(LAST) + changes.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def ranked(boost: float) -> str:
+    """Return the head of a page that the search of the site ranks by a factor."""
+    return f"---\nsearch:\n  boost: {boost:.4f}\n---\n\n"
 
 
 if __name__ == "__main__":

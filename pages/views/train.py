@@ -110,7 +110,7 @@ def learns_a_head(method: type[Method], settings: jobs.Settings, fields: Mapping
 def form_key(method: type[Method], settings: jobs.Settings) -> str:
     """Return the prefix of the keys of the hyper-parameters' widgets: other settings make other widgets."""
     key = f"train-{method.card.name}"
-    begun = "" if settings.source == "default" else f"-{settings.source}-{jobs.write_fields(settings.fields)}"
+    begun = "" if settings == jobs.Settings() else f"-{settings.source}-{jobs.write_fields(settings.fields)}"
     return f"{key}{begun}{f'-{times_back()}' if times_back() else ''}"
 
 

@@ -868,7 +868,7 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
     keep_opinion(trained, Interval(0.5, 0.53, 0.003), Interval(0.5, 0.53, 0.003))
     assert best_words(trained, dataset) == "", "no race has finished"
     finished(frozen, outcomes(frozen))
-    assert best_words(trained, dataset) == "", "nobody used the search yet"
+    assert best_words(trained, dataset) == "", "the search was not used yet"
     worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
     frames = Retrieval(frozen if sees == "whitened" else trained, dataset).frames
     eyes = frames.frame(plan_analysis(Refinement, recipe="whiten").id if sees == "whitened" else "final")

@@ -139,6 +139,21 @@ def test_the_column_of_the_classes_is_chosen_and_the_others_filter_the_gallery(t
     assert "4 of 4 images. Click an image" in texts(test)
 
 
+def test_a_column_that_is_not_declared_as_the_classes_is_offered_where_there_are_none(tmp_path: Path) -> None:
+    folder = write_table(tmp_path / "pets", label=None, species=["cat", "dog", "cat", "dog"], color=None)
+    catalog.remember(folder)
+    test = opened("data", dataset=str(folder), view="classes")
+    assert "These images have no classes." in texts(test)
+    box = test.selectbox(key="data-class-column")
+    assert (box.value, box.options) == ("species", ["species (2 values)"])
+    lab = opened("train", dataset=str(folder), method="nca")
+    assert "Choose the column species as the classes on Data" in texts(lab)
+    test.button(key="data-use-classes").click().run()
+    assert test.query_params["dataset"] == f"{folder}#label=species"
+    assert "4 images** · 2 classes · halves given: 2 train, 2 test" in texts(test)
+    assert not any(box.key == "data-class-column" for box in test.selectbox)
+
+
 def test_the_option_of_a_layout_is_chosen_before_its_import(tmp_path: Path) -> None:
     birds, tiny, stl = write_cub(tmp_path), write_cifar100(tmp_path / "tiny"), write_stl10(tmp_path / "stl")
     test = opened("data", **{"import": "1"})

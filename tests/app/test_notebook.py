@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from PIL import Image
+from pyarrow import parquet
 
+from tests.project.documents import ROOT, blocks
 from udml_core.base.components import pack_mask
 from udml_core.base.errors import UserError
 
@@ -45,6 +48,30 @@ def test_without_anywidget_the_error_names_the_extra(monkeypatch: pytest.MonkeyP
     monkeypatch.delitem(sys.modules, "udml_core.notebook", raising=False)
     with pytest.raises(ImportError, match=r"pip install 'udml-explorer\[notebook\]'"):
         import udml_core.notebook  # noqa: F401
+
+
+@pytest.mark.parametrize("has_map", [True, False])
+def test_an_export_opens_by_the_lines_of_the_documentation(has_map: bool, tmp_path: Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("anywidget", reason="the widgets need anywidget: pip install '.[notebook]'")
+    from udml_core.notebook import explore
+
+    monkeypatch.chdir(tmp_path)
+    for folder in ("photos", "folder"):
+        (tmp_path / folder).mkdir()
+    names, places = [f"{row}.png" for row in range(4)], np.arange(8, dtype=np.float32).reshape(4, 2) ** 2
+    for row, name in enumerate(names):
+        Image.new("L", (8, 8), row).save(tmp_path / "photos" / name)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.eye(4, dtype=np.float32).ravel()), 4)
+    x, y = (pa.array(column, pa.float32(), mask=None if has_map else np.ones(4, bool)) for column in places.T)
+    parquet.write_table(pa.table({"file_name": names, "label": ["a", "a", "b", "b"], "vector": vectors,
+                                  "projection_x": x, "projection_y": y}), tmp_path / "folder" / "images.parquet")
+    document = (ROOT / "docs/notebook.md").read_text(encoding="utf-8")
+    (code,) = [block.code for block in blocks(document) if "read_parquet" in block.code]
+    found: dict[str, Any] = {"explore": explore}
+    exec(code, found)
+    sent = [file["content"] for file in found["shown"].map.files.values()]
+    assert (places.tobytes() in sent) == has_map
 
 
 def test_a_lasso_selects_names_and_sends_no_large_part_again(explorer: Explorer) -> None:

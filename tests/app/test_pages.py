@@ -228,6 +228,20 @@ def test_the_zero_shot_split_of_unlabeled_images_is_an_error_that_says_why(tmp_p
         catalog.forget(tmp_path)
 
 
+def test_given_halves_are_named_on_data_and_lab(tmp_path: Path) -> None:
+    for index in range(6):
+        half = tmp_path / ("train" if index < 4 else "test")
+        half.mkdir(exist_ok=True)
+        Image.new("L", (16, 16), 30 * index).save(half / f"{index}.png")
+    catalog.remember(tmp_path)
+    try:
+        assert "· no classes · halves given: 4 train, 2 test ·" in texts(opened("data", dataset=str(tmp_path)))
+        words = texts(opened("train", dataset=str(tmp_path)))
+        assert "does not use the given halves (4 train, 2 test); the split 'seen' does." in words
+    finally:
+        catalog.forget(tmp_path)
+
+
 def test_a_link_to_an_unlisted_data_set_shows_a_warning() -> None:
     test = opened("data", dataset="nothing of the kind")
     assert not test.exception

@@ -21,6 +21,7 @@ from PIL import Image
 import serve
 from experiments.real_server import ROOT, serving
 from pages.parts.shell import programs
+from tests.project.documents import blocks
 from tests.running import worked
 from udml_core.runs import Run
 from udml_core.runs.search import Retrieval
@@ -110,9 +111,27 @@ def test_a_search_answers_what_the_library_finds(served: Served) -> None:
         assert headers["X-Content-Type-Options"] == "nosniff"
 
 
+def test_the_example_of_the_documentation_searches_with_a_form(served: Served, tmp_path: Path,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    image = Retrieval(served.shown).dataset.images[IMAGE]
+    (tmp_path / "query.jpg").write_bytes(png_of(image))
+    document = (ROOT / "docs/http.md").read_text(encoding="utf-8")
+    (code,) = [block.code for block in blocks(document) if block.language == "python"]
+    names: dict[str, Any] = {}
+    exec(code.replace("http://127.0.0.1:8501", served.url), names)
+    raw = asked(served.url, "POST", f"/api/search?run={served.shown.id}&k=10", png_of(image))[1]
+    assert names["hits"] == raw["hits"]
+    address, form = f"/api/search?run={served.shown.id}", {"Content_Type": "multipart/form-data; boundary=b"}
+    for body in (b"--b--\r\n", b"", b"--b\r\nContent-Disposition: form-data; name=x\r\n\r\n1\r\n--b--\r\n", b"--c"):
+        assert asked(served.url, "POST", address, body, **form)[0] == 400
+    assert asked(served.url, "POST", address, b"", Content_Type="multipart/form-data")[0] == 400
+
+
 @pytest.mark.parametrize(("query", "status", "reason"), [
     ("k=0", 400, "between 1 and 100"), ("k=101", 400, "between 1 and 100"), ("k=-1", 400, "whole number"),
-    ("k=%D9%A3", 400, "whole number"), ("gallery=../x", 400, "all"), ("k=5&k=x", 400, "whole number")])
+    ("k=%D9%A3", 400, "whole number"), ("gallery=../x", 400, "all"), ("k=5&k=x", 400, "whole number"),
+    ("n=5", 400, "The parameter 'n' is unknown. Known: run, k, gallery.")])
 def test_arguments_out_of_range_are_refused(query: str, status: int, reason: str, served: Served) -> None:
     image = png_of(Image.new("L", (8, 8)))
     answer = asked(served.url, "POST", f"/api/search?run={served.shown.id}&{query}", image)
@@ -174,7 +193,8 @@ def test_other_sites_and_foreign_names_are_refused(headers: dict[str, str], meth
 def test_without_the_variable_no_run_is_exposed(tmp_path: Path) -> None:
     run = worked(tmp_path / "runs", seed=0)
     with server(tmp_path, UDML_API="") as url:
-        assert asked(url, "GET", "/api/runs")[1] == {"runs": []}
+        listed = asked(url, "GET", "/api/runs")[1]
+        assert (listed["runs"], listed["reason"][:20]) == ([], "No finished run yet:")
         assert asked(url, "POST", f"/api/search?run={run.id}", png_of(Image.new("L", (8, 8))))[0] == 404
 
 

@@ -241,7 +241,7 @@ def test_the_three_fields_that_matter_most_are_outside_the_expander(method: str)
     inside = {widget.key for kind in ("selectbox", "slider", "select_slider", "toggle", "number_input")
               for widget in more.get(kind)}
     keys = {key for key in values_of(test) if key and key.startswith(f"train-{method}-")}
-    names = {key.removeprefix(f"train-{method}-") for key in keys - inside}
+    names = {key.rpartition("-")[2] for key in keys - inside}
     assert names == set(find_method(method).form_fields()[0][:3])
     assert len(keys) == len(find_method(method).model_fields)
 
@@ -262,9 +262,9 @@ def test_field_values_are_read_from_the_link_and_written_to_it(submitted: list[S
                   fields="alpha:30,dimension:16,steps:7,epochs:900,nonsense:1,epsilon:2")
     assert not test.exception
     values = values_of(test)
-    assert (values["train-rpml-alpha"], values["train-rpml-dimension"], values["train-rpml-steps"]) == (30.0, 16, 7)
-    assert values["train-rpml-epochs"] == 900, "beyond the slider, but allowed"
-    test.slider(key="train-rpml-alpha").set_value(20.0).run()
+    assert [values[key_of(test, name)] for name in ("alpha", "dimension", "steps")] == [30.0, 16, 7]
+    assert values[key_of(test, "epochs")] == 900, "beyond the slider, but allowed"
+    test.slider(key=key_of(test, "alpha")).set_value(20.0).run()
     assert test.query_params["fields"] == "alpha:20.0,dimension:16,epochs:900,steps:7"
     start(test)
     assert {name: submitted[0].fields[name] for name in ("alpha", "dimension", "steps", "epochs", "epsilon")} == {
@@ -293,7 +293,7 @@ def test_a_link_like_a_missing_run_says_so() -> None:
 
 def test_the_choices_are_kept_after_a_start(submitted: list[Spec]) -> None:
     test = opened("train", dataset="digits", method="rpml", backbone="pixels", size="32", fields="dimension:16")
-    test.slider(key="train-rpml-alpha").set_value(20.0).run()
+    test.slider(key=key_of(test, "alpha")).set_value(20.0).run()
     start(test)
     assert len(submitted) == 1
     for name in list(test.query_params):
@@ -334,6 +334,19 @@ def test_a_finished_run_has_measured_its_start_its_evaluation_and_its_map(root: 
     spec = trained(root, method="pca", fields=fields, seed=1).spec()
     for kind in (start_kind, evaluation_kind):
         assert (measured_speed(kind(spec)) or 0) > 0
+
+
+def test_the_slider_of_the_dimension_shows_what_few_images_allow(submitted: list[Spec], tmp_path: Path) -> None:
+    catalog.remember(write_digits(tmp_path / "few", 9, by_class=False))
+    link = {"dataset": str(tmp_path / "few"), "method": "pca", "backbone": "pixels"}
+    test = opened("train", **link)
+    assert values_of(test)[key_of(test, "dimension")] == 9
+    assert "The dimension begins at 9, not at the default of 128" in texts(test)
+    assert "fields" not in test.query_params
+    start(test)
+    assert submitted[0].fields["dimension"] == 9
+    few = opened("train", **link, fields="dimension:4")
+    assert values_of(few)[key_of(few, "dimension")] == 4
 
 
 def test_the_method_is_explained_in_plain_words_with_its_terms_behind_the_question_mark() -> None:
@@ -391,7 +404,7 @@ def test_the_form_does_not_wait_for_the_preview(tmp_path: Path, monkeypatch: pyt
                   fields="dimension:16")
     assert encoding.wait(60)
     assert "Encoding a sample of the images" in texts(test)
-    assert test.slider(key="train-rpml-alpha").value == 45.0
+    assert test.slider(key=key_of(test, "alpha")).value == 45.0
     assert [button for button in test.button if button.label == "Start training"]
     released.set()
     monkeypatch.setattr("pages.parts.train.preview.PATIENCE", 60.0)
@@ -425,7 +438,7 @@ def test_a_slow_preview_is_computed_on_request(tmp_path: Path, monkeypatch: pyte
     assert "images on the map**" not in texts(test)
     test.button(key="train-preview").click().run()
     assert "needs the features" not in texts(test)
-    test.slider(key="train-rpml-alpha").set_value(20.0).run()
+    test.slider(key=key_of(test, "alpha")).set_value(20.0).run()
     assert clusters_at(test, 0.65)
 
 
@@ -434,11 +447,11 @@ def test_the_preview_follows_alpha_and_epsilon() -> None:
     test = opened("train", dataset="digits", method="rpml", backbone="pixels", split="seen", fields="dimension:16")
     assert not test.exception
     first = clusters_at(test, 0.65)
-    test.slider(key="train-rpml-epsilon").set_value(0.9).run()
+    test.slider(key=key_of(test, "epsilon")).set_value(0.9).run()
     second = clusters_at(test, 0.9)
     count = [int(line.split(": ")[1].split()[0].replace(",", "")) for line in (first, second)]
     assert count[0] < count[1], "a larger ε gives more clusters"
-    test.slider(key="train-rpml-epsilon").set_value(1.0).run()
+    test.slider(key=key_of(test, "epsilon")).set_value(1.0).run()
     assert "there is no triplet to train on" in "\n".join(info.value for info in test.info)
 
 
@@ -451,7 +464,7 @@ def test_a_bound_that_no_triplet_exceeds_is_said_with_what_was_measured() -> Non
     links = {link.proto.label: link.proto.query_string for link in test.get("page_link")}
     assert links["What was measured"] == "record=rpml-regimes"
     assert "method=whiten" in links["Use the suggested method"], "no example gained here"
-    test.slider(key="train-rpml-alpha").set_value(20.0).run()
+    test.slider(key=key_of(test, "alpha")).set_value(20.0).run()
     assert not test.exception
     assert "alpha:20" in test.query_params["fields"], "it can be set by hand"
     assert "ends like PCA" not in texts(test)

@@ -21,6 +21,7 @@ from PIL import Image
 from pydantic import Field
 from typer.testing import CliRunner
 
+import udml_core
 from tests.running import wait_for, worked, write_digits
 from tests.runs.test_opinions import BETTER, UNCLEAR, keep_opinion
 from udml_core.base.declaration import Shown
@@ -102,7 +103,7 @@ def test_training_a_folder_prints_one_object_on_stdout_and_its_progress_on_stder
     changed = {"epochs": 2, "dimension": 8, "n_neighbors": 8, "epsilon": 0.4}
     assert result["fields"] == RPML(**changed).model_dump()  # type: ignore[arg-type]
     assert "skipped class 0/broken.png: not an image" in done.stderr
-    assert "1 files skipped, 120 images read" in done.stderr
+    assert "120 images, 1 file cannot be read" in done.stderr
     assert "epoch 2: loss" in done.stderr
     assert [row["run"] for row in answer(capsys, monkeypatch, "runs")["runs"]] == [result["run"]]
 
@@ -117,11 +118,28 @@ def test_a_failed_run_exits_with_1_and_its_message(capsys: Any, monkeypatch: pyt
     assert "Traceback" not in err
 
 
+def test_the_version_is_printed(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call(capsys, monkeypatch, "--version")[:2] == (0, f"udml {udml_core.__version__}\n")
+
+
 def test_bad_input_in_its_own_process_exits_with_2_and_leaves_stdout_empty(tmp_path: Path) -> None:
     done = in_own_process("datasets", "--remember", str(tmp_path), "--json")
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
     assert "has no images" in done.stderr
+
+
+@pytest.mark.usefixtures("no_workers")
+def test_given_halves_are_used_and_named(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for half, count in (("train", 80), ("test", 40)):
+        write_digits(tmp_path / half, count)
+    words = ("train", "--dataset", str(tmp_path), "--backbone", "pixels", "--method", "pca", "--set", "dimension=8",
+             "--no-wait", "--json")
+    code, out, err = call(capsys, monkeypatch, *words)
+    assert (code, Run(Path(json.loads(out)["folder"])).spec().split) == (0, "seen")
+    assert "'seen' uses the given halves (80 train, 40 test); --split zero-shot divides the classes" in err
+    assert "does not use the given halves (80 train, 40 test); --split seen does." in call(
+        capsys, monkeypatch, *words, "--split", "zero-shot")[2]
 
 
 @pytest.mark.usefixtures("no_workers")

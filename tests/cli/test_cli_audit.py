@@ -60,7 +60,8 @@ def test_the_report_names_the_images_of_each_finding(folder: Path, shell: Shell,
 
 
 def test_the_first_line_says_what_was_read(folder: Path, shell: Shell) -> None:
-    assert call(*shell, "audit", str(folder))[1].splitlines()[0] == "7 images, 2 classes; 1 file skipped"
+    assert call(*shell, "audit", str(folder))[1].splitlines()[0] == (
+        "7 images, 2 classes; 1 file cannot be read")
     rows = [f"{path.relative_to(folder)},{path.parent.name},{number},x" for number, path in
             enumerate(sorted(folder.rglob("*.png"))) if path.name != "broken.png"]
     (folder / "list.csv").write_text("\n".join(["path,label,weight,site", *rows]) + "\n")
@@ -68,6 +69,24 @@ def test_the_first_line_says_what_was_read(folder: Path, shell: Shell) -> None:
     name = str(folder / "list.csv")
     assert call(*shell, "audit", name)[1].splitlines()[0] == (
         "7 images, 2 classes from `label`; other columns: weight, site")
+    (folder / "list.csv").write_text("\n".join(["path,species,weight,site", *rows]) + "\n")
+    assert call(*shell, "audit", name)[1].splitlines()[0] == (
+        f"7 images, no classes; other columns: species (2 values), weight, site: use '{name}#label=species'")
+    added = "".join(f"\n{number}.png,cat,1,x" for number in range(4))
+    (folder / "list.csv").write_text("\n".join(["path,species,weight,site", *rows]) + added)
+    lines = call(*shell, "audit", name)[1].splitlines()
+    assert lines[0].endswith("; 4 of 11 files are missing: 0.png, 1.png, 2.png, …")
+    assert lines[1] == "0 broken files"
+    (folder / "list.csv").write_text("\n".join(["path,species,weight,site", *rows]) + "\n")
+    code, _, messages = call(*shell, "train", "--dataset", name, "--method", "nca", "--backbone", "pixels")
+    assert (code, f"Use the 2 values of the column species as the classes with --dataset '{name}#label=species'"
+            in messages) == (2, True)
+    halves = ["train", "test", "train", "train", "train", "test", "test"]
+    (folder / "list.csv").write_text("\n".join(["path,label,split", *(
+        ",".join([*row.split(",")[:2], half]) for row, half in zip(rows, halves, strict=True))]) + "\n")
+    assert call(*shell, "audit", name)[1].splitlines()[0] == (
+        "7 images, 2 classes from `label`; halves given: 4 train, 3 test")
+    (folder / "list.csv").write_text("\n".join(["path,label,weight,site", *rows]) + "\n")
     report = answer(*shell, "audit", f"{name}#label=site")
     assert {key: report[key] for key in ("images", "classes", "classes_column", "columns")} == {
         "images": 7, "classes": 1, "classes_column": "site", "columns": ["label", "weight"]}
@@ -91,12 +110,13 @@ def test_the_app_finds_the_audit_of_the_command_line(
 
 
 def test_the_lines_count_what_they_do_not_name() -> None:
-    report = {"broken_files": [{"file": f"{number}.png", "reason": "not an image"} for number in range(3)],
+    broken = [{"file": f"{number}.png", "reason": "not an image", "kind": "unreadable"} for number in range(3)]
+    report = {"broken_files": broken, "skipped": "3 files cannot be read",
               "exact_duplicates": [["a", "b"], ["c", "d"], ["e", "f"]], "near_duplicates": [], "excluded": ["a"],
-              "images": 1589, "classes": 0, "classes_column": None, "columns": [],
+              "images": 1589, "classes": 0, "halves": "", "class_columns": {}, "classes_column": None, "columns": [],
               "outliers": [{"image": "x"}], "small_classes": {"cat": 3}, "leakage": {"seen": [["a", "b"], ["c", "d"]]}}
     assert audit_lines(report) == [
-        "1,589 images, no classes; 3 files skipped",
+        "1,589 images, no classes; 3 files cannot be read",
         "3 broken files: 0.png (not an image) and 2 more", "3 groups of exact duplicates: a, b; and 2 more groups",
         "0 groups of near-duplicates", "1 outlier: x", "1 small class: cat",
         "2 groups of duplicates in both halves of the split seen: a, b; and 1 more group", "1 image excluded before"]

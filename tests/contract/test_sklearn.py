@@ -143,6 +143,7 @@ def test_a_learner_works_in_a_pipeline_and_in_a_grid_search(digits: tuple[Any, A
     grid = {"metriclearner__method": [NML(dimension=2, epochs=2), NML(dimension=16, epochs=2)]}
     search = GridSearchCV(pipeline, grid, cv=2).fit(X[:600], y[:600])
     assert search.best_params_["metriclearner__method"].dimension == 16
+    assert all(str(method).startswith("NML(") for method in search.cv_results_["param_metriclearner__method"])
     assert list(pipeline[:2].get_feature_names_out()[:2]) == ["metriclearner0", "metriclearner1"]
 
 

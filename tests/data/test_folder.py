@@ -12,8 +12,10 @@ from PIL import Image
 from tests.running import write_digits
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
+from udml_core.data.dataset import skipped_words
 from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.levels import class_levels, first_class_level
+from udml_core.data.splits import default_split, make_split, words_of_halves
 
 
 def test_subfolders_are_the_classes_in_sorted_order(tmp_path: Path) -> None:
@@ -45,7 +47,10 @@ def test_unreadable_files_are_skipped_and_listed_with_their_reason(tmp_path: Pat
     Image.new("L", (2, 2)).save(tmp_path / "class 1" / "tiny.png")
     (tmp_path / "class 1" / "notes.txt").write_text("a text with the extension of a text")
     (tmp_path / "class 1" / ".hidden.png").write_bytes(b"")
+    assert Folder(tmp_path).count_words() == "45 files", "nothing was read yet"
     dataset = catalog.load(str(tmp_path))
+    assert Folder(tmp_path).count_words() == "41 images, 4 files cannot be read"
+    assert skipped_words(len(dataset), dataset.skipped) == "4 files cannot be read; 1 file not used"
     reasons = {Path(skipped.file).name: skipped.reason for skipped in dataset.skipped}
     assert reasons.keys() == {"cut.jpg", "empty.png", "text.jpg", "tiny.png", "outside.jpg"}
     assert "truncated" in reasons["cut.jpg"]
@@ -219,6 +224,27 @@ def test_a_chosen_level_gives_the_classes(level: int | None, names: tuple[str, .
     assert [entry.file for entry in dataset.skipped] == skipped
     assert (dataset.fingerprint == catalog.load(str(folder)).fingerprint) == (level in (None, 1))
     assert catalog.find(dataset.name).name == dataset.name, "a run finds the data set by its name"
+
+
+def test_folders_of_halves_are_no_classes(tmp_path: Path) -> None:
+    files = [f"{half}/{name}/{number}.png" for half, count in (("train", 3), ("test", 2))
+             for name in ("a", "b", "c", "d") for number in range(count)]
+    folder = nested(tmp_path / "photos", *files)
+    dataset = catalog.load(str(folder))
+    assert dataset.class_names == ("a", "b", "c", "d")
+    assert default_split(dataset) == "seen"
+    assert words_of_halves(dataset) == "12 train, 8 test"
+    assert Folder(folder).describe() == (
+        "20 images in 4 classes, by their folders. Halves given: 12 train, 8 test.")
+    assert catalog.load(f"{folder}#level=1").class_names == ("test", "train")
+    assert words_of_halves(catalog.load(f"{folder}#level=1")) == ""
+    unlabeled = catalog.load(str(nested(tmp_path / "plain", "Train/1.png", "Train/2.png", "val/3.png", "val/4.png")))
+    assert (unlabeled.labels, words_of_halves(unlabeled)) == (None, "2 train, 2 test")
+    assert default_split(unlabeled) == "all"
+    apart = catalog.load(str(nested(tmp_path / "apart", *(f"train/{name}/1.png" for name in "xyz"), "test/b/2.png",
+                                    "test/a/3.png")))
+    assert default_split(apart) == "zero-shot"
+    assert [apart.names[row] for row in make_split(apart, "zero-shot").test] == ["test/a/3.png", "test/b/2.png"]
 
 
 def test_images_above_the_level_are_skipped(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from udml_core.data.sources.arrow_rows import ParquetRows
 from udml_core.data.sources.image_folder import Folder
 from udml_core.data.sources.image_rows import ImageRows, RowImages
 from udml_core.data.sources.metadata import MetadataFolder
+from udml_core.data.splits import default_split, words_of_split
 from udml_core.exploration.audit import AuditSettings, audit_of, report_of
 
 FOLDER = Path(__file__).parent / "formats"
@@ -43,7 +44,7 @@ NUMBERS = {"parquet": [4, 5, 0, 1, 2, 3], "arrow": range(6), "webdataset": [4, 5
 COLUMNS = {"parquet": ["size"], "arrow": ["size"], "webdataset": ["size"], "lance": [], "imagefolder": ["size"],
            "fiftyone": ["confidence"], "croissant": ["size"], "heic": [], "avif": [], "webdataset-gz": [],
            "croissant-paths": [], "croissant-parquet": ["size"]}
-NEEDED = {"lance": "lancedb", "heic": "pillow_heif"}
+NEEDED = {"lance": "lancedb", "heic": "pi_heif"}
 """Packages without which a format cannot be read."""
 
 
@@ -80,7 +81,12 @@ def test_a_data_set_that_the_library_wrote_has_its_images_labels_halves_and_colu
     assert not dataset.skipped
     assert len(set(dataset.names)) == len(numbers)
     if name in ("parquet", "arrow", "webdataset", "croissant-parquet"):
-        assert [len(half) for half in halves_of(dataset, "seen")] == [4, 2]
+        assert [len(half) for half in halves_of(dataset, default_split(dataset))] == [4, 2]
+        assert words_of_split(dataset, "seen") == (
+            "The split 'seen' uses the given halves (4 train, 2 test); the split 'zero-shot' divides the classes, and "
+            "the split 'all' trains and tests on all images.")
+        assert words_of_split(dataset, "all", "--split {}") == (
+            "The split 'all' does not use the given halves (4 train, 2 test); --split seen does.")
         assert dataset.official_test is not None
         assert dataset.official_test.tolist() == [number > 3 for number in numbers]
 
@@ -363,7 +369,7 @@ def test_arrow_offsets_that_lead_out_of_the_file_are_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("line", "message"), [
-    ('{"file_name": "9.png", "label": "dog"}', "do not exist, such as '9.png'"),
+    ('{"file_name": "9.png", "label": "dog"}', "got 1 .4 skipped.* '9.png': is missing"),
     ('["0.png"]', r"Line 2 of .* must be an object in JSON"),
     ("{", r"Line 2 of .*metadata.jsonl must be an object in JSON, but could not be read"),
     ('{"file_name": "../1.png", "label": "dog"}', "must name images below this folder"), ("[" * 100_000, "Line 2"),
@@ -460,21 +466,21 @@ def test_a_description_names_only_parquet_files_below_its_folder(pattern: str, t
 
 def test_without_its_package_a_heic_image_names_the_commands_and_a_shared_cache_follows_the_package(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pillow_heif")
+    pytest.importorskip("pi_heif")
     folder = copied("heic", tmp_path)
     for number in range(2):
         (folder / "cat" / f"{number}.png").write_bytes(png(number))
     assert len(catalog.load(str(folder))) == 6
     with monkeypatch.context() as without:
-        without.setitem(sys.modules, "pillow_heif", None)
-        with pytest.raises(UserError, match=r"uvx --with pillow-heif udml-explorer, or pip install 'udml-explorer\["):
+        without.setitem(sys.modules, "pi_heif", None)
+        with pytest.raises(UserError, match="package pi-heif: pip install pi-heif"):
             read_user_image(folder / "cat" / "0.heic", "0.heic")
         dataset = catalog.load(str(folder))
         assert dataset.names == ("cat/0.png", "cat/1.png")
-        assert all("need the package pillow-heif" in skipped.reason for skipped in dataset.skipped)
+        assert all("need the package pi-heif" in skipped.reason for skipped in dataset.skipped)
         report = report_of(audit_of(dataset, None), dataset, np.zeros(0, np.int64), AuditSettings.make({}))
         lines = audit_lines(report | {"classes_column": None})
-        assert lines[1].startswith("4 files not read, because HEIC images need the package pillow-heif: uvx")
+        assert lines[1].startswith("4 files not read, because HEIC images need the package pi-heif: pip")
         assert lines[2] == "0 broken files", "they are not damaged"
     assert len(catalog.load(str(folder))) == 6
 

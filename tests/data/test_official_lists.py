@@ -132,6 +132,7 @@ def test_cub_has_the_classes_and_halves_of_its_lists(tmp_path: Path) -> None:
     assert dataset.official_test.tolist() == [True, False, False, True]
     numbers = [[Path(BIRDS[index]).name for index in half] for half in ((0, 1, 2), (3,))]
     assert halves_of(dataset, "zero-shot") == numbers
+    assert not dataset.divides_own_images, "a benchmark keeps its protocol"
     assert dataset.images[2].size == (16, 12)
     assert dataset.title == "CUB_200_2011 (CUB-200-2011 layout)"
 

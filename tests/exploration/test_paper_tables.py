@@ -29,6 +29,9 @@ def test_rows_within_one_standard_deviation_share_the_first_place() -> None:
     assert table.first("map@r") == ["A", "B"], "A has 81.0 ± 1.4, B 80.0 ± 1.4, C 78.5 ± 0.7"
     assert ties({"A": Cell(50.0), "B": Cell(50.0), "C": Cell(49.9)}) == ["A", "B"]
     assert ties({"A": Cell(1.0, 0.2), "B": Cell(1.3, 0.1), "C": Cell(1.2)}, lowest_first=True) == ["A", "C"]
+    printed = table_of({"A": (18.56,), "B": (18.64,), "C": (18.54,)})
+    assert printed.first("map@r") == ["B", "A"], "both are printed as 18.6"
+    assert printed.written("latex").count(r"\textbf{18.6}") == 2
     assert table_of({"A": (0.2, 0.2), "B": (0.1, 0.1)}, "hubness").first("hubness") == ["B"], "lower is better"
     assert table_of({"A": (9.0, 9.0), "B": (8.0, 8.0)}, "epoch").first("epoch") == [], "no epoch is better"
 

@@ -21,7 +21,7 @@ import typer
 from sklearn.datasets import load_digits
 from typer.exceptions import TyperException
 
-from experiments import method_tables
+from experiments import make_site, method_tables
 from experiments.make_site import MODULES
 from experiments.side_by_side import WEIGHTS, as_table
 from tests.project.documents import BLOCK, DOCUMENTS, ROOT, SHORT, anchors, blocks, links, spans
@@ -211,6 +211,21 @@ def test_the_search_of_the_site_finds_parts_of_names() -> None:
                         ("udml export --license", ["udml", "export", "license"]),
                         ("save_to_disk", ["save", "to", "disk"])):
         assert [word for word in re.split(separator[1], text) if word] == words
+
+
+def test_guides_come_before_the_library_in_the_search_of_the_site(tmp_path: Path,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = re.search(r"filters: \[(.*)\]", read(ROOT / "mkdocs.yml"))
+    assert listed
+    hidden = [pattern[1:] for pattern in re.findall(r"'([^']*)'", listed[1])]
+    assert [name for name in ("NEEDS_HEIC", "EXPORTED", "_name", "Dataset", "PCA2", "find_run")
+            if not any(re.search(pattern, name) for pattern in hidden)] == ["Dataset", "find_run"]
+    monkeypatch.setattr(make_site, "SOURCE", tmp_path / "source")
+    make_site.main()
+    heads = {name: (tmp_path / "source" / name).read_text(encoding="utf-8").split("---")[1].strip()
+             for name in ("api.md", "CHANGELOG.md")}
+    assert heads == {"api.md": "search:\n  boost: 0.0010", "CHANGELOG.md": "search:\n  boost: 0.0001"}
+    assert (tmp_path / "source/docs/data-sets.md").read_text(encoding="utf-8").startswith("# Data sets")
 
 
 def test_the_examples_in_python_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

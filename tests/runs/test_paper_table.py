@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,8 @@ def test_equal_settings_are_a_row_and_equal_methods_are_told_apart(runs: list[Ru
     cell = table.rows["PCA, dimension 4"]["map@r"]
     assert (cell.mean, cell.deviation, dict(cell.by_seed)) == (51.0, 1.0, {0: 50.0, 1: 52.0, 2: 51.0})
     assert table.first("map@r") == ["PCA, dimension 16"]
+    rows = [row for row in csv.DictReader(io.StringIO(table.written("csv"))) if row["measure"] == "map@r"]
+    assert [(row["run"], row["split"]) for row in rows] == [(run.id, run.spec().split) for run in runs]
     assert list(table_of_runs(runs, ["map@r"], ["a", "b", "c"]).rows) == ["a", "b", "c"]
 
 
@@ -79,7 +83,7 @@ def test_the_command_prints_the_table(runs: list[Run], capsys: Any, monkeypatch:
     assert r"Frozen features & 40.0 \\" in out
     code, out, err = call(capsys, monkeypatch, "table", *ids, "--runs", root, "--form", "csv")
     assert code == 0, err
-    assert out.splitlines()[0] == "row,measure,seed,value,p"
+    assert out.splitlines()[0] == "row,measure,seed,value,p,note,run,split"
     assert out.count("\n") == 1 + 2 * len(ids)
 
 

@@ -157,6 +157,10 @@ class Options(BaseModel):
     message_prefix: ClassVar[str | None] = None
     """What error messages put before a field's name; the class name and a dot if None."""
 
+    def __str__(self) -> str:
+        """Return the text of `repr`, as estimators of scikit-learn do, so that tables of a search name the class."""
+        return repr(self)
+
     @classmethod
     def make(cls, values: Mapping[str, Any]) -> Self:
         """Build the record from field values.

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
+from udml_core import __version__
 from udml_core.base.declaration import Options, describe
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, counted
 from udml_core.base.storage import storage_problem
 from udml_core.cli.advice import advise
 from udml_core.cli.analysing import analyse, analyse_work, analyses, map_work, opinion, refine
@@ -60,8 +61,25 @@ if TYPE_CHECKING:
     from udml_core.runs import Run
 
 MOST_SKIPPED = 20
+
+
+def print_version(is_asked: bool) -> None:
+    """Print the version of the program and end it."""
+    if is_asked:
+        typer.echo(f"udml {__version__}")
+        raise typer.Exit
+
+
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Metric learning with few labels or none.")
+
+
+@app.callback()
+def program(_version: Annotated[bool, typer.Option("--version", callback=print_version, is_eager=True,
+                                                   help="Print the version and exit.")] = False) -> None:
+    """Train metric learning with few labels or none."""
+
+
 app.command("app")(open_app)
 app.command()(advise)
 app.command()(sweep)
@@ -172,8 +190,9 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     An interrupt stops the run; its finished epochs stay.
     """
     from udml_core.data import catalog
+    from udml_core.data.dataset import skipped_words
     from udml_core.data.given.pair_sets import MOST_PAIRS
-    from udml_core.data.splits import caution_of
+    from udml_core.data.splits import caution_of, words_of_split
     from udml_core.runs import RunRequest
     from udml_core.runs.engines import gpus_of
     from udml_core.work import jobs
@@ -187,7 +206,7 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     for skipped in dataset.skipped[:MOST_SKIPPED]:
         typer.echo(f"skipped {skipped.file}: {skipped.reason}", err=True)
     if dataset.skipped:
-        typer.echo(f"{len(dataset.skipped)} files skipped, {len(dataset)} images read", err=True)
+        typer.echo(f"{counted(len(dataset), 'image')}, {skipped_words(len(dataset), dataset.skipped)}", err=True)
     pairs = _pairs_of(dataset, pairs_file, given_pairs)
     if pairs is not None and request.most_pairs != MOST_PAIRS:
         raise UserError("--pairs limits the pairs drawn from labels, but pairs were given. Remove --pairs.")
@@ -196,6 +215,8 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
         typer.echo(f"{preset}: {words}", err=True)
     spec = jobs.plan(request, dataset, pairs, gpus_of(on))
     if words := jobs.words_of_dimension(spec, request):
+        typer.echo(words, err=True)
+    if words := words_of_split(dataset, spec.split, "--split {}"):
         typer.echo(words, err=True)
     if words := jobs.caution_of_processes(spec):
         typer.echo(words, err=True)

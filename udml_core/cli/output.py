@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -65,13 +66,16 @@ def print_levels(folder: Located, as_json: bool) -> None:
 
 
 def read_words(report: dict[str, Any]) -> str:
-    """Say what an audit has read, such as `30 images, 3 classes from label; other columns: site; 5 files skipped`."""
+    """Say what an audit has read, such as `30 images, 3 classes from label; other columns: site`."""
+    choices = report["class_columns"]
     column = f" from `{report['classes_column']}`" if report["classes_column"] else ""
     classes = counted(report["classes"], "class") if report["classes"] else "no classes"
-    columns = f"; other columns: {', '.join(report['columns'])}" if report["columns"] else ""
-    skipped = report["broken_files"]
-    return (f"{counted(report['images'], 'image')}, {classes}{column}{columns}"
-            + (f"; {counted(len(skipped), 'file')} skipped" if skipped else ""))
+    named = [f"{name} ({choices[name]['values']:,} values)" if name in choices else name for name in report["columns"]]
+    columns = f"; other columns: {', '.join(named)}" if named else ""
+    columns += f": use {shlex.quote(next(iter(choices.values()))['dataset'])}" if choices else ""
+    halves = f"; halves given: {report['halves']}" if report["halves"] else ""
+    return (f"{counted(report['images'], 'image')}, {classes}{column}{halves}{columns}"
+            + (f"; {report['skipped']}" if report["skipped"] else ""))
 
 
 def audit_lines(report: dict[str, Any]) -> list[str]:
@@ -90,7 +94,7 @@ def audit_lines(report: dict[str, Any]) -> list[str]:
     exact, near, classes = (report[name] for name in ("exact_duplicates", "near_duplicates", "small_classes"))
     apart, skipped = report["outliers"], report["broken_files"]
     unread = [row for row in skipped if row["reason"].startswith(NEEDS_HEIC)]
-    broken = [row for row in skipped if row not in unread]
+    broken = [row for row in skipped if row not in unread and row["kind"] == "unreadable"]
     return [
         read_words(report),
         *([f"{counted(len(unread), 'file')} not read, because {unread[0]['reason']}"] if unread else []),

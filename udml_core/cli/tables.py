@@ -20,8 +20,8 @@ def table(names: Annotated[list[str], typer.Argument(metavar="RUN…", help="Fin
           root: Root = None) -> None:
     """Print runs as a table for a paper: mean and standard deviation over the seeds of equal settings.
 
-    The best row and all rows within one standard deviation of it are bold. A dagger marks rows that differ from the
-    best by a paired t-test over the seeds or queries, corrected by Holm's method.
+    The best row and all rows within one standard deviation of it, or with the same printed mean, are bold. A dagger
+    marks rows that differ from the best by a paired t-test over the seeds or queries, corrected by Holm's method.
     """
     from udml_core.runs.paper_table import table_of_runs
 

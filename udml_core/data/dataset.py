@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
+from urllib.parse import quote
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from udml_core.base.arrays import LARGE, Array, Booleans, Integers
-from udml_core.base.errors import UserError, byte_words
-from udml_core.data.dataset_columns import Columns
+from udml_core.base.errors import UserError, byte_words, counted
+from udml_core.data.dataset_columns import Columns, class_columns
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "AVIF")
 """Formats that are read, independent of the file extension. Pillow supports more, but runs PostScript as code."""
-NEEDS_HEIC = "HEIC images need the package pillow-heif"
+NEEDS_HEIC = "HEIC images need the package pi-heif"
 """Begin of the reason why a HEIC image, which is not damaged, is not read."""
 HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 MOST_BYTES = 1e9
@@ -35,6 +37,10 @@ TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: I
 """Operation that turns an image upright, by EXIF orientation."""
 TURNED = (5, 6, 7, 8)
 """EXIF orientations that exchange width and height."""
+KINDS = {"unreadable": "cannot be read", "unused": "not used"}
+"""Words for files that are skipped, by their kind."""
+MOST_MISSING = 3
+"""Missing files that are named where they are counted."""
 TABLE = "table"
 """Name of the backbone whose features are the vectors of a table."""
 Report = Callable[[float, str], None]
@@ -256,17 +262,16 @@ def open_image(source: Any) -> Image.Image:
         if not _is_heic(source):
             raise
     try:
-        import pillow_heif
+        import pi_heif
     except ImportError as error:
-        raise ValueError(f"{NEEDS_HEIC}: uvx --with pillow-heif udml-explorer, or pip install 'udml-explorer[heic]'"
-                         ) from error
-    pillow_heif.register_heif_opener()
+        raise ValueError(f"{NEEDS_HEIC}: pip install pi-heif") from error
+    pi_heif.register_heif_opener()
     return Image.open(source, formats=("HEIF",))
 
 
 def reads_heic() -> bool:
     """Return whether the package that reads HEIC images is installed."""
-    return importlib.util.find_spec("pillow_heif") is not None
+    return importlib.util.find_spec("pi_heif") is not None
 
 
 def _is_heic(source: Any) -> bool:
@@ -323,10 +328,27 @@ class Skipped:
     Attributes:
         file: Path of the file relative to the folder.
         reason: Why it was skipped.
+        kind: Whether it cannot be read, is missing, or is not used.
     """
 
     file: str
     reason: str
+    kind: Literal["unreadable", "missing", "unused"] = "unreadable"
+
+
+def skipped_words(images: int, skipped: Sequence[Skipped]) -> str:
+    """Say how many files are no images of a data set, such as `5 files cannot be read`; empty if there are none.
+
+    Args:
+        images: Number of its images.
+        skipped: The files.
+    """
+    total, missing = images + len(skipped), [file.file for file in skipped if file.kind == "missing"]
+    named = ", ".join(missing[:MOST_MISSING]) + (", …" if len(missing) > MOST_MISSING else "")
+    counts = {kind: sum(file.kind == kind for file in skipped) for kind in KINDS}
+    words = [f"{counted(count, 'file')} {KINDS[kind]}" for kind, count in counts.items() if count]
+    return "; ".join(words + ([f"{len(missing):,} of {total:,} files {'is' if len(missing) == 1 else 'are'} missing: "
+                               f"{named}"] if missing else []))
 
 
 @dataclass(frozen=True)
@@ -357,6 +379,8 @@ class Dataset:
             from the images. The images of a table only illustrate its rows.
         digests: Digest of each image's file in a plain folder, which tells unchanged images when the folder changes;
             empty in other data sets.
+        divides_own_images: Whether the user's own folders or tables give the halves, so that runs use them by default;
+            benchmarks keep their protocol.
     """
 
     name: str
@@ -377,6 +401,7 @@ class Dataset:
     columns: Mapping[str, Array] = field(default_factory=Columns)
     vectors: Array | None = None
     digests: tuple[str, ...] = ()
+    divides_own_images: bool = False
 
     def __len__(self) -> int:
         return len(self.images)
@@ -405,6 +430,24 @@ class Dataset:
         if self.evaluation_classes is None:
             return "has none"
         return "has classes for the evaluation only, because some of its images have several classes or none"
+
+    @cached_property
+    def class_columns(self) -> dict[str, int]:
+        """Number of values of each column that could be the classes; none if the data set has classes."""
+        has_choice = not self.class_names and not self.is_large and "#" not in Path(self.name).name
+        return class_columns(self.columns) if has_choice else {}
+
+    def with_classes_from(self, column: str) -> str:
+        """Return the name of the data set whose classes are a column of its table."""
+        return f"{self.name}#label={quote(column) if self.is_table else column}"
+
+    @property
+    def advice_on_classes(self) -> str:
+        """How the images get classes, as a sentence without its end."""
+        for column, count in self.class_columns.items():
+            return (f"Use the {count:,} values of the column {column} as the classes with --dataset "
+                    f"{shlex.quote(self.with_classes_from(column))}")
+        return "Sort the images into one subfolder for each class"
 
     def members(self, label: int | None) -> Integers:
         """Return the indices of the images in a class.

@@ -77,6 +77,21 @@ def values_of(column: Array) -> list[str]:
     return sorted({value for value in column if value is not None})
 
 
+def class_columns(columns: Mapping[str, Array]) -> dict[str, int]:
+    """Return the columns whose values can name classes, with their numbers of values.
+
+    A class has two images or more on average, and every image has one. Columns of text come before whole numbers.
+    """
+    sizes: dict[str, int] = {}
+    for name, column in sorted(columns.items(), key=lambda item: is_numeric(item[1])):
+        is_complete = bool(np.isfinite(column).all() and (column % 1 == 0).all()) if is_numeric(column) else (
+            all(value is not None and value.strip() for value in column))
+        count = len(set(column.tolist())) if is_complete else 0
+        if 2 <= count <= len(column) / 2:
+            sizes[name] = count
+    return sizes
+
+
 def rows_with(column: Array, value: str | tuple[float, float]) -> Booleans:
     """Return the mask (n,) of the rows with a text, or with a number between two limits."""
     if isinstance(value, tuple):

@@ -60,8 +60,8 @@ def drawn_labels(dataset: Dataset, train: Integers, per_class: int, seed: int) -
     """
     if dataset.labels is None:
         raise UserError(f"Drawing labels needs a data set with classes, but {dataset.title} "
-                        f"{dataset.without_labels}. Assign labels in the app and train with labels 'given', or sort "
-                        "the images into one subfolder for each class.")
+                        f"{dataset.without_labels}. Assign labels in the app and train with labels 'given', or "
+                        f"{dataset.advice_on_classes[:1].lower()}{dataset.advice_on_classes[1:]}.")
     labels = np.full(len(dataset), -1)
     random = np.random.default_rng([seed, 17])
     train_labels = dataset.labels[train]

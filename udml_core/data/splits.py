@@ -68,13 +68,54 @@ def caution_of(dataset: Dataset, split: Split) -> str:
             "finds another image of the class. Add images of these classes, or use another split.")
 
 
-def default_split(dataset: Dataset) -> SplitName:
-    """Return `zero-shot` for data sets of at least 4 classes, else `all`.
+def given_halves(dataset: Dataset) -> Booleans | None:
+    """Return the mask (n,) of the test half that a data set gives; None if it gives no halves."""
+    if dataset.official_test is not None:
+        return dataset.official_test
+    if dataset.training_classes is not None and dataset.labels is not None:
+        return np.asarray(dataset.labels >= dataset.training_classes)
+    return None
 
-    Classes for the evaluation only are judged on the authors' division, which is `seen`.
+
+def words_of_halves(dataset: Dataset) -> str:
+    """Say how many images the given halves have, such as `18 train, 12 test`; empty if none are given."""
+    in_test = given_halves(dataset)
+    return "" if in_test is None else f"{(~in_test).sum():,} train, {in_test.sum():,} test"
+
+
+def words_of_split(dataset: Dataset, name: SplitName, choice: str = "the split '{}'") -> str:
+    """Say whether a split uses the given halves, and how to choose the other; empty if no halves are given.
+
+    Args:
+        dataset: The data set.
+        name: The split.
+        choice: How another split is chosen.
     """
-    if dataset.evaluation_classes is not None and dataset.official_test is not None:
+    halves, other = words_of_halves(dataset), choice.format("seen")
+    if not halves:
+        return ""
+    if name != ("seen" if dataset.official_test is not None else "zero-shot"):
+        given = other if dataset.official_test is not None else choice.format("zero-shot")
+        return f"The split '{name}' does not use the given halves ({halves}); {given} does."
+    whole = choice.format("all") + " trains and tests on all images"
+    if name == "zero-shot" or dataset.labels is None:
+        return f"The split '{name}' uses the given halves ({halves}); {whole}."
+    return (f"The split '{name}' uses the given halves ({halves}); {choice.format('zero-shot')} divides the classes, "
+            f"and {whole}.")
+
+
+def default_split(dataset: Dataset) -> SplitName:
+    """Return the halves that a user's own data give, else `zero-shot` for at least 4 classes, else `all`.
+
+    Halves that share no class are `zero-shot`. Benchmarks are divided by classes, and classes for the evaluation only
+    are judged on the authors' division, which is `seen`.
+    """
+    has_classes = dataset.labels is not None or dataset.evaluation_classes is not None
+    if has_classes and dataset.official_test is not None and (
+            dataset.divides_own_images or dataset.evaluation_classes is not None):
         return "seen"
+    if dataset.divides_own_images and dataset.training_classes is not None:
+        return "zero-shot"
     return "zero-shot" if dataset.labels is not None and len(dataset.class_names) >= 4 else "all"
 
 
@@ -117,8 +158,7 @@ def _halves(dataset: Dataset, name: SplitName) -> tuple[Integers, Integers]:
                         f"{dataset.without_labels}. Use the split 'seen' or 'all'.")
     if dataset.labels is None or len(dataset.class_names) < 2:
         raise UserError(f"The zero-shot split needs at least 2 classes, got {len(dataset.class_names)} in "
-                        f"{dataset.title}. Use the split 'all' or 'seen', or sort the images into one subfolder for "
-                        "each class.")
+                        f"{dataset.title}. {dataset.advice_on_classes}, or use the split 'all' or 'seen'.")
     if dataset.training_classes is not None:
         in_train = dataset.labels < dataset.training_classes
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -18,11 +18,11 @@ from pydantic import Field
 from udml_core.base.arrays import Array, Booleans, Floats, Integers
 from udml_core.base.declaration import Options, Shown
 from udml_core.base.errors import UserError
-from udml_core.data.dataset import Dataset, Report
+from udml_core.data.dataset import Dataset, Report, skipped_words
 from udml_core.data.given.duplicate_decisions import Decisions
 from udml_core.data.image_facts import ImageFacts, facts_of, stored_facts
 from udml_core.data.image_hashes import MOST_PAIRS, close_pairs, first_equal, hashes_of, stored_hashes
-from udml_core.data.splits import SPLITS, Split, SplitName, make_split
+from udml_core.data.splits import SPLITS, Split, SplitName, make_split, words_of_halves
 from udml_core.exploration.browsing import near_duplicates, neighbor_similarities
 from udml_core.exploration.duplicates import (
     Groups,
@@ -268,9 +268,12 @@ def report_of(audit: Audit, dataset: Dataset, excluded: Integers, settings: Audi
     return {
         "dataset": dataset.name, "fingerprint": dataset.fingerprint, "images": len(dataset),
         "classes": len(dataset.class_names), "columns": list(dataset.columns),
+        "skipped": skipped_words(len(dataset), dataset.skipped), "halves": words_of_halves(dataset), "class_columns": {
+            name: {"values": count, "dataset": dataset.with_classes_from(name)}
+            for name, count in dataset.class_columns.items()},
         "excluded": [dataset.names[index] for index in excluded], "settings": settings.model_dump(),
         "features": audit.has_features, "complete": audit.is_complete,
-        "broken_files": [{"file": skipped.file, "reason": skipped.reason} for skipped in dataset.skipped],
+        "broken_files": [asdict(skipped) for skipped in dataset.skipped],
         "exact_duplicates": names(findings.exact), "near_duplicates": names(findings.near),
         "least_agreement": audit.least_agreement(settings) if len(audit.checked) else None,
         "border": names(tuple(findings.border)),

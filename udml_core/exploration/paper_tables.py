@@ -50,12 +50,14 @@ class Cell:
         deviation: The standard deviation; 0 for one seed.
         by_seed: The value of each seed; empty where only the mean is known.
         by_query: The value of each query, a mean over the seeds; empty where it is not known.
+        run_by_seed: The id of the run of each seed; empty where it is not known.
     """
 
     mean: float
     deviation: float = 0.0
     by_seed: Mapping[int, float] = field(default_factory=dict)
     by_query: Mapping[int, float] = field(default_factory=dict)
+    run_by_seed: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def of_seeds(cls, by_seed: Mapping[int, float]) -> Cell:
@@ -72,11 +74,13 @@ class PaperTable:
         caption: What the table shows.
         rows: Cells by row and measure; a row may lack a measure.
         over: What differences are tested over.
+        split: The split of the runs; empty if the rows are no runs.
     """
 
     caption: str
     rows: Mapping[str, Mapping[str, Cell]]
     over: Over = "seeds"
+    split: str = ""
 
     @property
     def measures(self) -> list[str]:
@@ -88,9 +92,13 @@ class PaperTable:
         return {name: row[measure] for name, row in self.rows.items() if measure in row}
 
     def first(self, measure: str) -> list[str]:
-        """List the rows that share the first place: the best, and the rows within one standard deviation of it."""
-        better = _measure(measure).better
-        return [] if better == NEITHER else ties(self.column(measure), better == LOWER)
+        """List the best row, and the rows within one standard deviation of it or with the same printed mean."""
+        better, cells = _measure(measure).better, self.column(measure)
+        if better == NEITHER or not cells:
+            return []
+        tied = ties(cells, better == LOWER)
+        best = _mean_text(cells[tied[0]], measure)
+        return tied + [name for name, cell in cells.items() if name not in tied and _mean_text(cell, measure) == best]
 
     def p_values(self, measure: str) -> dict[str, float]:
         """Return the corrected p-value of each row that can be tested against the best."""
@@ -113,7 +121,7 @@ class PaperTable:
     def notes(self) -> str:
         """How ties and differences are marked, and what was not tested."""
         said = [self._seeds,
-                "Bold: the best, and every row within one standard deviation of it."]
+                "Bold: the best, and every row within one standard deviation of it or with the same printed mean."]
         apart = {measure: self.different(measure) for measure in self.measures}
         if any(apart.values()):
             said.append(f"{DAGGER}: differs from the best (paired t-test over the {self.over}, Holm's correction, p < "
@@ -181,7 +189,7 @@ class PaperTable:
     def _csv(self) -> str:
         """Return a line for each row, measure and seed, or for each mean where the seeds are unknown.
 
-        The column p has the corrected p-value of the row against the best, and the last column says why it is empty.
+        The column p has the corrected p-value of the row against the best, and the column note says why it is empty.
         """
         file = io.StringIO()
         p_values = {measure: self.p_values(measure) for measure in self.measures}
@@ -193,10 +201,11 @@ class PaperTable:
             return ["", "best" if name in best[measure] else
                     f"not tested: fewer than {FEWEST} common {self.over}, or the same difference in all"]
 
-        lines = [[name, measure, seed, value, *tested(name, measure)]
+        lines = [[name, measure, seed, value, *tested(name, measure),
+                  cell.run_by_seed.get(seed, "") if isinstance(seed, int) else "", self.split]
                  for name, row in self.rows.items() for measure, cell in row.items()
                  for seed, value in cell.by_seed.items() or [("mean", cell.mean), ("deviation", cell.deviation)]]
-        write_rows(file, [["row", "measure", "seed", "value", "p", "note"], *lines])
+        write_rows(file, [["row", "measure", "seed", "value", "p", "note", "run", "split"], *lines])
         return file.getvalue()
 
 
@@ -243,11 +252,18 @@ def _measure(key: str) -> Measure:
 
 
 def _text(cell: Cell, measure: str) -> str:
+    deviation = f" ± {cell.deviation:.{_digits(cell, measure)}f}" if cell.deviation or len(cell.by_seed) > 1 else ""
+    return _mean_text(cell, measure) + deviation
+
+
+def _mean_text(cell: Cell, measure: str) -> str:
+    return f"{cell.mean:.{_digits(cell, measure)}f}"
+
+
+def _digits(cell: Cell, measure: str) -> int:
     digits = _measure(measure).digits
-    if not (digits == 0 and cell.deviation == 0 and cell.mean.is_integer()):
-        digits = max(1, digits)  # a mean of counts
-    return f"{cell.mean:.{digits}f}" + (
-        f" ± {cell.deviation:.{digits}f}" if cell.deviation or len(cell.by_seed) > 1 else "")
+    is_count = digits == 0 and cell.deviation == 0 and cell.mean.is_integer()
+    return digits if is_count else max(1, digits)  # a mean of counts is not whole
 
 
 def _cell_text(text: str) -> str:

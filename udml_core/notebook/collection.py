@@ -119,6 +119,8 @@ def collect(embeddings: Any, images: Any, labels: Any = None, positions: Any = N
     if count < 2:
         raise UserError(f"`embeddings` must have at least 2 rows; got {count}.")
     shown = _images(images)
+    if isinstance(positions, pd.DataFrame) and positions.isna().all(axis=None):  # an export of a run without a map
+        positions = None
     places = quick_map(vectors) if positions is None else _numbers(positions, "positions")
     if places.shape[1] != 2:
         raise UserError(f"`positions` must have 2 columns; got {places.shape[1]}.")
@@ -127,7 +129,8 @@ def collect(embeddings: Any, images: Any, labels: Any = None, positions: Any = N
             raise UserError(f"`{name}` must have a value for each of the {count:,} embeddings; got {len(values):,}.")
     neighbors = nearest(vectors, min(NEIGHBORS, count - 1))[1] if count <= MOST_JOINED else None
     layout = Layout(np.arange(count), places, "notebook", neighbors=neighbors)
-    return Collection(_shared_index(count, embeddings=embeddings, images=images, labels=labels), vectors, shown, layout,
+    return Collection(_shared_index(count, embeddings=embeddings, images=images, labels=labels, positions=positions),
+                      vectors, shown, layout,
                       _color(labels, count))
 
 

@@ -45,7 +45,8 @@ def table_of_runs(runs: Sequence[Run], measures: Sequence[str] = (), titles: Seq
         of_seed = {name: {run.spec().seed: value for run in members
                           if (value := standing(run.evaluation(), name).after) is not None} for name in names}
         of_query = _values_by_query(members) if over == "queries" else {}
-        rows[title] = {name: replace(Cell.of_seeds(values), by_query=of_query.get(name, {}))
+        ids = {run.spec().seed: run.id for run in members}
+        rows[title] = {name: replace(Cell.of_seeds(values), by_query=of_query.get(name, {}), run_by_seed=ids)
                        for name, values in of_seed.items() if values}
         if not rows[title]:
             raise UserError(f"The run {members[0].id} has none of these measures: {', '.join(names)}. They need "
@@ -56,7 +57,7 @@ def table_of_runs(runs: Sequence[Run], measures: Sequence[str] = (), titles: Seq
                               if name in MEASURES)
         raise UserError(f"No run has the measure {quoted(absent[0])}. Choose among {', '.join(known)}.")
     return PaperTable(f"{runs[0].spec().dataset_title}, test images of the split {runs[0].spec().split}.", rows,
-                      over)
+                      over, runs[0].spec().split)
 
 
 def _values_by_query(members: Sequence[Run]) -> dict[str, Mapping[int, float]]:

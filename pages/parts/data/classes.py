@@ -6,19 +6,21 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.base.errors import UserError, counted
-from udml_core.data.dataset import Dataset
+from udml_core.data.dataset import Dataset, skipped_words
 from udml_core.data.given.exclusions import excluded_images
-from udml_core.data.splits import SPLITS, caution_of, default_split, make_split
+from udml_core.data.splits import SPLITS, caution_of, default_split, make_split, words_of_halves, words_of_split
 
 from ..draw.figures import bars
 from ..draw.tables import plain_table, table_behind, wrapped_table
 from ..shell.run_status import escaped
+from ..shell.user_errors import show_user_errors
+from .importing import open_import
 
 MOST_BARS = 30
 MOST_SKIPPED = 200
 SPLIT_WORDS = {"zero-shot": "The classes are divided: a run is tested on classes that it never saw. The papers use "
                             "this split.",
-               "seen": "The images of each class are divided: both halves have the same classes.",
+               "seen": "The images are divided: by the given halves, or else a fifth of each class is for testing.",
                "all": "The images are not divided: a run trains and is evaluated on all images, for images without "
                       "labels."}
 
@@ -36,12 +38,14 @@ def show_classes_and_splits(dataset: Dataset) -> None:
     st.caption("A run trains on the training half and is measured on the test half, which may be smaller. Each split "
                "divides the data set in another way.")
     plain_table(pd.DataFrame(rows))
+    if words := words_of_split(dataset, default_split(dataset)):
+        st.caption(words)
     if dataset.evaluation_classes is not None:
         st.info(f"{dataset.title} {dataset.without_labels}. Methods train without labels.",
                 icon=":material/label_off:")
     elif dataset.labels is None:
-        st.info("Methods without supervision need no classes. Without classes the evaluation measures how well "
-                "neighborhoods are preserved, not the share of hits.", icon=":material/label_off:")
+        st.info("These images have no classes. Methods without supervision need none; the evaluation then measures how "
+                "well neighborhoods are preserved, not the share of hits.", icon=":material/label_off:")
         return
     sizes = [int(size) for size in dataset.class_sizes]
     if len(sizes) <= MOST_BARS:
@@ -62,6 +66,19 @@ def show_caution(dataset: Dataset) -> None:
         st.caption(f":material/warning: {caution}")
 
 
+def _offer_classes(dataset: Dataset) -> None:
+    """Offer the columns of the table that can be the classes; nothing if there is none."""
+    sizes = dataset.class_columns
+    if not sizes:
+        return
+    with st.popover("Choose classes", icon=":material/label:"):
+        column = st.selectbox("Column of the classes", list(sizes), key="data-class-column",
+                              format_func=lambda name: f"{name} ({sizes[name]:,} values)")
+        if st.button("Use as classes", icon=":material/check:", key="data-use-classes", type="primary"):
+            with show_user_errors():
+                open_import(dataset.with_classes_from(column))
+
+
 def show_overview(dataset: Dataset) -> None:
     """Show the numbers of images and classes, and the skipped files, in the row of the caller."""
     classes = counted(len(dataset.class_names), "class") if dataset.class_names else "no classes"
@@ -69,11 +86,12 @@ def show_overview(dataset: Dataset) -> None:
         f"{dataset.vectors.shape[1]:,} numbers for each image")
     excluded = len(excluded_images(dataset))
     left_out = f" · {excluded:,} excluded" if excluded else ""
-    st.markdown(f"**{counted(len(dataset), 'image')}**{left_out} · {classes} · {size}", width="content",
+    halves = f" · halves given: {words_of_halves(dataset)}" if dataset.divides_own_images else ""
+    st.markdown(f"**{counted(len(dataset), 'image')}**{left_out} · {classes}{halves} · {size}", width="content",
                 help=None if dataset.vectors is not None else "Pixels of the shorter side.")
-    if skipped := len(dataset.skipped):
-        files = f"{skipped:,} of {len(dataset) + skipped:,} files"
-        with st.popover(f"{files} could not be read", icon=":material/warning:"):
+    _offer_classes(dataset)
+    if words := skipped_words(len(dataset), dataset.skipped):
+        with st.popover(escaped(words), icon=":material/warning:"):
             show_skipped(dataset, "skipped")
 
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 import streamlit as st
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, quoted
 from udml_core.base.paths import runs_folder
 
 from .warming import wait_for_step
@@ -33,6 +35,11 @@ LONGEST_WAIT = 60.0
 MOST_WAITING = 8
 """Searches that may wait for another one; each holds its image in the memory."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+PARAMETERS = ("run", "k", "gallery")
+"""Parameters of a search."""
+FORM = "multipart/form-data"
+MOST_FIELDS = 10
+"""Fields of a form, which are not used."""
 MOST_OPEN = 2
 """Runs that stay open between searches."""
 
@@ -48,7 +55,8 @@ class Programs:
     def routes(self, base: str) -> list[Route]:
         """Return the routes below the path at which the app is reached."""
         start = start_of(base)
-        return [_route(f"{start}/runs", "GET", self._runs), _route(f"{start}/search", "POST", self._search),
+        return [_route(f"{start}/runs", "GET", self._runs, ()),
+                _route(f"{start}/search", "POST", self._search, PARAMETERS),
                 *(Route(path, _unknown, methods=METHODS) for path in (start, f"{start}/{{rest:path}}"))]
 
     async def _runs(self, _request: Request) -> JSONResponse:
@@ -57,7 +65,8 @@ class Programs:
     def _listed(self) -> dict[str, Any]:
         from udml_core.runs.search import programs as answers
 
-        return {"runs": [answers.run_values(run) for run in answers.exposed_runs(runs_folder())]}
+        runs = answers.exposed_runs(runs_folder())
+        return {"runs": [answers.run_values(run) for run in runs]} | ({} if runs else {"reason": answers.NO_RUNS})
 
     async def _search(self, request: Request) -> JSONResponse:
         given = request.query_params
@@ -72,6 +81,8 @@ class Programs:
                 content = await _body(request)
             if content is None:
                 return refused(413, f"The image must have at most {MOST_BYTES:,} bytes.")
+            if request.headers.get("content-type", "").startswith(FORM):
+                content = await _file_of_form(request, content)
             return await _answered(lambda: self._hits(given.get("run", ""), content, int(number),
                                                       given.get("gallery", "all")))
         except TimeoutError:
@@ -103,11 +114,15 @@ def start_of(base: str) -> str:
     return f"/{base.strip('/')}".rstrip("/") + "/api"
 
 
-def _route(path: str, method: str, answer: Callable[[Request], Awaitable[Response]]) -> Route:
-    """Return a route that refuses other methods, which Streamlit would answer with its page otherwise."""
+def _route(path: str, method: str, answer: Callable[[Request], Awaitable[Response]], parameters: tuple[str, ...]
+           ) -> Route:
+    """Return a route that refuses other methods, which Streamlit would answer with its page, and other parameters."""
     async def respond(request: Request) -> Response:
         if request.method != method:
             return refused(405, f"This address answers {method} only.", {"Allow": method})
+        if unknown := set(request.query_params) - set(parameters):
+            return refused(400, f"The parameter {quoted(min(unknown))} is unknown. Known: "
+                                f"{', '.join(parameters) or 'none'}.")
         return await answer(request)
 
     return Route(path, respond, methods=METHODS)
@@ -131,6 +146,22 @@ async def _body(request: Request) -> bytes | None:
         elif length > 2 * MOST_BYTES:
             break
     return None if length > MOST_BYTES else bytes(content)
+
+
+async def _file_of_form(request: Request, content: bytes) -> bytes:
+    """Return the content of the first file of a form; nothing if it has none, or is damaged."""
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        yield content
+
+    try:
+        async with asyncio.timeout(LONGEST_WAIT):
+            form = await MultiPartParser(request.headers, chunks(), max_files=1, max_fields=MOST_FIELDS).parse()
+    except (MultiPartException, ValueError, KeyError):
+        return b""
+    files = [value for value in form.values() if isinstance(value, UploadFile)]
+    read = await files[0].read() if files else b""
+    await form.close()
+    return read
 
 
 async def _answered(answer: Callable[[], dict[str, Any]]) -> JSONResponse:

@@ -118,11 +118,13 @@ def explain_missing_labels(method: type[Method], dataset: Dataset) -> None:
     """Say what to do if a method needs labels that the data set does not have."""
     title, few = escaped(dataset.title), method.card.supervision == "few"
     without = escaped(dataset.without_labels)
+    sort = "Import the images with one subfolder for each class"
+    if dataset.class_columns:
+        sort = f"Choose the column {escaped(next(iter(dataset.class_columns)))} as the classes on Data"
     st.info(f"{method.card.title} learns from a few labels, and {title} {without}. Assign labels to images of two "
             "classes or more, then train here." if few else
-            f"{method.card.title} learns from the class of every training image, and {title} {without}. Import the "
-            "images with one subfolder for each class, or assign labels to a few images and choose a method that needs "
-            "a few labels.", icon=":material/lightbulb:")
+            f"{method.card.title} learns from the class of every training image, and {title} {without}. {sort}, or "
+            "assign labels to a few images and choose a method that needs a few labels.", icon=":material/lightbulb:")
     other = find_method(suggested_method(dataset))
     with st.container(horizontal=True, gap="small"):
         view_link("labels", label="Assign labels", icon=":material/new_label:", width="content")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
@@ -171,10 +171,28 @@ def explain_settings(name: str, method: type[Method], dataset: Dataset, known: K
         case "paper":
             return _paper(method, dataset)
         case "quick":
-            return _quick(method, dataset)
+            return _possible(_quick(method, dataset), method, dataset)
         case "best":
-            return _best(method, dataset)
-    return jobs.Settings()
+            return _possible(_best(method, dataset), method, dataset)
+    return _possible(jobs.Settings(), method, dataset)
+
+
+def _possible(settings: jobs.Settings, method: type[Method], dataset: Dataset) -> jobs.Settings:
+    """Return settings with the dimension that a run gets where a few images or short features span less."""
+    if "dimension" in settings.fields or "dimension" not in method.model_fields:
+        return settings
+    try:
+        stated = jobs.read_options({name: st.query_params[name] for name in jobs.OPTIONS if name in st.query_params})
+        request = settings.fill(RunRequest.make({**stated, "dataset": dataset.name, "method": method.card.name}))
+        spec = jobs.plan(request, dataset)
+    except UserError:  # the form explains what does not fit
+        return settings
+    dimension, usual = spec.fields["dimension"], method.model_fields["dimension"].get_default()
+    if not jobs.words_of_dimension(spec, request):
+        return settings
+    st.caption(f"The dimension begins at {dimension}, not at the default of {usual}, because the training images and "
+               "their features span no more.")
+    return replace(settings, fields={**settings.fields, "dimension": dimension})
 
 
 def _take_settings(name: str = "") -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from udml_core.base.errors import counted, duration
 from udml_core.data.dataset import Dataset
-from udml_core.data.splits import caution_of
+from udml_core.data.splits import caution_of, words_of_split
 from udml_core.methods import Method
 from udml_core.runs import Run, Spec, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
@@ -78,6 +78,8 @@ def show_cautions(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
     """Say what the user should know of the images and pairs before a start."""
     if spec.excluded.count:
         st.caption(f"This run leaves out the {counted(spec.excluded.count, 'image')} that you excluded.")
+    if words := words_of_split(dataset, spec.split):
+        st.caption(words)
     if caution := caution_of(dataset, spec.halves(dataset)):
         st.caption(f":material/warning: {caution}")
     if pairs.given is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from udml_core.base.errors import UserError
 from udml_core.base.paths import data_folder
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.sources.image_folder import Folder
+from udml_core.data.sources.levels import ClassLevel
 
 HALVES = ("train", "test")
 
@@ -35,6 +37,9 @@ class Cifar10(Folder):
             return ("The data set cifar10 is read from cifar10/train/CLASS/* and cifar10/test/CLASS/* below the folder "
                     "UDML_DATA, which is not set. Set UDML_DATA to the folder of your data sets.")
         return super().missing()
+
+    def _default_level(self, levels: Sequence[ClassLevel]) -> int:
+        return 1  # the halves, which keeps the fingerprint of earlier versions; `load` names the classes
 
     def load(self, report: Report) -> Dataset:
         dataset = super().load(report)

@@ -166,7 +166,7 @@ class EmbeddingTable(Source):
         columns = Columns(kept["columns"], self._column, len(names))
         return Dataset(self.name, self.title, images, labels, class_names, kept["fingerprint"], TILE, False, names,
                        None if kept["test"] is None else np.array(kept["test"], dtype=bool), _without_image(images),
-                       kept["distinct"], columns=columns, vectors=vectors)
+                       kept["distinct"], columns=columns, vectors=vectors, divides_own_images=kept["test"] is not None)
 
     def _column(self, name: str) -> list[Any]:
         """Read a column of the table again, or none of its values if the table has changed so much that it is gone."""

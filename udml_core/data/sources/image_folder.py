@@ -1,5 +1,6 @@
 """A user's folder of images: `folder/class/*.jpg`, or files without labels.
 
+Halves are folders above the classes: `folder/train/class/*.jpg` and `folder/test/class/*.jpg`.
 Images without labels are directly in the folder. The class folders can be deeper; see `levels`.
 """
 
@@ -7,26 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from udml_core.base.errors import counted
 from udml_core.base.paths import may_read
-from udml_core.data.dataset import Dataset, FileImages, Report, Skipped
+from udml_core.data.dataset import Dataset, FileImages, Report, Skipped, skipped_words
 from udml_core.data.sources.levels import (
     NO_CLASSES,
     ClassLevel,
     check_level,
     class_levels,
     first_class_level,
+    halves_of,
     name_with_level,
 )
+from udml_core.data.sources.listed import Listing
 from udml_core.data.sources.listing import ENDINGS, has_image, listed
 from udml_core.data.sources.located import Located, printable
-from udml_core.data.sources.scanning import Scan, scan
+from udml_core.data.sources.rows import Row, listing_of
+from udml_core.data.sources.scanning import Scan, known_reasons, scan
 from udml_core.data.sources.versions import VersionImages, keep_version, read_version
 
 LAYOUT = "folder/CLASS/image.jpg (one subfolder for each class), or image files directly in the folder (unlabeled)"
@@ -38,9 +43,9 @@ class Folder(Located):
     """A folder as a data set.
 
     The labels are the names of the subfolders at the class level, by default the first level with at least two
-    subfolders. Without such a level the images are unlabeled. Every image is decoded once, so that damaged images are
-    found before training; the result is cached by file size and modification time. The fingerprint is a digest of the
-    names and the contents, and of a class level that is not the default.
+    subfolders that are not the halves. Without such a level the images are unlabeled. Every image is decoded once, so
+    that damaged images are found before training; the result is cached by file size and modification time. The
+    fingerprint is a digest of the names and the contents, of a class level that is not the default, and of halves.
 
     Attributes:
         level: The chosen class level, which is part of the name; None for the default.
@@ -78,7 +83,18 @@ class Folder(Located):
 
     def describe(self) -> str:
         classes = f"in {self.classes:,} classes" if self.classes else "without classes"
-        return f"{len(self._files):,} images {classes}, by their folders."
+        halves = halves_of(self._files, self.levels()) if self.level != 1 else None
+        divided = "" if halves is None else f" Halves given: {len(halves) - sum(halves):,} train, {sum(halves):,} test."
+        return f"{len(self._files):,} images {classes}, by their folders.{divided}"
+
+    def count_words(self) -> str:
+        """Return the number of images, and of files that cannot be read; of all files if they were not read yet."""
+        reasons = known_reasons(self.path, self._files)
+        if reasons is None:
+            return counted(len(self._files), "file")
+        skipped = [Skipped(file, reason) for file, reason in zip(self._files, reasons, strict=True) if reason]
+        images = len(self._files) - len(skipped)
+        return ", ".join(filter(None, [counted(images, "image"), skipped_words(images, skipped)]))
 
     def _absent(self) -> str | None:
         if not has_image(self.path):
@@ -108,6 +124,9 @@ class Folder(Located):
                       for name, digest in zip(dataset.names, dataset.digests, strict=True))
         return replace(dataset, images=VersionImages(self.path, files, gone))
 
+    def _default_level(self, levels: Sequence[ClassLevel]) -> int:
+        return first_class_level(levels)
+
     def _assemble(self, entries: Scan) -> Dataset:
         """Return the data set of described files.
 
@@ -118,7 +137,7 @@ class Folder(Located):
         skipped = [Skipped(printable(file), entry["reason"]) for file, entry in sorted(entries.items())
                    if entry["reason"]]
         levels = class_levels(files)
-        level = default = first_class_level(levels)
+        level = default = self._default_level(levels)
         if self.level is not None:
             check_level(self.level, levels, self.path)
             level = self.level
@@ -127,20 +146,30 @@ class Folder(Located):
         if level != NO_CLASSES:
             groups = list(levels[level - 1].sizes)
             loose = [file for file in files if file.count("/") < level]
-            skipped += [Skipped(file, "has no class, because it is not in a class folder") for file in loose]
+            skipped += [Skipped(file, "has no class, because it is not in a class folder", "unused") for file in loose]
             files = [file for file in files if file.count("/") >= level]
             number_of = {group: number for number, group in enumerate(groups)}
             labels = np.array([number_of[file.split("/")[level - 1]] for file in files], dtype=np.int64)
         if len(files) < 2:
             raise self.too_few(len(files), skipped)
+        divided = Listing(files)
+        if level != 1 and (halves := halves_of(files, levels)) is not None:
+            texts = [None] * len(files) if labels is None else [groups[label] for label in labels]
+            divided = listing_of([Row(*row, ()) for row in zip(files, texts, halves, strict=True)], labels is not None,
+                                 (), ())
+            groups, labels = list(divided.class_names), None if divided.labels is None else np.array(divided.labels)
+        is_divided = divided.in_test is not None or divided.training_classes is not None
         sides = [min(entries[file]["size"]) for file in files]
         content = "\n".join(f"{file}|{entries[file]['digest']}" for file in files)
         content += "" if level == default else f"\nclass level {level}"
+        content += "\nhalves" * is_divided
         return Dataset(self.name, self.title, FileImages(self.path, tuple(files)), labels,
                        tuple(groups), hashlib.sha256(content.encode()).hexdigest(),
                        int(np.median(sides)), all(entries[file]["gray"] for file in files), tuple(files),
                        skipped=tuple(skipped), distinct=len({entries[file]["digest"] for file in files}),
-                       digests=tuple(entries[file]["digest"] for file in files))
+                       digests=tuple(entries[file]["digest"] for file in files),
+                       official_test=None if divided.in_test is None else np.array(divided.in_test),
+                       training_classes=divided.training_classes, divides_own_images=is_divided)
 
 
 def _endings() -> str:

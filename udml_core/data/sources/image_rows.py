@@ -274,7 +274,7 @@ class ImageRows(TableFolder):
         if self._several_classes is not None:
             return with_classes(listing_of(rows, False, self.other_columns, left_out), self._several_classes)
         if self.label_column is not None:
-            left_out = [Skipped(row.file, f"has no value in the column {self.label_column}")
+            left_out = [Skipped(row.file, f"has no value in the column {self.label_column}", "unused")
                         for row in rows if row.label is None]
             rows = [row for row in rows if row.label is not None]
         return listing_of(rows, self.label_column is not None, self.other_columns, left_out)
@@ -304,7 +304,7 @@ class ImageRows(TableFolder):
         if len(names) != len(self.listing.files) + len(self.listing.left_out):
             raise UserError(f"{self.origin} changed while it was read. Open it again.")
         named = replace(self.listing, files=[names[int(number)] for number in self.listing.files],
-                        left_out=[*(Skipped(names[int(row.file)], row.reason) for row in self.listing.left_out),
+                        left_out=[*(replace(row, file=names[int(row.file)]) for row in self.listing.left_out),
                                   *(Skipped(table, reason) for table, reason in self._table["flaws"])])
         number_of = {name: number for number, name in enumerate(names)}
         files = (*(self.path / file for file in kept["files"]), self._copy_path)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from udml_core.base.errors import UserError
+from udml_core.data.sources.table_files import HALVES
 
 NO_CLASSES = 0
 """The level of images without classes."""
@@ -33,6 +34,27 @@ class ClassLevel:
         """Whether there are at least two classes."""
         return len(self.sizes) > 1
 
+    @property
+    def names_halves(self) -> bool:
+        """Whether its folders are the halves, such as train and test, as `datasets` reads a folder of images."""
+        words = [name.lower() for name in self.sizes]
+        return self.level == 1 and not self.loose and all(word in HALVES for word in words) and (
+            {True, False} == {word in _test_words(words) for word in words})
+
+
+def _test_words(words: Sequence[str]) -> set[str]:
+    """Return the words for the test half: a test half, or else a validation half beside a training half."""
+    tests = {word for word in words if HALVES[word]}
+    return tests or {word for word in words if not word.startswith("train")}
+
+
+def halves_of(files: Sequence[str], levels: Sequence[ClassLevel]) -> list[bool] | None:
+    """Return whether each file is in the test half; None if the first level of subfolders is not the halves."""
+    if not levels or not levels[0].names_halves:
+        return None
+    tests = _test_words([name.lower() for name in levels[0].sizes])
+    return [file.split("/")[0].lower() in tests for file in files]
+
 
 def class_levels(files: Sequence[str]) -> list[ClassLevel]:
     """Return the classes at each level of subfolders.
@@ -49,11 +71,12 @@ def class_levels(files: Sequence[str]) -> list[ClassLevel]:
 
 
 def first_class_level(levels: Sequence[ClassLevel]) -> int:
-    """Return the first level with at least two classes; `NO_CLASSES` if there is none.
+    """Return the first level with at least two classes, which are not halves; `NO_CLASSES` if there is none.
 
     A level below the first counts only if at least half of the images have a class there.
     """
-    return next((class_level.level for class_level in levels if class_level.has_classes
+    return next((class_level.level for class_level in levels
+                 if class_level.has_classes and not class_level.names_halves
                  and (class_level.level == 1 or class_level.loose <= sum(class_level.sizes.values()))), NO_CLASSES)
 
 

@@ -86,14 +86,15 @@ def check_files(source: Located, files: Sequence[str]) -> None:
         if not parts or ".." in parts or "\\" in file or Path(file).is_absolute() or Path(file).drive:
             raise UserError(f"The lists in {source.path} must name images below this folder, got {quoted(file)}. "
                             "Remove this line.")
-    absent = [file for file in files if not _is_readable(source.path / file)]
+    absent = [file for file in files if not is_readable(source.path / file)]
     if absent:
         raise UserError(f"{len(absent):,} of the {len(files):,} images that the lists in {source.path} name do not "
                         f"exist, such as {quoted(absent[0])}. Expected: {source.expected}. Copy the missing images, "
                         "or remove their lines.")
 
 
-def _is_readable(path: Path) -> bool:
+def is_readable(path: Path) -> bool:
+    """Return whether a file exists and may be read."""
     return os.path.isfile(path) and (not is_exposed() or may_read(path))
 
 
@@ -155,6 +156,8 @@ def assemble(source: Located, listing: Listing, entries: Scan, images_of: Callab
     return Dataset(source.name, source.title, images, labels, tuple(listing.class_names),
                    hashlib.sha256(content.encode()).hexdigest(), int(np.median(sizes.min(axis=1))),
                    all(entries[file]["gray"] for file in files), files, official_test=in_test,
+                   divides_own_images=not source.is_benchmark and (
+                       in_test is not None or listing.training_classes is not None),
                    skipped=(*skipped, *listing.left_out), distinct=len(set(digests)),
                    training_classes=listing.training_classes, evaluation_classes=classes, queries=queries,
                    columns=Columns(tuple(listing.columns), lambda name: [listing.columns[name][row] for row in kept],

@@ -25,10 +25,12 @@ class Located(Source):
         path: The folder.
         expected: The files that are expected in the folder, for messages.
         names_classes: Whether lists or tables of the data set name the classes, not the levels of its subfolders.
+        is_benchmark: Whether its authors have a protocol, so that their halves are not the default.
     """
 
     expected: ClassVar[str]
     names_classes: ClassVar[bool] = True
+    is_benchmark: ClassVar[bool] = False
 
     def __init__(self, path: Path, name: str | None = None, title: str | None = None) -> None:
         with suppress(OSError, ValueError, RuntimeError):  # see `existing_path`; such a folder is missing

@@ -13,7 +13,7 @@ from udml_core.base.errors import UserError, counted, quoted
 from udml_core.base.paths import may_read
 from udml_core.data.dataset import Dataset, Report, Skipped
 from udml_core.data.sources.json_tables import JSON_TABLES, open_columns
-from udml_core.data.sources.listed import Listing, load_listing
+from udml_core.data.sources.listed import Listing, is_readable, load_listing
 from udml_core.data.sources.listing import listed
 from udml_core.data.sources.rows import Row, listing_of, plain_path, rows_of
 from udml_core.data.sources.table_files import HALVES, find_column
@@ -113,7 +113,7 @@ class MetadataFolder(TableFolder):
         if not self._is_file:
             return *self.tables, *(file for file, _ in listed(self.path))
         with suppress(UserError):
-            return *self.tables, *self.listing.files
+            return *self.tables, *self.listing.files, *(skipped.file for skipped in self.listing.left_out)
         return self.tables
 
     def load(self, report: Report) -> Dataset:
@@ -155,13 +155,18 @@ class MetadataFolder(TableFolder):
         known = {row.file for row in rows}
         images = known if self._is_file else {file for file, _ in listed(self.path)}
         table = self.tables[0]
-        left_out = [Skipped(file, f"has no row in {table}") for file in sorted(images - known)]
+        left_out = [Skipped(file, f"has no row in {table}", "unused") for file in sorted(images - known)]
         if table in JSON_TABLES:  # a list of another program can describe more images than were copied
-            left_out += [Skipped(row.file, f"is in {table}, but is no image of this folder") for row in rows
+            left_out += [Skipped(row.file, f"is in {table}, but is no image of this folder", "unused") for row in rows
                          if row.file not in images]
             rows = [row for row in rows if row.file in images]
+        else:
+            missing = {row.file for row in rows if (self._is_file or row.file not in images)
+                       and not is_readable(self.path / row.file)}
+            left_out[:0] = [Skipped(row.file, "is missing", "missing") for row in rows if row.file in missing]
+            rows = [row for row in rows if row.file not in missing]
         if self.label_column is not None:
-            left_out += [Skipped(row.file, self._without_label) for row in rows if row.label is None]
+            left_out += [Skipped(row.file, self._without_label, "unused") for row in rows if row.label is None]
             rows = [row for row in rows if row.label is not None]
         return listing_of(rows, self.label_column is not None, self.other_columns, left_out)
 

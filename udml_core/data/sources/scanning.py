@@ -18,6 +18,8 @@ from udml_core.data.dataset import DETAIL, NEEDS_HEIC, Report, check_memory, ope
 from udml_core.data.sources.listing import HEIC_ENDINGS, is_text
 
 SCAN_KEYS = frozenset({"bytes", "time", "digest", "size", "gray", "reason"})
+UNREAD = -1
+"""Stands for the bytes and the time of a file that cannot be read, so that it is read again."""
 Scan = dict[str, dict[str, Any]]
 """Description of each image file: {path: bytes, time, digest, size, gray, reason}.
 
@@ -49,6 +51,19 @@ def scan(root: Path, files: Sequence[str], report: Report, step: str = "reading 
         replace_text(cache_file, json.dumps(entries))
     report(1.0, f"{step}{DETAIL}{len(files):,} of {len(files):,}")
     return entries
+
+
+def known_reasons(root: Path, files: Sequence[str]) -> list[str | None] | None:
+    """Return why each file was skipped when it was read last, None for an image; None if some were not read yet."""
+    try:
+        known = dict(json.loads(scan_path(root).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    is_read = all(_is_known(root / file, entry := known.get(file)) or (entry and entry.get("bytes") == UNREAD)
+                  for file in files)
+    if not is_read:
+        return None
+    return [known[file]["reason"] for file in files]
 
 
 def scan_path(root: Path) -> Path:
@@ -101,7 +116,7 @@ def _describe(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             return entry | _describe_content(file)
     except Exception as error:  # a damaged image can raise any exception
-        return {"bytes": -1, "time": -1, **unreadable(error)}
+        return {"bytes": UNREAD, "time": UNREAD, **unreadable(error)}
 
 
 def describe_content(content: bytes) -> dict[str, Any]:

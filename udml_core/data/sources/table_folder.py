@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from udml_core.base.errors import UserError, quoted
+from udml_core.data.dataset import skipped_words
 from udml_core.data.sources.listed import Listing
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.table_files import find_column
@@ -76,6 +77,8 @@ class TableFolder(Located):
         unused = split and listing.in_test is None and listing.training_classes is None
         words = f" The column {split} does not say train or test for every image, so it is not used." if unused else ""
         more = f" and {len(self.tables) - 1:,} more" if len(self.tables) > 1 else ""
+        missing = skipped_words(len(listing.files), [file for file in listing.left_out if file.kind == "missing"])
+        words += f" {missing}." if missing else ""
         return f"{len(listing.files):,} images {classes}, from {self.tables[0]}{more}.{columns}{words}"
 
     def _absent(self) -> str | None:

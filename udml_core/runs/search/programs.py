@@ -17,6 +17,9 @@ from udml_core.runs.search.retrieval import Retrieval
 
 EXPOSED_RUNS = "UDML_API"
 """The environment variable with the ids of the runs that programs may search, or patterns of ids."""
+NO_RUNS = (f"No finished run yet: {EXPOSED_RUNS} names the runs that programs may search, and none of them has "
+           "finished. Train one in the app, or set the variable; see docs/http.md.")
+"""Why no run is listed."""
 MOST_HITS = 100
 GALLERIES: Mapping[str, Gallery] = {"test": "test", "all": "all"}
 

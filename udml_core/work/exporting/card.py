@@ -30,6 +30,7 @@ PROTOCOLS: dict[SplitName, str] = {
     "seen": "The images are divided: training and test half have the same classes.",
     "all": "The images were not divided. Training used the same images as testing, so the figures do not show how "
            "well the model works on new images."}
+GIVEN = "The data set gives the training and the test half."
 OFFICIAL = ("The authors' training classes are for training, their test classes for testing. No test class was seen in "
             "training.")
 SUPERVISION = {"none": "No labels were used in training.",
@@ -102,6 +103,8 @@ def _data(opened: Retrieval) -> str:
     labels = f"in {len(dataset.class_names):,} classes" if dataset.class_names else "without classes"
     supervision = SUPERVISION.get(_supervision(opened.spec.method), "")
     official = split.name == "zero-shot" and dataset.training_classes is not None
+    given = split.name == "seen" and dataset.official_test is not None
+    protocol = GIVEN if given else OFFICIAL if official else PROTOCOLS[split.name]
     excluded = f"{len(split.excluded):,} images were excluded from both. " if len(split.excluded) else ""
     is_labeled = dataset.labels is not None or dataset.evaluation_classes is not None
     hit = " A hit is an image of the query's class." if is_labeled else ""
@@ -110,7 +113,7 @@ def _data(opened: Retrieval) -> str:
     return f"""## Data and protocol
 
 The data set is {_plain(opened.spec.dataset_title)}: {len(dataset):,} images {labels}. \
-{OFFICIAL if official else PROTOCOLS[split.name]}
+{protocol}
 Training half: {len(split.train):,} images. Test half: {len(split.test):,} images. {excluded}{supervision}
 
 Each test image is a query, and the other test images are its gallery.{hit}

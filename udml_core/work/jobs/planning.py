@@ -343,8 +343,8 @@ def _check_supervision(method: Method, dataset: Dataset, halves: Split, pairs: P
             raise UserError(f"{card.title} learns from one class for each image, and {dataset.title} "
                             f"{dataset.without_labels}. Choose a method that learns without labels"
                             f"{',' + other.rstrip(',') if other else ''}.")
-        raise UserError(f"{card.title} learns from class labels, and {dataset.title} has none. Sort the images into "
-                        f"one subfolder for each class,{other} or choose another method.")
+        raise UserError(f"{card.title} learns from class labels, and {dataset.title} has none. "
+                        f"{dataset.advice_on_classes},{other} or choose another method.")
     if card.supervision in ("all", "pairs") and dataset.labels is not None:
         sizes = np.bincount(dataset.labels[halves.train])
         if (sizes > 0).sum() < 2 or sizes.max() < 2:

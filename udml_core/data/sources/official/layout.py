@@ -35,6 +35,7 @@ class OfficialLayout(Located):
         default: The option that a data set has without a choice; None if it has none then.
     """
 
+    is_benchmark = True
     official_name: ClassVar[str]
     published: tuple[int, int] | None
     advice: ClassVar[str]
