@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import typer
 from sklearn.datasets import load_digits
+from sklearn.preprocessing import StandardScaler
 from typer.exceptions import TyperException
 
 from experiments import make_site, method_tables
@@ -237,6 +238,7 @@ def test_the_examples_in_python_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     names: dict[str, Any] = {"unit_features": rows, "gallery": rows, "X": X, "y": y}
     exec(code.replace("dimension=32", "dimension=8, epochs=1"), names)
     assert len(names["finer"].labels) == len(rows)
+    names["X"] = StandardScaler().fit_transform(X)  # with values below 0, as pipelines often have
     exec(searching.replace("dimension=32", "dimension=8, epochs=1").replace("[8, 32]", "[4, 8]"), names)
     assert len(names["search"].cv_results_["params"]) == 8
     assert names["search"].best_score_ > 0.5
