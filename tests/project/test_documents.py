@@ -236,7 +236,7 @@ def test_the_examples_in_python_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     X, y = X[:200].astype(np.float32), y[:200]
     rows = X / np.linalg.norm(X, axis=1, keepdims=True)
     names: dict[str, Any] = {"unit_features": rows, "gallery": rows, "X": X, "y": y}
-    exec(code.replace("dimension=32", "dimension=8, epochs=1"), names)
+    exec(code.replace("dimension=32", "dimension=8"), names)
     assert len(names["finer"].labels) == len(rows)
     names["X"] = StandardScaler().fit_transform(X)  # with values below 0, as pipelines often have
     exec(searching.replace("dimension=32", "dimension=8, epochs=1").replace("[8, 32]", "[4, 8]"), names)
