@@ -117,7 +117,7 @@ def opened(lab: str, browser: Browser, name: str) -> Page:
     """Open a notebook and run its first cell, which shows the explorer."""
     page = browser.new_page(viewport={"width": 1400, "height": 1100}, reduced_motion="reduce")
     page.set_default_timeout(120_000)
-    page.goto(f"{lab}/lab/tree/{name}.ipynb")
+    page.goto(f"{lab}/lab/workspaces/{name}/tree/{name}.ipynb")
     page.locator(".jp-Notebook .jp-Cell").nth(2).wait_for()
     page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
     run(page, 0)
