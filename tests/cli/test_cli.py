@@ -146,6 +146,16 @@ def test_a_worker_that_dies_leaves_its_error_its_log_and_the_command_to_resume(
         f"To resume: {program} resume {run.id} --runs '{tmp_path}/other runs'"]
 
 
+def test_the_help_has_every_command_in_a_panel_in_the_order_of_use() -> None:
+    shown = [str(command.name or command.callback.__name__)  # type: ignore[union-attr]
+             for command in cli.app.registered_commands if not command.hidden]
+    listed = [name for names in cli.PANELS.values() for name in names]
+    assert [*shown, "index"] == listed
+    printed = CliRunner().invoke(cli.app, ["--help"], terminal_width=100).output
+    assert [line.split("─ ")[1].split(" ─")[0] for line in printed.splitlines() if line.startswith("╭─")] == [
+        "Options", *cli.PANELS]
+
+
 def test_the_version_is_printed(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert call(capsys, monkeypatch, "--version")[:2] == (0, f"udml {udml_core.__version__}\n")
 

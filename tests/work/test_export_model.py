@@ -229,17 +229,21 @@ def test_the_example_is_short() -> None:
     assert len(code) <= 20
 
 
-@pytest.mark.parametrize("kind", ["plain", "turned", "transparent"])
+@pytest.mark.parametrize("kind", ["plain", "turned", "transparent", "heic"])
 def test_the_example_finds_the_neighbors_of_the_app_without_torch(
         kind: str, run: Run, folder: Path, tmp_path: Path) -> None:
-    opened, query = Retrieval(run), tmp_path / "query.png"
+    opened, query = Retrieval(run), tmp_path / f"query.{'heic' if kind == 'heic' else 'png'}"
+    if kind == "heic":
+        pytest.importorskip("pi_heif")
+        shutil.copy(Path(__file__).parents[1] / "data" / "formats" / "heic" / "cat" / "0.heic", query)
     image = opened.dataset.images[42].resize((30, 20))
     exif = image.getexif()
     if kind == "turned":
         exif[0x0112] = 6
     if kind == "transparent":
         image.putalpha(Image.linear_gradient("L").resize(image.size))
-    image.save(query, exif=exif)
+    if kind != "heic":
+        image.save(query, exif=exif)
     done = subprocess.run([sys.executable, "-I", "-c", GUARD, folder / "search.py", query, "7"], check=False,
                           capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -260,6 +264,7 @@ def test_the_example_says_in_a_line_that_a_query_cannot_be_read(
     (line,) = done.stderr.splitlines()
     assert done.returncode == 1
     assert line.startswith("The query could not be read: ")
+    assert line.endswith("Name a JPEG or PNG, or a HEIC after pip install pi-heif.")
     assert reason in line
 
 

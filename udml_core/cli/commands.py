@@ -103,7 +103,7 @@ app.command(name="map-work", hidden=True)(map_work)
 app.command(name="export")(export_run)
 app.command(name="mirror")(mirror_run)
 app.command()(lessons)
-app.add_typer(index, name="index")
+app.add_typer(index, name="index", rich_help_panel="Export")
 Wait = Annotated[bool, typer.Option(help="Follow the run until it ends.")]
 Fields = Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE",
                                                   help="Set a hyper-parameter; VALUE is JSON.")]
@@ -113,6 +113,15 @@ Preset = Annotated[Literal["default", "quick", "best", "paper"], typer.Option("-
     "and options that you set yourself replace these; with paper they are listed as departures."))]
 Maps = Annotated[bool | None, typer.Option("--maps/--no-maps", show_default=False, help=(
     "Compute UMAP, t-SNE and a grid in the background after the run. Default: yes, unless UDML_MAPS is 0."))]
+PANELS = {
+    "Start": ("app", "datasets", "methods", "examples", "lessons"),
+    "Train": ("train", "sweep", "sweeps", "runs", "stop", "resume", "continue", "work"),
+    "Search and compare": ("advise", "query", "evaluate", "refine", "judge", "opinion", "same", "analyse", "analyses",
+                           "table"),
+    "Curate images": ("audit", "exclude", "sample", "groups", "names", "sort"),
+    "Export": ("export", "mirror", "index"),
+}
+"""The commands as the help lists them, in the order of their use."""
 PairsFile = Annotated[Path | None, typer.Option(
     metavar="CSV", help="Learn from these pairs: columns first, second (name or number of an image), same.")]
 
@@ -428,6 +437,22 @@ def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute 
         *(f"{measure:28}" + "".join(f"{_number(row.get(measure)):>{width}}" for row in result.values())
           for measure in measures), *said_lines(run),
         *([] if assigned is None else [assigned_words(assigned, run.spec().labels == "given").replace("**", "")])])
+
+
+def sort_commands(program: typer.Typer) -> None:
+    """Put the commands into their panels, in the order of `PANELS`."""
+    panels = {name: panel for panel, names in PANELS.items() for name in names}
+
+    def name_of(command: Any) -> str:
+        return str(command.name or command.callback.__name__)
+
+    for command in program.registered_commands:
+        command.rich_help_panel = panels.get(name_of(command))
+    order = {name: place for place, name in enumerate(panels)}
+    program.registered_commands.sort(key=lambda command: order.get(name_of(command), len(order)))
+
+
+sort_commands(app)
 
 
 def main(program: typer.Typer = app) -> NoReturn:

@@ -3,6 +3,8 @@ import csv
 import json
 import re
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import faiss
@@ -13,15 +15,15 @@ from PIL import Image, ImageOps
 folder = Path(__file__).parent
 config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
 size, farthest_same = config["preprocessing"]["size"], config.get("same", {"distance": -1})["distance"]
-with (folder / "gallery.csv").open(encoding="utf-8", newline="") as file:
-    # Names that a spreadsheet would run as formulas are stored with an apostrophe.
+with (folder / "gallery.csv").open(encoding="utf-8", newline="") as file:  # an apostrophe is before formulas
     names = [re.sub(r"^'(?='*[=+\-@\t\r])", "", row["file_name"]) for row in csv.DictReader(file)]
+if find_spec("pi_heif"):
+    import_module("pi_heif").register_heif_opener()
 try:
-    photo = Image.open(sys.argv[1])
-    photo.draft(None, (2 * size, 2 * size))  # a large JPEG is decoded smaller, as the gallery's images were
+    (photo := Image.open(sys.argv[1])).draft(None, (2 * size, 2 * size))  # a large JPEG smaller, as in the gallery
     image = ImageOps.exif_transpose(photo).convert("RGBA")  # upright; white where transparent
 except (OSError, IndexError) as error:
-    sys.exit(f"The query could not be read: {error}. Name an image that exists, as JPEG or PNG.")
+    sys.exit(f"The query could not be read: {error}. Name a JPEG or PNG, or a HEIC after pip install pi-heif.")
 image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
 square = np.asarray(ImageOps.fit(image, (size, size), Image.Resampling.BICUBIC)).transpose(2, 0, 1)
 model = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
