@@ -46,7 +46,7 @@ def choose_name() -> str | None:
               for source in sources}
     wanted = st.query_params.get("dataset") or _last_shown(names)
     if wanted not in names:
-        advice = ("To open it, press **Use this folder** below." if offer_folder(wanted) else
+        advice = ("To open it, press **Open** below." if offer_folder(wanted) else
                   "Choose a data set, or import its folder.")
         st.warning(f"The data set '{escaped(wanted[:200])}' in the link is not listed here, so another data set is "
                    f"shown. {advice}", icon=":material/link_off:")

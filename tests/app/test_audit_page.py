@@ -154,7 +154,7 @@ def test_an_import_starts_the_audit_unless_work_without_a_request_is_off(
     monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     test = opened("data", **{"import": "1"})
     test.text_input(key="import-path").set_value(str(photos)).run()
-    next(button for button in test.button if button.label == "Use this folder").click().run()
+    next(button for button in test.button if button.label == "Open").click().run()
     assert not test.exception
     assert [wants(run, "audit") for run in list_runs(runs_folder())] == [True] * int(switch)
     assert ("Their audit follows." in texts(test)) == (switch == "1")

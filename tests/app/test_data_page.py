@@ -220,14 +220,14 @@ def test_the_class_level_of_an_import_is_previewed_and_chosen(tmp_path: Path) ->
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         Image.new("L", (16, 16), 50 * number).save(tmp_path / file)
     test = opened("data", dataset=str(tmp_path))  # a folder that no one imported opens the form with its path
-    assert "To open it, press **Use this folder**" in test.warning[0].value
+    assert "To open it, press **Open**" in test.warning[0].value
     assert test.text_input(key="import-path").value == str(tmp_path)
     (levels,) = test.radio
     assert levels.options == ["No classes", "Level 1: 2 classes: day (2), night (1)",
                               "Level 2: 2 classes: cats (2), dogs (1)"]
     assert levels.value == 1
     levels.set_value(2).run()
-    next(button for button in test.button if button.label == "Use this folder").click().run()
+    next(button for button in test.button if button.label == "Open").click().run()
     try:
         assert not test.exception
         assert test.query_params["dataset"] == f"{tmp_path}#level=2"
@@ -243,7 +243,7 @@ def test_the_message_of_a_failed_import_stays_until_the_folder_is_imported(tmp_p
     test.text_input(key="import-path").set_value(str(folder)).run()
 
     def use() -> None:
-        next(button for button in test.button if button.label == "Use this folder").click().run()
+        next(button for button in test.button if button.label == "Open").click().run()
 
     use()
     test.run()

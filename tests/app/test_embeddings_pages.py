@@ -151,7 +151,7 @@ def test_the_page_data_opens_a_table_with_chosen_columns(table: Path) -> None:
     test = opened("data", **{"import": "1"})
     test.text_input(key="import-path").set_value(str(path)).run()
     test.selectbox(key=f"import-label-{path}").select("").run()
-    next(button for button in test.button if button.label == "Use this table").click().run()
+    next(button for button in test.button if button.label == "Open").click().run()
     assert not test.exception
     assert test.query_params["dataset"] == f"{path}#label="
     assert "1,797 images" in texts(test)

@@ -55,7 +55,7 @@ def test_a_path_is_previewed_by_its_layout_and_an_archive_is_extracted(tmp_path:
     assert preview(archive) == ""
     assert not test.error
     assert test.session_state["import-form"]
-    click(test, "Use this folder")
+    click(test, "Open")
     assert not test.session_state["import-form"], "the form makes room for the gallery"
     assert "import" not in test.query_params
     (folder,) = (tmp_path / "cache" / "imports").iterdir()
@@ -75,7 +75,7 @@ def test_the_list_of_a_folder_is_used_unless_its_box_is_off(tmp_path: Path) -> N
         (box,) = [box for box in test.checkbox if box.label == "Use this list"]
         assert box.value, "the list counts until the user leaves it out"
         box.set_value(is_on).run()
-        click(test, "Use this folder")
+        click(test, "Open")
         dataset = catalog.load(test.query_params["dataset"])
         assert sorted(dataset.class_names) == classes
         assert len(dataset) == 40
@@ -113,7 +113,7 @@ def test_the_class_level_of_an_archive_is_chosen(suffix: str, uploaded: bool, tm
     (levels,) = test.radio
     assert [option.partition(":")[0] for option in levels.options] == ["No classes", "Level 1", "Level 2"]
     levels.set_value(2).run()
-    click(test, "Import these files" if uploaded else "Use this folder")
+    click(test, "Import these files" if uploaded else "Open")
     assert test.query_params["dataset"].endswith("#level=2")
     assert "4 images** · 4 classes" in texts(test)
 
@@ -125,7 +125,7 @@ def test_the_column_of_the_classes_is_chosen_and_the_others_filter_the_gallery(t
     box = test.selectbox(key=f"import-label-{folder}")
     assert (box.value, box.options) == ("label", ["label", "color", "size"])
     box.select("color").run()
-    click(test, "Use this folder")
+    click(test, "Open")
     assert test.query_params["dataset"] == f"{folder}#label=color"
     column = next(box for box in test.selectbox if box.label == "Column")
     assert column.options == ["all", "label", "size"]
@@ -163,7 +163,7 @@ def test_the_option_of_a_layout_is_chosen_before_its_import(tmp_path: Path) -> N
         box = test.selectbox(key=f"import-{key}-{folder}")
         assert (box.value, box.options) == (usual, options)
     box.select("all").run()
-    click(test, "Use this folder")
+    click(test, "Open")
     assert test.query_params["dataset"] == f"{stl}#part=all"
     assert "6 images" in texts(test)
 
@@ -227,13 +227,13 @@ def test_the_only_column_of_a_table_is_offered_as_the_classes_and_a_link_may_nam
     test.text_input(key="import-path").set_value(str(folder)).run()
     assert test.selectbox(key=f"import-label-{folder}").value is None
     test.selectbox(key=f"import-label-{folder}").set_value("species").run()
-    click(test, "Use this folder")
+    click(test, "Open")
     assert test.query_params["dataset"] == f"{folder}#label=species"
     assert "2 classes" in texts(test)
     catalog.forget(folder)
     test = opened("data", dataset=f"{folder}#label=species")
     assert test.text_input(key="import-path").value == f"{folder}#label=species"
-    click(test, "Use this folder")
+    click(test, "Open")
     assert "2 classes" in texts(test)
 
 
@@ -264,7 +264,7 @@ def test_formats_of_other_libraries_are_previewed_and_their_labels_chosen(path: 
     assert [info.value for info in test.info] == [preview]
     column = "confidence" if path == "fiftyone" else "size"
     test.selectbox(key=f"import-label-{folder}").set_value(column).run()
-    click(test, "Use this folder")
+    click(test, "Open")
     assert test.query_params["dataset"] == f"{folder}#label={column}"
     assert f"{preview.partition(' ')[0]} images" in texts(test)
 
@@ -280,5 +280,5 @@ def test_half_a_parquet_file_of_images_is_one_message_and_opens_nothing(tmp_path
     assert "could not be read" in message
     assert message.endswith("It may be cut short: copy or write it again.")
     assert ".." not in message
-    click(test, "Use this table")
+    click(test, "Open")
     assert test.query_params["dataset"] == "fashion-mini"

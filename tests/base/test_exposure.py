@@ -150,7 +150,7 @@ def test_the_page_data_says_what_an_exposed_server_reads_and_refuses_other_folde
     assert "Other people can reach this server. It reads images only from UDML_DATA, the runs" in texts(test)
     assert "Choose a data set, or import its folder." in test.warning[0].value
     test.text_input(key="import-path").set_value(str(exposed)).run()
-    next(button for button in test.button if button.label == "Use this folder").click().run()
+    next(button for button in test.button if button.label == "Open").click().run()
     assert not test.exception
     (error,) = test.error
     assert "reads only folders in" in error.value

@@ -113,13 +113,15 @@ def test_the_lines_count_what_they_do_not_name() -> None:
     broken = [{"file": f"{number}.png", "reason": "not an image", "kind": "unreadable"} for number in range(3)]
     report = {"broken_files": broken, "skipped": "3 files cannot be read",
               "exact_duplicates": [["a", "b"], ["c", "d"], ["e", "f"]], "near_duplicates": [], "excluded": ["a"],
-              "images": 1589, "classes": 0, "halves": "", "class_columns": {}, "classes_column": None, "columns": [],
+              "features": True, "images": 1589,
+              "classes": 0, "halves": "", "class_columns": {}, "classes_column": None, "columns": [],
               "outliers": [{"image": "x"}], "small_classes": {"cat": 3}, "leakage": {"seen": [["a", "b"], ["c", "d"]]}}
     assert audit_lines(report) == [
         "1,589 images, no classes; 3 files cannot be read",
         "3 broken files: 0.png (not an image) and 2 more", "3 groups of exact duplicates: a, b; and 2 more groups",
         "0 groups of near-duplicates", "1 outlier: x", "1 small class: cat",
         "2 groups of duplicates in both halves of the split seen: a, b; and 1 more group", "1 image excluded before"]
+    assert "outliers: not computed" in audit_lines(report | {"features": False, "outliers": []})
 
 
 def test_stored_features_are_used(folder: Path, shell: Shell) -> None:

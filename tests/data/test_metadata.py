@@ -16,7 +16,7 @@ from tests.data.test_official_lists import classes_of, halves_of, write_images
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import FileImages
-from udml_core.data.dataset_columns import as_column, is_numeric
+from udml_core.data.dataset_columns import as_column, class_columns, is_numeric
 from udml_core.data.sources.image_folder import Folder
 
 FILES = ["a.png", "below/b.png", "c.png", "d.png"]
@@ -96,6 +96,13 @@ def test_a_column_is_numbers_if_all_its_values_are(values: list[Any], expected: 
     column = as_column(values)
     assert is_numeric(column) == isinstance(expected[0], float)
     assert all(one == other or (one != one and other != other) for one, other in zip(column, expected, strict=True))
+
+
+def test_a_column_of_few_repeated_values_is_offered_as_classes_before_free_text() -> None:
+    columns = {"note": [f"note {row // 2}" for row in range(40)], "year": [2000 + row % 2 for row in range(40)],
+               "caption": [f"photo {max(row - 21, 0)}" for row in range(40)], "species": list("abcd") * 10}
+    assert class_columns({name: as_column(values) for name, values in columns.items()}) == {
+        "species": 4, "note": 20, "year": 2}, "most captions occur once"
 
 
 def test_halves_without_a_common_class_are_the_zero_shot_split(tmp_path: Path) -> None:

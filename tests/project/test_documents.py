@@ -28,12 +28,13 @@ from experiments.side_by_side import WEIGHTS, as_table
 from tests.project.documents import BLOCK, DOCUMENTS, ROOT, SHORT, anchors, blocks, links, spans
 from tests.running import worked, write_clothes
 from udml_core.base.declaration import Options
+from udml_core.base.paths import EXAMPLES
 from udml_core.cli import commands, curating
 from udml_core.cli.options import takes_options
 from udml_core.data.given.exclusions import excluded_images, excluded_names
 from udml_core.methods import METHODS, find_method
 from udml_core.results import records
-from udml_core.runs.examples import example_runs
+from udml_core.runs import Run
 
 every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 FLOORS = (ROOT, ROOT / "udml_core", ROOT / "pages", ROOT / "pages" / "parts", ROOT / "pages" / "views")
@@ -192,12 +193,13 @@ def test_the_tables_of_methods_are_the_cards() -> None:
 
 
 def test_documents_count_the_example_runs_as_they_come_with_the_app() -> None:
-    count = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")[len(example_runs())]
+    runs = [Run(path) for path in EXAMPLES.iterdir() if (path / "spec.json").is_file()]
+    count = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")[len(runs)]
     words = re.compile(r"(\w+)\s+(?:example|finished)\s+runs\s+(?:come|and)")
     counts = {path.name: {word.lower() for word in words.findall(read(path))} for path in DOCUMENTS}
     found = {name: counted for name, counted in counts.items() if counted}
     assert found == {"README.md": {count}, "install.md": {count}, "tasks.md": {count}}
-    titles = {find_method(run.spec().method).card.title for run in example_runs()}
+    titles = {find_method(run.spec().method).card.title for run in runs}
     listed = re.search(r"example runs come with the app.*?emoji", read(ROOT / "docs" / "tasks.md"), re.DOTALL)
     assert listed
     assert [title for title in titles if title not in " ".join(listed[0].split())] == []
@@ -205,13 +207,13 @@ def test_documents_count_the_example_runs_as_they_come_with_the_app() -> None:
 
 def test_code_of_own_data_fits_beside_both_columns_of_the_site() -> None:
     code = [line for block in blocks(read(ROOT / "docs" / "bring-your-data.md")) for line in block.code.splitlines()]
-    assert [line for line in code if len(line) > 76] == []
+    assert [line for line in code if len(line) > 78] == []
 
 
 def test_guides_for_users_name_no_file_of_the_tests() -> None:
     guides = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in re.findall(
         r"docs/([\w-]+)\.md", read(ROOT / "mkdocs.yml").partition("- Project:")[0]))]
-    assert [path.name for path in guides if "tests/" in read(path)] == []
+    assert [path.name for path in guides if re.search(r"tests/\w", read(path))] == []
 
 
 def test_every_method_can_be_imported_by_its_line() -> None:

@@ -107,7 +107,8 @@ def audit_lines(report: dict[str, Any]) -> list[str]:
           if report.get("border") else []),
         *(f"{CHECKS[check].title.lower()}: {counted(len(images), 'image')}{listed(images, 1)}"
           for check, images in report.get("quality", {}).items() if images),
-        counted(len(apart), "outlier") + listed([row["image"] for row in apart], 1),
+        counted(len(apart), "outlier") + listed([row["image"] for row in apart], 1) if report["features"] else
+        "outliers: not computed",
         counted(len(classes), "small class") + listed(list(classes), SHOWN_CLASSES),
         *(grouped(groups, f"duplicates in both halves of the split {name}")
           for name, groups in report["leakage"].items()),

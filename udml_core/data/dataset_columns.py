@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -80,16 +81,18 @@ def values_of(column: Array) -> list[str]:
 def class_columns(columns: Mapping[str, Array]) -> dict[str, int]:
     """Return the columns whose values can name classes, with their numbers of values.
 
-    A class has two images or more on average, and every image has one. Columns of text come before whole numbers.
+    Every image has a class, a class has two images or more on average, and most classes have several. Columns of text
+    come before whole numbers, and those of fewer values first.
     """
     sizes: dict[str, int] = {}
-    for name, column in sorted(columns.items(), key=lambda item: is_numeric(item[1])):
+    for name, column in columns.items():
         is_complete = bool(np.isfinite(column).all() and (column % 1 == 0).all()) if is_numeric(column) else (
             all(value is not None and value.strip() for value in column))
-        count = len(set(column.tolist())) if is_complete else 0
-        if 2 <= count <= len(column) / 2:
-            sizes[name] = count
-    return sizes
+        images = Counter(column.tolist() if is_complete else ())
+        alone = sum(count == 1 for count in images.values())
+        if 2 <= len(images) <= len(column) / 2 and alone <= len(images) / 2:
+            sizes[name] = len(images)
+    return dict(sorted(sizes.items(), key=lambda item: (is_numeric(columns[item[0]]), item[1])))
 
 
 def rows_with(column: Array, value: str | tuple[float, float]) -> Booleans:

@@ -71,12 +71,12 @@ def import_folder() -> None:
 def _import_path() -> None:
     """Show the path of a folder, an archive or a table, and what can be chosen there."""
     line = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
-    path = line.text_input("Folder of images, ZIP or TAR archive, or table of embeddings",
+    path = line.text_input("Folder, ZIP or TAR, CSV, Parquet, datasets, WebDataset, or embeddings",
                            placeholder="/home/me/photos", key=PATH, help=FORMATS).strip()
     problem = _preview(path)[2] if path and not is_table_path(path) else ""
     level = choose_level(path) if path and not is_table_path(path) else None
     path = choose_columns(choose_label(path))
-    clicked = line.button("Use this table" if is_table_path(path) else "Use this folder", disabled=not path,
+    clicked = line.button("Open", disabled=not path,
                           icon=":material/folder_open:", type="primary")
     with keep_user_errors("import-folder", (path, level), clicked):
         if clicked:
