@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
+from udml_core.exploration.race_certainty import certainty_words
 from udml_core.exploration.race_figures import MEASURES, SAID, balance_words, figure_words, setup_words
 from udml_core.exploration.race_measured import Measured, Serves
 from udml_core.exploration.race_words import race_judges_words
@@ -129,5 +130,6 @@ def raced_words(raced: Raced, total: int) -> str:
         total: Number of images that are searched.
     """
     images = f"all {total:,} images" if total <= IMAGES else f"{IMAGES:,} evenly spaced of {total:,} images"
+    sure = certainty_words(raced.race, raced.outcome)
     return (f"Judged against the frozen features, on {images} in the race for the best search, without labels, by "
-            f"{escaped(race_judges_words(raced.race))}.")
+            f"{escaped(race_judges_words(raced.race))}. {sure}".rstrip())
