@@ -55,7 +55,8 @@ def choose_name() -> str | None:
                        "is shown. Choose a data set, or import its folder.", icon=":material/link_off:")
     if is_linked:
         st.session_state[CHOICE] = wanted if wanted in names else None if is_new else names[0]
-    name = st.selectbox("Data set", names, None, key=CHOICE, on_change=note_click, args=(CHOICE,),
+    first = None if st.session_state[CHOICE] is None else 0  # a box that begins empty can be emptied
+    name = st.selectbox("Data set", names, first, key=CHOICE, on_change=note_click, args=(CHOICE,),
                         format_func=titles.__getitem__, label_visibility="collapsed", placeholder="Choose a data set",
                         help=next(source.summary for source in sources if source.name == wanted)
                         if wanted in names else None)

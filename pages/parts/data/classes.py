@@ -85,8 +85,7 @@ def show_overview(dataset: Dataset) -> None:
     size = f"usually {dataset.native_size} px" if dataset.vectors is None else (
         f"{dataset.vectors.shape[1]:,} numbers for each image")
     excluded = len(excluded_images(dataset))
-    count = f"**{len(dataset) - excluded:,} of {counted(len(dataset), 'image')}**, {excluded:,} excluded" if excluded \
-        else f"**{counted(len(dataset), 'image')}**"
+    count = f"**{counted(len(dataset) - excluded, 'image')}**" + (f" · {excluded:,} excluded" if excluded else "")
     halves = f" · halves given: {words_of_halves(dataset)}" if dataset.divides_own_images else ""
     st.markdown(f"{count} · {classes}{halves} · {size}", width="content",
                 help=None if dataset.vectors is not None else "Pixels of the shorter side.")
