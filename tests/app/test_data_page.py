@@ -221,7 +221,7 @@ def test_the_class_level_of_an_import_is_previewed_and_chosen(tmp_path: Path) ->
         Image.new("L", (16, 16), 50 * number).save(tmp_path / file)
     test = opened("data", dataset=str(tmp_path))  # a folder that no one imported opens the form with its path
     assert "which was not opened here yet. Press **Use this folder** to open it." in texts(test)
-    assert selectbox(test, "Data set").value is None, "no other data set in its place"
+    assert selectbox(test, "Data set").value is None, "no other data set is shown"
     assert test.text_input(key="import-path").value == str(tmp_path)
     (levels,) = test.radio
     assert levels.options == ["No classes", "Level 1: 2 classes: day (2), night (1)",

@@ -149,7 +149,7 @@ def _show_equals(of: Conclusion) -> None:
 
 
 def _show_both_aims(of: Conclusion) -> None:
-    """Show what the race found in what it does not serve; where judgments keep the search as now, with a button."""
+    """Show what the race found in the other aim; where judgments keep the search as now, with a button."""
     best, words = best_otherwise(of.race), both_aims_words(of.race, of.use)
     if not words or not (of.use or of.is_judged):  # a race without a winner says it with its call
         return
