@@ -469,3 +469,17 @@ def test_files_there_that_are_of_other_images_are_named(photos: Dataset, tmp_pat
         table.write("my note\n")
     with pytest.raises(UserError, match="could not be read"):
         plan_sorting(names, out)
+
+
+@pytest.mark.parametrize("how", ["copies", "links"])
+def test_a_renamed_photograph_is_not_written_twice(how: Any, photos: Dataset, tmp_path: Path) -> None:
+    out, source = tmp_path / "out", tmp_path / "photos" / "a"
+    write_plan(plan_sorting(named(photos, {0: "red", 1: "red"}, ("red",)), out, how))
+    (source / "IMG_01.jpg").rename(source / "renamed.jpg")
+    now = catalog.load(photos.name)
+    labels = dict.fromkeys(now.indices_by_name({"a/IMG_00.jpg", "a/renamed.jpg"}).values(), "red")
+    assert len(labels) == 2
+    write_plan(plan_sorting(named(now, labels, ("red",)), out, how, prunes=True))
+    written = {path.name: path.read_bytes() for path in (out / "red").iterdir()}
+    assert len(written) == len(set(written.values())) == 2, "no file twice, and no link that leads nowhere"
+    assert plan_sorting(named(now, labels, ("red",)), out, how).earlier == ()

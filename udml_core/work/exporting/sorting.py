@@ -17,6 +17,7 @@ from udml_core.base.arrays import Booleans, Integers
 from udml_core.base.errors import UserError, quoted
 from udml_core.data.dataset import Dataset, FileImages
 from udml_core.data.given.exclusions import excluded_names
+from udml_core.data.given.following import moved_names
 from udml_core.runs.search.naming import NamedImages
 from udml_core.work.exporting.safe_names import Names
 from udml_core.work.exporting.sorting_former import former_files
@@ -131,7 +132,7 @@ def earlier_items(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
 
 
 def _listed(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
-    """Return the images in the tables of earlier exports; none if the data set has none of them.
+    """Return the images in the tables of earlier exports by their present names; none if the data set has none of them.
 
     Raises:
         UserError: A table cannot be read.
@@ -140,6 +141,9 @@ def _listed(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
     for table, columns in ((EARLIER, ("file", "class")), (METADATA, ("file_name", "label"))):
         if os.path.lexists(folder / table):
             items += read_table(folder / table, "an earlier export", *columns)[1]
+    moved = moved_names(dataset, {item.image for item in items})
+    items = [replace(item, image=moved[item.image]) if item.image in moved and (folder / item.file).exists() else item
+             for item in items]
     return tuple(items) if dataset.indices_by_name({item.image for item in items}) else ()
 
 
