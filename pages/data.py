@@ -45,17 +45,23 @@ def choose_name() -> str | None:
     titles = {source.name: source.title + ("" if source.missing() is None else " (not available)")
               for source in sources}
     wanted = st.query_params.get("dataset") or _last_shown(names)
-    if wanted not in names:
-        advice = ("To open it, press **Open** below." if offer_folder(wanted) else
-                  "Choose a data set, or import its folder.")
-        st.warning(f"The data set '{escaped(wanted[:200])}' in the link is not listed here, so another data set is "
-                   f"shown. {advice}", icon=":material/link_off:")
-    if address_decides("dataset", CHOICE) or st.session_state[CHOICE] not in names:
-        st.session_state[CHOICE] = wanted if wanted in names else names[0]
-    name = st.selectbox("Data set", names, key=CHOICE, on_change=note_click, args=(CHOICE,),
-                        format_func=titles.__getitem__, label_visibility="collapsed",
+    is_linked, is_new = address_decides("dataset", CHOICE) or st.session_state[CHOICE] not in names, False
+    if is_linked and wanted not in names:
+        if is_new := offer_folder(wanted):
+            st.info(f"The link names **{escaped(wanted[:200])}**, which was not opened here yet. Press "
+                    "**Open** below.", icon=":material/folder_open:")
+        else:
+            st.warning(f"The data set '{escaped(wanted[:200])}' in the link is not listed here, so another data set "
+                       "is shown. Choose a data set, or import its folder.", icon=":material/link_off:")
+    if is_linked:
+        st.session_state[CHOICE] = wanted if wanted in names else None if is_new else names[0]
+    first = None if st.session_state[CHOICE] is None else 0  # a box that begins empty can be emptied
+    name = st.selectbox("Data set", names, first, key=CHOICE, on_change=note_click, args=(CHOICE,),
+                        format_func=titles.__getitem__, label_visibility="collapsed", placeholder="Choose a data set",
                         help=next(source.summary for source in sources if source.name == wanted)
                         if wanted in names else None)
+    if name is None:  # not another data set in place of the folder that the link names
+        return None
     if name != st.query_params.get("dataset"):
         for parameter in OF_DATASET:
             st.query_params.pop(parameter, None)

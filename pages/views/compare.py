@@ -14,6 +14,7 @@ from pages.parts.compare.pair_within_run import keep_pair, run_of_pair, show_dif
 from pages.parts.compare.queries import show_same_query, show_wins
 from pages.parts.compare.seed_means import MOST_RANKED, show_measures
 from pages.parts.compare.settings import show_settings
+from pages.parts.compare.sides import LETTERS
 from pages.parts.curves.run_curves import show_curves
 from pages.parts.shell.address import address_decides, note_address, note_click, write_address
 from pages.parts.shell.cached import dataset_at_hand, load_retrieval
@@ -24,7 +25,9 @@ from pages.parts.shell.run_status import run_titles
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.errors import UserError
 from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.runs.analyses import REFINED
 from udml_core.runs.run_comparison import share_images
+from udml_core.runs.search.differing import SEPARATOR
 
 QUERY, WINS, JUDGE, CLASSES = "Same query", "Where they differ", "Judge", "Classes"
 MAPS, CURVES, SETTINGS = "Maps", "Curves", "Settings"
@@ -83,11 +86,18 @@ def first_part(runs: Sequence[Run]) -> str:
     return QUERY if share_images(runs) and all(0 < (count or 0) <= MOST_RANKED for count in searched) else CURVES
 
 
+def shows_refinements() -> bool:
+    """Return whether the open part compares refinements of runs, of which the verdict on the runs says nothing."""
+    frames = [st.query_params.get(letter, "").rpartition(SEPARATOR)[2] for letter in LETTERS]
+    return st.session_state.get(PART) == WINS and any(frame.startswith(REFINED) for frame in frames)
+
+
 def compare(runs: Sequence[Run]) -> None:
     """Show the measures of the runs, and the chosen comparison."""
     if share_images(runs):
         carry_image(runs[0].spec().fingerprint)
-    show_measures(runs)
+    if not shows_refinements():
+        show_measures(runs)
     part = choose_part(first_part(runs), parts_of(runs))
     names = brief_names(runs) if share_images(runs) else list(run_titles(runs).values())
     if part in OF_IMAGES and not share_images(runs):

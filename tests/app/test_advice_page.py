@@ -832,8 +832,8 @@ def test_a_run_that_its_race_did_not_judge_is_as_strictly_judged_on_every_page(f
     table = leaderboard([trained, frozen])
     assert table[["First result", "Whole group"]].to_numpy().tolist() == [
         ["no clear difference", "better"], ["reference", "reference"]]
-    note = ("No race judged this training alone, only as part of a search: pca, then whitening, so the advice of "
-            "Best search stays.")
+    note = ("No race judged this training alone, only as part of a search: pca, then whitening, so what Best "
+            "search says stays.")
     pages = {"runs": texts(opened("runs", run=trained.id)), "search": frame_verdict(trained, "final")[0],
              "compare": texts(opened("compare", runs=f"{trained.id}.{frozen.id}", part="Settings"))}
     for page, words in pages.items():
@@ -850,8 +850,8 @@ def test_a_training_whose_step_a_race_judged_as_a_refinement_is_not_called_unjud
     reduced = worked(runs_folder(), method="pca", split="all", fields={"dimension": 16})
     finished(frozen, outcomes(frozen))
     assert unraced_words(whitened) == (
-        "The race judged the same step as a refinement of the features, so the advice of Best search stays.")
-    assert unraced_words(reduced) == "No race judged this training, so the advice of Best search stays."
+        "The race judged the same step as a refinement of the features, so what Best search says stays.")
+    assert unraced_words(reduced) == "No race judged this training, so what Best search says stays."
 
 
 @pytest.mark.parametrize(("sees", "says"), [

@@ -220,7 +220,8 @@ def test_the_class_level_of_an_import_is_previewed_and_chosen(tmp_path: Path) ->
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         Image.new("L", (16, 16), 50 * number).save(tmp_path / file)
     test = opened("data", dataset=str(tmp_path))  # a folder that no one imported opens the form with its path
-    assert "To open it, press **Open**" in test.warning[0].value
+    assert "which was not opened here yet. Press **Open** below." in texts(test)
+    assert selectbox(test, "Data set").value is None, "no other data set is shown"
     assert test.text_input(key="import-path").value == str(tmp_path)
     (levels,) = test.radio
     assert levels.options == ["No classes", "Level 1: 2 classes: day (2), night (1)",

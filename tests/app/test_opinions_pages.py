@@ -196,7 +196,7 @@ def test_a_training_that_its_race_gave_up_leaves_the_advice_as_it_is(root: Path)
     run.write_notes(Notes.make(tags=("candidate",)))
     st.cache_data.clear()
     assert frame_verdict(run, "final")[0].endswith(
-        "groups. No race judged this training, so the advice of Best search stays.")
+        "groups. No race judged this training, so what Best search says stays.")
 
 
 def test_runs_without_labels_are_compared_by_second_opinions(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,7 +172,11 @@ def test_naming_a_group_keeps_names_given_before(run: Run, capsys: Capture, monk
     code, _, err = call(capsys, monkeypatch, "groups", str(run.folder), "--count", "6", "--name", "1=gull")
     assert code == 2
     assert "Every image of group 1 has a name already" in err
-    assert assigned_labels(dataset) == before
+    code, _, err = call(capsys, monkeypatch, "groups", str(run.folder), "--count", "6", "--name", "2=gull",
+                        "--name", f"3={'x' * 101}")
+    assert code == 2
+    assert "got 101 letters" in err
+    assert assigned_labels(dataset) == before, "no group is named if one cannot be"
 
 
 @pytest.mark.parametrize(("words", "message"), [

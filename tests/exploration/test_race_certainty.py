@@ -13,11 +13,12 @@ from udml_core.exploration.race_certainty import (
     calls_words,
     certainty_words,
     chance_of,
+    close_words,
     is_close,
     resolution_words,
 )
 from udml_core.exploration.race_measured import ERRORS, FAMILY, TAIL, Measured
-from udml_core.exploration.race_words import left_out_lines
+from udml_core.exploration.race_words import brief_words, left_out_lines
 
 
 def race_with(errors: float, others: int = 0, serves: str = "first") -> Race:
@@ -59,18 +60,18 @@ def test_a_call_near_the_limit_is_close_and_says_so_above_the_figures() -> None:
         race = race_with(errors, others)
         assert is_close(race, race.judged[0]) == close, (errors, others)
         told = tell_advice(race)
-        assert any(words.startswith("A close call") for words in told.shown) == close
+        assert any("a close call" in words.lower() for words in told.shown) == close
         assert any(words.startswith("How sure") for words in told.details) == (not close)
     won, lost = race_with(3.4), race_with(2.9)
     assert certainty_words(won, won.judged[0]) == (
-        "A close call: luck alone shows a gain this large in at most about 2 of 100 such races. With other images it "
-        "may count as no clear difference: confirm it by blind judgments.")
+        "Slightly better, a close call: luck alone shows a gain this large in at most about 2 of 100 such races, and "
+        "other images may turn it over: check it with your eyes.")
     assert certainty_words(lost, lost.judged[0]).startswith(
         "A close call: luck alone shows a gain this large in at most about 9 of 100 such races, which is too often to "
         "call it better.")
     assert tell_advice(won, is_done=False).shown == (
-        "A close call: luck alone shows a gain this large in at most about 2 of 100 such races. With other images it "
-        "may count as no clear difference; a later candidate may gain more.",), "as after the race"
+        "Slightly better, a close call: luck alone shows a gain this large in at most about 2 of 100 such races, and "
+        "other images may turn it over; a later candidate may gain more.",), "as after the race"
     assert "close call" not in " ".join(tell_advice(race_with(4.5), is_done=False).sentences)
 
 
@@ -152,3 +153,11 @@ def test_every_candidate_that_was_left_out_is_named_with_its_reason() -> None:
         "Begun and given up: PLM (after 40 s, because it would take about 3 min); Exemplar (after 40 s, because it "
         "took too long).",
         "Not possible: Net (No judge is left)."]
+
+
+def test_a_close_call_is_said_wherever_its_verdict_is() -> None:
+    close, sure, lost = race_with(3.4), race_with(4.5), race_with(2.9)
+    assert close_words(close, close.judged[0]) == ", a close call"
+    assert "better first results, a close call" in brief_words(close, close.judged[0])
+    assert close_words(sure, sure.judged[0]) == ""
+    assert close_words(lost, lost.judged[0]) == "", "no verdict, no close one"

@@ -7,8 +7,9 @@ from typing import get_args
 
 import pytest
 
-from tests.exploration.test_race import judged, race_of
-from udml_core.exploration.race import Race
+from tests.exploration.test_race import comparison, judged, race_of
+from udml_core.exploration.race import Race, Setup
+from udml_core.exploration.race_advice import best_otherwise, both_aims_words
 from udml_core.exploration.race_conclusion import SAYS, Conclusion, Judgments, Stance, conclude, subject_of
 from udml_core.exploration.race_words import decider_words
 
@@ -66,7 +67,7 @@ def test_what_is_next_follows_from_how_sure_the_conclusion_is() -> None:
     assert of(WON, "none", is_ready=True).action == "name"
     for is_ready in (False, True):
         close = of(CLOSE, "none", is_ready)
-        assert (close.action, close.sure[:13]) == ("judge", "A close call:")
+        assert (close.action, close.sure.partition(":")[0]) == ("judge", "Slightly better, a close call")
     assert of(WON, "open").next_step == f"Your 14 judgments do not decide yet: {LEFT}"
     assert of(WON, "open", is_ready=True).action == "judge"
     assert of(WON, "better").action == "use"
@@ -83,3 +84,18 @@ def test_a_judge_that_decides_alone_is_named() -> None:
     assert shares == {0.83: "Decided by The net (weight 83 %).", 0.74: "",
                       0.1: "Decided by the raw pixels (weight 90 %)."}
     assert decider_words(race.model_copy(update={"weights": {"net": 1.0}})) == "", "there is no other"
+
+
+def test_the_other_aim_is_answered_of_the_search_to_use_else_of_the_best_in_it() -> None:
+    def race(*groups: tuple[str, float]) -> Race:
+        return race_of(*(judged(name, 0.009, 0.001).model_copy(update={
+            "against_start": comparison("better", "better" if gain > 0 else "worse", abs(gain)),
+            "setup": Setup(backbone="net", recipe=name)}) for name, gain in groups))
+
+    both = race(("whiten", 0.02), ("views+whiten", 0.05), ("rerank", -0.09))
+    assert best_otherwise(both) == both.outcomes[1]
+    assert both_aims_words(both, both.outcomes[0]) == "Whole groups: better."
+    assert both_aims_words(both, both.outcomes[2]) == "Whole groups: worse."
+    assert both_aims_words(both, None) == (
+        "If you look at whole groups, use test-time views, then whitening: they are better.")
+    assert both_aims_words(race(("rerank", -0.09)), None) == ""

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.exploration.test_race import comparison
+from tests.exploration.test_race import comparison, judged, race_of
 from tests.running import worked
 from udml_core.base.memory import Memory
 from udml_core.base.paths import dataset_cache
 from udml_core.data.given.exclusions import exclude
 from udml_core.exploration.race import Outcome, Race, Setup
-from udml_core.exploration.race_conclusion import Conclusion
+from udml_core.exploration.race_conclusion import Conclusion, conclude
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
@@ -24,7 +24,7 @@ from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Comparison, Side, compare
 from udml_core.runs.search.judging import Choice, Judging
 from udml_core.work.jobs import concluding
-from udml_core.work.jobs.concluding import advised_beside, conclusion_of, suggested_by_race
+from udml_core.work.jobs.concluding import Suggestion, advised_beside, conclusion_of, suggested_by_race
 from udml_core.work.workers import analyse as worker
 
 
@@ -146,3 +146,17 @@ def test_judgments_of_several_people_are_named_and_equal_answers_alone_do_not_st
     both = conclusion_of(analysis, dataset)
     assert (both.basis, both.action) == ("race", "judge")
     assert "20 judgments by Ann and Bob do not decide yet: more judgments could decide." in both.next_step
+
+
+def test_the_training_to_begin_with_is_the_largest_sure_gain_if_the_best_search_needs_none(tmp_path: Path) -> None:
+    analysis = raced(worked(tmp_path, method="frozen", split="all"))
+
+    def training(*outcomes: Outcome) -> Outcome | None:
+        race = race_of(*outcomes)
+        return Suggestion(analysis, race, conclude(race)).training
+
+    best, trained, less = judged("Best", 0.012, 0.001), judged("PLM", 0.008, 0.001, "plm"), judged(
+        "STML", 0.006, 0.001, "stml")
+    assert training(best, less, trained) == trained
+    assert training(best, judged("PLM", 0.008, 0.006, "plm")) is None, "its gain may be chance"
+    assert training(less) == less, "the search to use"

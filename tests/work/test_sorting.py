@@ -436,3 +436,50 @@ def test_images_named_in_bulk_are_exported_as_guesses(photos: Dataset, tmp_path:
     assert all("predictions" in task for task in tasks if task["data"]["name"] not in looked)
     labels = json.loads((tmp_path / "out" / "fiftyone" / "labels.json").read_text())["labels"]
     assert sorted(label["confidence"] for label in labels.values())[-4:] < [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("how", ["copies", "links"])
+def test_the_last_file_of_a_photograph_is_never_removed(how: Any, photos: Dataset, tmp_path: Path) -> None:
+    """A user may save space by links from the folder of the images to the export, also to a copy of another image."""
+    out, source = tmp_path / "out", tmp_path / "photos" / "a"
+    write_plan(plan_sorting(named(photos, {0: "red"}, ("red",)), out, "copies", with_unnamed=True))
+    content = (source / "IMG_03.jpg").read_bytes()
+    for name, kept in (("IMG_03.jpg", "IMG_03.jpg"), ("IMG_04.jpg", "IMG_05.jpg")):
+        (source / name).unlink()
+        (source / name).symlink_to(out / "unnamed" / kept)
+    plan = plan_sorting(named(photos, dict.fromkeys(range(6), "red"), ("red",)), out, how, prunes=True)
+    assert {former.item.file: former.kept for former in plan.earlier if former.item.image in (
+        photos.names[3], photos.names[4])} == dict.fromkeys(
+            ("unnamed/IMG_03.jpg", "unnamed/IMG_04.jpg"), "your image is a link to a file of the export")
+    write_plan(plan)
+    assert (source / "IMG_03.jpg").read_bytes() == content
+
+
+def test_files_there_that_are_of_other_images_are_named(photos: Dataset, tmp_path: Path) -> None:
+    names, out = named(photos, {0: "red", 1: "red"}, ("red",)), tmp_path / "out"
+    write_plan(plan_sorting(names, out))
+    assert plan_sorting(names, out).differing == ()
+    other = bytearray((tmp_path / "photos" / "a" / "IMG_01.jpg").read_bytes())
+    other[10] ^= 1
+    (out / "red" / "IMG_01.jpg").write_bytes(other)
+    plan = plan_sorting(names, out)
+    assert plan.differing == ("red/IMG_01.jpg",), "of the same size"
+    assert "1 file there differs from your image of this name and stays, such as red/IMG_01.jpg" in " ".join(plan.notes)
+    with (out / "metadata.csv").open("a") as table:
+        table.write("my note\n")
+    with pytest.raises(UserError, match="could not be read"):
+        plan_sorting(names, out)
+
+
+@pytest.mark.parametrize("how", ["copies", "links"])
+def test_a_renamed_photograph_is_not_written_twice(how: Any, photos: Dataset, tmp_path: Path) -> None:
+    out, source = tmp_path / "out", tmp_path / "photos" / "a"
+    write_plan(plan_sorting(named(photos, {0: "red", 1: "red"}, ("red",)), out, how))
+    (source / "IMG_01.jpg").rename(source / "renamed.jpg")
+    now = catalog.load(photos.name)
+    labels = dict.fromkeys(now.indices_by_name({"a/IMG_00.jpg", "a/renamed.jpg"}).values(), "red")
+    assert len(labels) == 2
+    write_plan(plan_sorting(named(now, labels, ("red",)), out, how, prunes=True))
+    written = {path.name: path.read_bytes() for path in (out / "red").iterdir()}
+    assert len(written) == len(set(written.values())) == 2, "no file twice, and no link that leads nowhere"
+    assert plan_sorting(named(now, labels, ("red",)), out, how).earlier == ()

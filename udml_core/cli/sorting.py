@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -89,8 +90,7 @@ def groups(name: RunName,
     if to is not None:
         move_images(opened.dataset, grouping.indices, form([]), to, listed_images(opened.dataset, images or [], file))
     rows = form([] if keep else splits)
-    for group, label in _pairs(names or [], "--name"):
-        _name(opened, grouping, rows, _number(group, "--name"), label)
+    _name(opened, grouping, rows, [(_number(group, "--name"), label) for group, label in _pairs(names or [], "--name")])
     for old, new in _pairs(merge or [], "--merge"):
         _merge(opened, old, new)
     listed = _listed(opened, grouping, rows, frame)
@@ -186,19 +186,22 @@ def _grouped(run: Run, frame: str, opened: Retrieval, grouping: Grouping) -> tup
     return None
 
 
-def _name(opened: Retrieval, grouping: Grouping, rows: list[Integers], group: int, label: str) -> None:
-    """Name the images of a group, except images that have a name already."""
-    from udml_core.data.given.labels import assign, assigned_now
+def _name(opened: Retrieval, grouping: Grouping, rows: list[Integers], names: Sequence[tuple[int, str]]) -> None:
+    """Name the images of groups, except images that have a name already; all groups, or none if one cannot be named."""
+    from udml_core.data.given.labels import assign, assigned_now, cleaned_class
 
-    own, labeled = grouping.indices[group_rows(rows, group)].tolist(), assigned_now(opened.dataset)
-    images = [image for image in own if image not in labeled]
-    if not images:
-        raise UserError(f"Every image of group {group} has a name already. Change a class by --merge, or single images "
-                        "on the page Label.")
-    stored = assign(opened.dataset, images, label, is_unseen=True)
-    kept = len(own) - len(images)
-    words = f"; {counted(kept, 'image')} kept {'its' if kept == 1 else 'their'} own name" if kept else ""
-    typer.echo(f"{counted(len(images), 'image')} of group {group}: {stored}{words}", err=True)
+    labeled, chosen = assigned_now(opened.dataset), list[tuple[int, str, list[int], int]]()
+    for group, label in names:
+        own = grouping.indices[group_rows(rows, group)].tolist()
+        images = [image for image in own if image not in labeled]
+        if not images:
+            raise UserError(f"Every image of group {group} has a name already. Change a class by --merge, or single "
+                            "images on the page Label.")
+        chosen.append((group, cleaned_class(label), images, len(own) - len(images)))
+    for group, label, images, kept in chosen:
+        stored = assign(opened.dataset, images, label, is_unseen=True)
+        words = f"; {counted(kept, 'image')} kept {'its' if kept == 1 else 'their'} own name" if kept else ""
+        typer.echo(f"{counted(len(images), 'image')} of group {group}: {stored}{words}", err=True)
 
 
 def _merge(opened: Retrieval, old: str, new: str) -> None:

@@ -20,6 +20,7 @@ from udml_core.exploration.race_figures import (
     AT_ONCE,
     MEASURES,
     OTHER,
+    SAID,
     better_interval,
     both_words,
     chain_words,
@@ -205,16 +206,41 @@ def otherwise_words(race: Race) -> str:
     return "" if race.best is not None else other_aim_words(race)
 
 
+def best_otherwise(race: Race) -> Outcome | None:
+    """Return the search with the largest certain gain in the measure that a race does not serve; None without any."""
+    gains = [(of.difference, outcome) for outcome in race.judged if outcome.against_start is not None
+             and (of := outcome.against_start.other(race.serves)).said == "better"]
+    return max(gains, key=lambda gain: gain[0])[1] if gains else None
+
+
+def both_aims_words(race: Race, use: Outcome | None) -> str:
+    """Return what is known of the measure that a race does not serve: of the search to use, else of the best in it.
+
+    Args:
+        race: The race.
+        use: The search to use; None to search as now.
+
+    Returns:
+        A sentence; empty if there is no search to use and nothing is better.
+    """
+    name, of = MEASURES[OTHER[race.serves]], use or best_otherwise(race)
+    if of is None or of.against_start is None:
+        return ""
+    measured = of.against_start.other(race.serves)
+    counts = f": {said}" if (said := counts_words(measured)) else ""
+    if use is None:
+        return f"If you look at {name}, use {setup_words(race, of.setup)}: they are better{counts}."
+    return f"{name.capitalize()}: {SAID[measured.said]}{counts.replace(':', ',', 1)}."
+
+
 def other_aim_words(race: Race) -> str:
     """Return which candidates of a race are better in the measure that it does not serve, or nothing without any.
 
     The search with the largest such gain is named with the count that can be pictured.
     """
-    other = OTHER[race.serves]
-    if not race.better_otherwise:
+    other, most = OTHER[race.serves], best_otherwise(race)
+    if most is None:
         return ""
-    most = max(race.judged, key=lambda outcome: (of := outcome.against_start) is not None
-               and of.served(other).said == "better" and of.served(other).difference)
     assert most.against_start is not None, "the candidate was judged"
     said = changed_words(most.against_start, other)
     return (f"{calls_words(race, other)}. Most of all gains {setup_words(race, most.setup)}"

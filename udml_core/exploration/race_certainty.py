@@ -52,9 +52,14 @@ def certainty_words(race: Race, outcome: Outcome, is_done: bool = True) -> str:
     if not is_close(race, outcome):
         return f"How sure: {said}."
     if race.verdict(outcome) == "better":
-        then = ": confirm it by blind judgments" if is_done else "; a later candidate may gain more"
-        return f"A close call: {said}. With other images it may count as no clear difference{then}."
+        then = ": check it with your eyes" if is_done else "; a later candidate may gain more"
+        return f"Slightly better, a close call: {said}, and other images may turn it over{then}."
     return f"A close call: {said}, which is too often to call it better. Blind judgments can decide."
+
+
+def close_words(race: Race, outcome: Outcome) -> str:
+    """Return that a gain is a close call, to stand behind a verdict; empty if it is not, or if it is not called."""
+    return ", a close call" if race.verdict(outcome) == "better" and is_close(race, outcome) else ""
 
 
 def _of_races(chance: float) -> str:

@@ -78,7 +78,7 @@ class Conclusion:
         sure: How sure it is, in a sentence; empty if nothing is known.
         next_step: What is next, in a sentence; empty for nothing.
         action: The same as an action.
-        beside: What the race says where judgments decide, else which judge decides, in a sentence.
+        beside: What the race says where judgments decide, in a sentence.
         equals: Which other searches do about as well, in a sentence.
         details: Everything else.
     """
@@ -146,14 +146,15 @@ def conclude(race: Race, judgments: Judgments = UNJUDGED, is_done: bool = True, 
     use = candidate if basis == "preferred" else None if basis in ("level", "contradicted") else advised
     next_step, action = _next(race, told, judgments, use, basis, is_done, is_ready)
     sure = _race_sure(race, told) if basis == "race" else _judged_sure(judgments)
-    headline, beside, counted = told.headline, "", ""
+    headline, beside, counted, hedged = told.headline, "", "", ""
     if basis == "race" and use is not None and use.against_start is not None:
-        counted, beside = changed_sentence(use.against_start, own.serves), decider_words(own)
+        hedged = changed_sentence(use.against_start, own.serves)
+        counted = changed_sentence(use.against_start, own.serves, is_hedged=False) if is_close(own, use) else hedged
     if candidate is not None and basis != "race":
         name = setup_words(own, candidate.setup)
         headline, beside = _headline(basis, judgments, name), _beside(basis, name, advised is not None)
     equals = equals_words(own) if use is not None and use == own.best else ""
-    known = {counted, sure, beside, equals, *([] if use is not None else [AT_HAND])} | (
+    known = {counted, hedged, sure, beside, equals, *([] if use is not None else [AT_HAND])} | (
         set() if basis == "race" else {_race_sure(race, told)})
     all_else = (*told.shown, *filter(None, [decider_words(own)]), *told.details)
     details = tuple(words for words in all_else if words not in known)

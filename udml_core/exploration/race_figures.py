@@ -169,7 +169,7 @@ def figure_words(value: float, sign: str = "-") -> str:
     return f"{value:{sign}.{digits}f}".replace("-", "−") if round(value, digits) else "0.000"
 
 
-def changed_words(of: Comparison, serves: Serves = "first") -> str:
+def changed_words(of: Comparison, serves: Serves = "first", is_hedged: bool = True) -> str:
     """Return of how many of 100 images the results get better, worse, and stay; how many change; empty if unknown."""
     count = of.count(serves)
     if count is None:
@@ -182,7 +182,7 @@ def changed_words(of: Comparison, serves: Serves = "first") -> str:
     verb, what, rest = ("find", "first image", "the same one") if serves == "first" else (
         "get", "group of results", "nearly the same group")
     return (f"Of 100 searches, {better} {verb}{'s' * (better == '1')} a better {what}, {worse} a worse one, and "
-            f"{max(0, same)} {rest}, as the judges see it{balance_words(of.served(serves))}")
+            f"{max(0, same)} {rest}, as the judges see it{balance_words(of.served(serves)) if is_hedged else ''}")
 
 
 def _of_100(share: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from udml_core.base.errors import duration, listed
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import FROZEN, Outcome, Race
+from udml_core.exploration.race_certainty import close_words
 from udml_core.exploration.race_figures import (
     MEASURES,
     both_words,
@@ -67,15 +68,21 @@ def brief_words(race: Race, outcome: Outcome) -> str:
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
     counts = {serves: counts_words(of.served(serves)) for serves in MEASURES}
-    said = ", ".join(f"{verdict_words(of.served(serves), name)}"
+    said = ", ".join(f"{verdict_words(of.served(serves), name)}{close_words(race, outcome) * (serves == race.serves)}"
                      f"{f' ({counts[serves]})' if counts[serves] else ''}" for serves, name in MEASURES.items())
     return f"{chain_words(race, outcome.setup)}, against the frozen features, judged without labels: {said}."
 
 
-def changed_sentence(of: Comparison, serves: Serves) -> str:
-    """Return how many results differ, and that a small gain needs a look; empty where that is not known."""
+def changed_sentence(of: Comparison, serves: Serves, is_hedged: bool = True) -> str:
+    """Return how many results differ, and that a small gain needs a look; empty where that is not known.
+
+    Args:
+        of: The comparison.
+        serves: What the search serves.
+        is_hedged: Whether it says what the mean adds to counts whose order is not sure.
+    """
     small = ": a small change, so confirm it by eye" if _is_small(of, serves) else ""
-    return sentence(f"{changed_words(of, serves)}{small}")
+    return sentence(f"{changed_words(of, serves, is_hedged)}{small}")
 
 
 def _is_small(of: Comparison, serves: Serves) -> bool:

@@ -17,6 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from udml_core.base.arrays import Array, Booleans, Floats, Integers
+from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import excluded_images
 from udml_core.exploration.browsing import neighbor_similarities, outlier_scores
@@ -27,6 +28,8 @@ Kind = Literal["diverse", "typical", "outlying", "next"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 NEIGHBORS = 10
 """Nearest images that an image covers: as many as a map stores, so that pages and commands draw the same sample."""
+FEWEST = 2
+"""Images that a sample needs at least."""
 MOST = 1000
 """Most images of a sample."""
 POOL = 4_000
@@ -56,8 +59,14 @@ def neighborhoods_of(dataset: Dataset, features: Array) -> tuple[Integers, Neigh
     Args:
         dataset: The data set.
         features: Features (n, d) of all images.
+
+    Raises:
+        UserError: Nearly all images are excluded.
     """
     images = np.setdiff1d(np.arange(len(dataset)), excluded_images(dataset))
+    if len(images) < FEWEST:
+        raise UserError(f"A sample is chosen among {FEWEST} images or more; {len(images)} of {dataset.title} are not "
+                        "excluded. Include images again on the page Data.")
     rows = unit_rows(features[images])
     neighbors = nearest(rows, min(NEIGHBORS, len(rows) - 1))[1]
     return images, Neighborhoods(rows, neighbors, neighbor_similarities(rows, neighbors))

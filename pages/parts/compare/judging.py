@@ -37,7 +37,7 @@ from udml_core.work.jobs.advising import races_of
 from udml_core.work.jobs.concluding import ticket_of
 
 from ..data.copies import offer_excluding
-from ..shell.address import choose_segment
+from ..shell.address import VISIT, choose_segment
 from ..shell.cached import load_retrieval
 from ..shell.meaning import choose_words, words_for_same
 from ..shell.pools import among
@@ -49,7 +49,7 @@ from .judge_pictures import KEYS, LEFT, LEGENDS, REASONS, RIGHT, SAVED, Answer, 
 from .judged import range_bar, show_files, show_judged, unbroken
 from .sides import Contest, choose_contest
 
-MESSAGE, REVEALED = "judge-message", "judge-revealed"
+MESSAGE, REVEALED = "judge-message", f"{VISIT}judge-revealed"
 RESULTS: dict[Results, str] = {"first": "First result", "ten": "First ten"}
 SUFFIX = {"first": "", "ten": "-ten"}
 EXPLAINED: dict[Results, str] = {

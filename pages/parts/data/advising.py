@@ -13,7 +13,7 @@ from udml_core.data.encoders import EncoderSpec
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title
 from udml_core.exploration.jury import independent
-from udml_core.exploration.race_advice import advice_words, other_aim_words
+from udml_core.exploration.race_advice import advice_words, best_otherwise, other_aim_words
 from udml_core.exploration.race_clock import ALMOST, clock_words
 from udml_core.exploration.race_figures import MEASURES
 from udml_core.exploration.race_gaps import minutes_words
@@ -43,7 +43,7 @@ from .computed import choose_backbone, chosen_encoder
 from .copies import offer_deciding, offer_excluding
 from .ended_race import ICON, show_ended
 from .race import show_race
-from .using import BUDGETS, awaited_search, show_awaited, show_race_button
+from .using import BUDGETS, SEARCH, USE, awaited_search, show_awaited, show_race_button, use_button
 
 ACTION = "Find the best search"
 SILENT = 5.0
@@ -158,8 +158,14 @@ def _show_other_finished(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisS
                         "finished.")
             show_race_button("Show it", other, f"advice-finished-{number}")
         found = find_advice(dataset, encoder, other, runs_folder()).analysis
-        if kind.serves != asked.serves and found is not None and (said := other_aim_words(finished_race(found))):
-            st.markdown(f"It measured {MEASURES[asked.serves]}, too. {escaped(said)}")
+        if kind.serves == asked.serves or found is None:
+            continue
+        race = finished_race(found)
+        if (best := best_otherwise(race)) is not None:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.markdown(f"It measured {MEASURES[asked.serves]}, too. {escaped(other_aim_words(race))}",
+                            width="stretch")
+                use_button("Use it", SEARCH, race, best, "retrieval", USE, key=f"advice-otherwise-{number}")
 
 
 @st.fragment(run_every="2s")

@@ -85,9 +85,9 @@ def show_overview(dataset: Dataset) -> None:
     size = f"usually {dataset.native_size} px" if dataset.vectors is None else (
         f"{dataset.vectors.shape[1]:,} numbers for each image")
     excluded = len(excluded_images(dataset))
-    left_out = f" · {excluded:,} excluded" if excluded else ""
+    count = f"**{counted(len(dataset) - excluded, 'image')}**" + (f" · {excluded:,} excluded" if excluded else "")
     halves = f" · halves given: {words_of_halves(dataset)}" if dataset.divides_own_images else ""
-    st.markdown(f"**{counted(len(dataset), 'image')}**{left_out} · {classes}{halves} · {size}", width="content",
+    st.markdown(f"{count} · {classes}{halves} · {size}", width="content",
                 help=None if dataset.vectors is not None else "Pixels of the shorter side.")
     _offer_classes(dataset)
     if words := skipped_words(len(dataset), dataset.skipped):

@@ -12,7 +12,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.plain_names import plain_line
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_advice import alternative_of, figure_line
+from udml_core.exploration.race_advice import alternative_of, best_otherwise, both_aims_words, figure_line
 from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
@@ -49,15 +49,14 @@ from ..shell.run_status import ICONS, escaped
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
 from .race import explained, show_race
-from .using import BUDGETS, Kind, as_now_link, show_awaited, show_race_button, use_button
+from .using import BUDGETS, SEARCH, USE, Kind, as_now_link, show_awaited, show_race_button, use_button
 
-ICON, SEARCH, JUDGE = ":material/trophy:", ":material/image_search:", ":material/thumbs_up_down:"
+ICON, JUDGE = ":material/trophy:", ":material/thumbs_up_down:"
 CONFIRM, DECIDE = "Confirm by judgments", "decide."
 LONG = 60
 """Letters from which a sentence takes a line of its own beside its button."""
 ALL_TRIED = "Every candidate was tried: more time tries nothing new. Run it again when encoders or images have changed."
 KEPT = "Computed features and trained heads are used again, so more candidates fit into the same time."
-USE = "Search with it. A refinement of all images is computed first, in seconds."
 JUDGING = ("You see a query and where the two searches differ, without their names: the first result, or the first ten "
            "results if the race served whole groups.")
 
@@ -87,6 +86,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
             st.markdown(f"{escaped(of.sure)} {escaped(of.beside)}".rstrip())
         if of.equals:
             _show_equals(of)
+        _show_both_aims(of)
         if of.use is not None and of.use == race.best and (caution := caution_words(race)):
             st.caption(f":material/info: {escaped(caution)}")
         if awaited is not None:
@@ -146,6 +146,18 @@ def _show_equals(of: Conclusion) -> None:
         if simpler is not None:
             use_button("Use the simpler one", SEARCH, of.race, simpler, "retrieval", USE, kind="tertiary",
                        key="advice-simpler")
+
+
+def _show_both_aims(of: Conclusion) -> None:
+    """Show what the race found in the other aim; where judgments keep the search as now, with a button."""
+    best, words = best_otherwise(of.race), both_aims_words(of.race, of.use)
+    if not words or not (of.use or of.is_judged):  # a race without a winner says it with its call
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-aims"):
+        st.markdown(escaped(words), width="stretch")
+        if of.use is None and best is not None:
+            use_button(f"Use it for {MEASURES[OTHER[of.race.serves]]}", SEARCH, of.race, best, "retrieval", USE,
+                       kind="tertiary", key="advice-otherwise")
 
 
 def _show_next(race: Race, of: Conclusion, elsewhere: Elsewhere | None, again: Callable[[], None] | None) -> None:

@@ -26,6 +26,9 @@ Kind = Literal["primary", "secondary", "tertiary"]
 """How much a button stands out."""
 BUDGETS = {str(minutes): f"{minutes} min" for minutes in TIMES}
 """The times that can be chosen."""
+SEARCH = ":material/image_search:"
+USE = "Search with it. A refinement of all images is computed first, in seconds."
+"""Icon and help of the buttons that search with a candidate."""
 USED = "advice-used"
 """Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
 OPENS = {"compare": "Judge", "retrieval": "Search"}

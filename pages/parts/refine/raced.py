@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import MEASURES, SAID, balance_words, figure_words, setup_words
+from udml_core.exploration.race_certainty import certainty_words
+from udml_core.exploration.race_figures import MEASURES, SAID, figure_words, setup_words
 from udml_core.exploration.race_measured import Measured, Serves
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.numerics.second_opinion import IMAGES
@@ -81,8 +82,7 @@ def _figure(outcome: Outcome, serves: Serves) -> str:
     count = of.count(serves)
     if count is None or count.better is None or count.worse is None:
         return figure_words(of.served(serves).difference, "+")
-    return (f"of 100 searches: {100 * count.better:.0f} better, {100 * count.worse:.0f} worse"
-            f"{balance_words(of.served(serves))}")
+    return f"of 100 searches: {100 * count.better:.0f} better, {100 * count.worse:.0f} worse"
 
 
 def less_words(raced: Raced) -> str:
@@ -129,5 +129,6 @@ def raced_words(raced: Raced, total: int) -> str:
         total: Number of images that are searched.
     """
     images = f"all {total:,} images" if total <= IMAGES else f"{IMAGES:,} evenly spaced of {total:,} images"
+    sure = certainty_words(raced.race, raced.outcome)
     return (f"Judged against the frozen features, on {images} in the race for the best search, without labels, by "
-            f"{escaped(race_judges_words(raced.race))}.")
+            f"{escaped(race_judges_words(raced.race))}. {sure}".rstrip())

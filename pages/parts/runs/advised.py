@@ -9,6 +9,7 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.exploration.race import Outcome, Race
+from udml_core.exploration.race_certainty import close_words
 from udml_core.exploration.race_figures import MEASURES, chain_words, recipe_words, said_words, setup_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis
@@ -40,7 +41,8 @@ def show_advised(runs: Sequence[Run], chosen: Sequence[Run] = ()) -> None:
                                                    "decide before the race.")
     for number, (start, race, outcome, analysis) in enumerate(rows):
         of = concluded(race)
-        said = f". {of.headline}" if of.is_judged else f": {said_words(*race.verdicts(outcome))}"
+        said = f". {of.headline}" if of.is_judged else (
+            f": {said_words(*race.verdicts(outcome))}{close_words(race, outcome)}")
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"runs-advised-{number}"):
             finished = time.strftime("%d %b %Y, %H:%M", time.localtime(analysis.stored_status().finished or None))
             st.markdown(f"{conclusion_icon(of)} **{escaped(chain_words(race, outcome.setup))}** on "

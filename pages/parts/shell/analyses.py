@@ -176,7 +176,8 @@ def _show_progress(analysis: Analysis) -> None:
     status = analysis.status()
     left = status.seconds_left
     line = f"{short_title(analysis.spec())}: {status.phase or 'starting'} {100 * min(1.0, status.share):.0f} %"
-    line += f", about {duration(left)} left" if left else ""
+    # A race says in its phase how long it lasts at most.
+    line += f", about {duration(left)} left" if left and " left" not in status.phase else ""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"progress-{analysis.id}"):
         st.html(f'<div style="display:flex;align-items:center;gap:0.7rem;font-size:0.85rem">'
                 f'<span role="status" aria-live="polite">{html.escape(line)}</span>'

@@ -16,9 +16,11 @@ EXISTS = "**This run exists already**, from the race. Training it again gives th
 
 
 def raced_run(dataset: Dataset, method: type[Method]) -> Run | None:
-    """Return the training on which the best search of the newest race rests, if it is of a method; else None."""
+    """Return the training that the newest race suggests, if it is of a method; else None."""
     suggestion = suggested_by_race(dataset, runs_folder())
-    return suggestion.run if suggestion is not None and suggestion.method == method.card.name else None
+    training = None if suggestion is None else suggestion.training
+    is_same = training is not None and training.setup.method == method.card.name
+    return suggestion.run if suggestion is not None and is_same else None
 
 
 def show_existing(spec: Spec, dataset: Dataset, raced: Run | None) -> None:
@@ -27,14 +29,15 @@ def show_existing(spec: Spec, dataset: Dataset, raced: Run | None) -> None:
     Args:
         spec: The planned run.
         dataset: Its data set.
-        raced: The training on which the best search of a race rests; None without one.
+        raced: The training that a race suggests; None without one.
     """
     if raced is None or key_of(spec) != key_of(raced.spec()):
         return
     suggestion = suggested_by_race(dataset, runs_folder())
     assert suggestion is not None, "a race names the run"
-    assert suggestion.conclusion.use is not None, "its search is the one to use"
+    assert suggestion.training is not None, "and the search with it"
     st.caption(EXISTS)
-    use_button("Search with it", ":material/image_search:", suggestion.conclusion.race, suggestion.conclusion.use,
-               "retrieval", "Search with the best search of the race. If it refines images, they are prepared first, "
-               "on the page Data.", key="lab-existing", dataset=dataset.name)
+    race = suggestion.conclusion.race if suggestion.is_trained else suggestion.race
+    use_button("Search with it", ":material/image_search:", race, suggestion.training, "retrieval",
+               "Search with this training as the race judged it. If it refines images, they are prepared first, on the "
+               "page Data.", key="lab-existing", dataset=dataset.name)

@@ -48,6 +48,19 @@ def spelled_as(classes: Iterable[str], name: str) -> str:
     return {known.casefold(): known for known in classes}.get(" ".join(name.split()).casefold(), "")
 
 
+def cleaned_class(name: str) -> str:
+    """Return the name of a class without needless spaces.
+
+    Raises:
+        UserError: It is empty or too long.
+    """
+    cleaned = " ".join(name.split())
+    if not 1 <= len(cleaned) <= LONGEST_CLASS:
+        raise UserError(f"A class needs a name of 1 to {LONGEST_CLASS} letters, got {len(cleaned)} letters. "
+                        "Type a name.")
+    return cleaned
+
+
 def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool = False,
            certainties: Sequence[float] = (), decision: str = "", is_sure: bool = False) -> str:
     """Assign images to a class in one action.
@@ -68,10 +81,7 @@ def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool =
     Raises:
         UserError: The name is empty or too long, or the log cannot be written.
     """
-    cleaned = " ".join(name.split())
-    if not 1 <= len(cleaned) <= LONGEST_CLASS:
-        raise UserError(f"A class needs a name of 1 to {LONGEST_CLASS} letters, got {len(cleaned)} letters. "
-                        "Type a name.")
+    cleaned = cleaned_class(name)
     stored_name = spelled_as((*dataset.class_names, *_stored_labels(dataset).values()), cleaned) or cleaned
     image_names = [dataset.names[index] for index in images]
     if image_names:

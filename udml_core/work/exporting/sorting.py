@@ -7,7 +7,7 @@ labels have changed since. `sorting_files` writes a plan.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from udml_core.base.arrays import Booleans, Integers
 from udml_core.base.errors import UserError, quoted
 from udml_core.data.dataset import Dataset, FileImages
 from udml_core.data.given.exclusions import excluded_names
+from udml_core.data.given.following import moved_names
 from udml_core.runs.search.naming import NamedImages
 from udml_core.work.exporting.safe_names import Names
 from udml_core.work.exporting.sorting_former import former_files
@@ -25,6 +26,8 @@ from udml_core.work.exporting.sorting_record import EARLIER, METADATA, UNFINISHE
 
 UNNAMED, ALL = "unnamed", "images"
 """Folder of images without a name, if they are exported too; and of all images, if none has a name."""
+BEGIN = 65_536
+"""Bytes of a file that are compared, beside its size."""
 LISTS = (METADATA, EARLIER, "images.parquet", *OF_PROGRAMS)
 """Files and folders of lists beside the folders of the classes."""
 
@@ -59,7 +62,8 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
     excluded, missing = len(excluded_names(named.dataset)), int(is_missing.sum())  # also images that no run has seen
     there = frozenset(item.file for item in items) & {item.file for item in earlier}
     return Plan(named.dataset, folder, how, items, len(named.dataset) - len(items) - excluded - missing, excluded,
-                missing, there=there, other_kind=_other_kind(folder, there, how), for_programs=for_programs,
+                missing, there=there, other_kind=_other_kind(folder, there, how),
+                differing=tuple(_differing(named.dataset, folder, items, there)), for_programs=for_programs,
                 earlier=tuple(former_files(named.dataset, folder, earlier, items, prunes)), prunes=prunes)
 
 
@@ -67,6 +71,24 @@ def _other_kind(folder: Path, files: Iterable[str], how: How) -> int:
     """Count files that are links although an export writes copies, or the other way around."""
     paths = [folder / file for file in files] if how != "list" else []
     return sum(path.is_symlink() == (how == "copies") for path in paths if os.path.lexists(path))
+
+
+def _differing(dataset: Dataset, folder: Path, items: Iterable[Item], there: Collection[str]) -> Iterator[str]:
+    """Yield the files there whose size or beginning is not that of the image that they stand for."""
+    images = dataset.images
+    if not isinstance(images, FileImages):
+        return
+    written = [item for item in items if item.file in there]
+    index_of = dataset.indices_by_name({item.image for item in written})
+    for item in written:
+        path, image = folder / item.file, images.root / images.files[index_of[item.image]]
+        if not path.exists() or path.stat().st_size != image.stat().st_size or _begin(path) != _begin(image):
+            yield item.file
+
+
+def _begin(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(BEGIN)
 
 
 def _are_missing(dataset: Dataset, indices: Sequence[int]) -> Booleans:
@@ -110,7 +132,7 @@ def earlier_items(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
 
 
 def _listed(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
-    """Return the images in the tables of earlier exports; none if the data set has none of them.
+    """Return the images in the tables of earlier exports by their present names; none if the data set has none of them.
 
     Raises:
         UserError: A table cannot be read.
@@ -119,6 +141,9 @@ def _listed(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
     for table, columns in ((EARLIER, ("file", "class")), (METADATA, ("file_name", "label"))):
         if os.path.lexists(folder / table):
             items += read_table(folder / table, "an earlier export", *columns)[1]
+    moved = moved_names(dataset, {item.image for item in items})
+    items = [replace(item, image=moved[item.image]) if item.image in moved and (folder / item.file).exists() else item
+             for item in items]
     return tuple(items) if dataset.indices_by_name({item.image for item in items}) else ()
 
 

@@ -47,10 +47,15 @@ def why_kept(dataset: Dataset, folder: Path, item: Item) -> str:
     root = os.path.realpath(dataset.images.root) if isinstance(dataset.images, FileImages) else None
     if os.path.realpath(path.parent) != str(Path(os.path.realpath(folder)) / path.parent.name):
         return "a link to another folder leads there"
+    index = dataset.indices_by_name({item.image}).get(item.image)
+    image = None if index is None or not isinstance(dataset.images, FileImages) else (
+        dataset.images.root / dataset.images.files[index])
+    if image is not None and Path(os.path.realpath(image)).is_relative_to(os.path.realpath(folder)):
+        return "your image is a link to a file of the export"
     if path.is_symlink():
         is_own = root is not None and Path(os.readlink(path)).is_relative_to(root)
-        return "" if is_own else "the link leads elsewhere now"
-    index = dataset.indices_by_name({item.image}).get(item.image)
+        is_same = image is not None and os.path.realpath(path) == os.path.realpath(image)
+        return "" if is_own or is_same else "the link leads elsewhere now"
     if index is None or not _has_image(dataset, index):
         return "the image is gone, so the copy may be the last"
     if root is not None and Path(os.path.realpath(path)).is_relative_to(root):

@@ -78,6 +78,7 @@ class Plan:
         begun: What an interrupted export wrote, whose list the plan is; None for a new export.
         there: Paths of the images that an earlier export has written to the folder; they stay as they are.
         other_kind: Number of files there that are links although copies are written, or the other way around.
+        differing: Paths of files there that do not have the content of the image that they stand for.
         for_programs: Whether files that FiftyOne and Label Studio import are written, too.
         earlier: Files of earlier exports that do not belong to this one.
         prunes: Whether these files are removed, if nothing is lost.
@@ -93,6 +94,7 @@ class Plan:
     begun: How | None = None
     there: frozenset[str] = frozenset()
     other_kind: int = 0
+    differing: tuple[str, ...] = ()
     for_programs: bool = True
     earlier: tuple[Former, ...] = ()
     prunes: bool = False
@@ -157,6 +159,10 @@ class Plan:
                 "are links and stay links" if former == "link" else "are copies and stay copies")
             notes.append(f"{counted(self.other_kind, 'file')} there {stays}. Choose a new folder for {self.how} of all "
                          "images.")
+        if count := len(self.differing):
+            notes.append(f"{counted(count, 'file')} there differ{'s' if count == 1 else ''} from your image of this "
+                         f"name and stay{'s' if count == 1 else ''}, such as {self.differing[0]}: you changed it, or "
+                         "it is of other images. Choose a new folder if you did not change it.")
         return notes + self.former_notes
 
     @property

@@ -43,7 +43,7 @@ def read_table(path: Path, what: str, file: str, label: str) -> tuple[How | None
             rows = list(csv.DictReader(table))
         items = tuple(Item(unguarded(row["image"]), unguarded(row[file]), unguarded(row[label]),
                            float(row["certainty"]), row["assigned"] == "1") for row in rows)
-    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
         raise UserError(f"{quoted(str(path))} should list {what}, but could not be read: {error}. Choose another "
                         "folder.") from error
     return next((how for how in HOWS if rows and how == rows[0].get("how")), None), items

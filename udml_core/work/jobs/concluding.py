@@ -186,11 +186,19 @@ class Suggestion:
         return self.method not in ("", FROZEN)
 
     @property
+    def training(self) -> Outcome | None:
+        """The search with the training to begin with: that to use, else the largest sure gain; None without one."""
+        if self.is_trained:
+            return self.conclusion.use
+        better = [of for of in self.race.judged if of.setup.method != FROZEN and self.race.is_certain(of)]
+        return max(better, key=lambda of: self.race.gain(of).difference, default=None)
+
+    @property
     def run(self) -> Run | None:
-        """The training on which the search to use rests; None without one, or if it was removed."""
+        """The training to begin with; None without one, or if it was removed."""
         with suppress(UserError):
-            if self.is_trained and self.conclusion.use is not None:
-                return find_run(self.conclusion.use.run, self.analysis.run.root)
+            if self.training is not None:
+                return find_run(self.training.run, self.analysis.run.root)
         return None
 
     @property
@@ -204,9 +212,8 @@ class Suggestion:
         Args:
             method: The method, or a step of a refinement of the same name.
         """
-        use = self.conclusion.use
-        if use is not None and use.setup.method == method != FROZEN:
-            return use  # the one that the headline names
+        if self.training is not None and self.training.setup.method == method:
+            return self.training  # the one that the headline names, if it names one
         alone = ((method, ""), (FROZEN, method))
         judged = [of for of in self.race.judged if of.setup.backbone == self.race.start.backbone
                   and (of.setup.method == method != FROZEN or (of.setup.method, of.setup.recipe) in alone)]

@@ -44,8 +44,9 @@ def favored_method(images: ImageKind) -> tuple[str, str]:
 def first_method(dataset: Dataset, root: Path, example: str = "") -> str:
     """Return the name of the method that the page Lab opens with, which needs no labels.
 
-    It is the method of the best search of the newest race on these images; if that search needs no training, the only
-    method that the benchmark supports on every data set. Without a race, an example on the data set comes first. A link
+    It is the method of the best search of the newest race on these images; if that search needs no training, that of
+    the best training that was surely better there, else the only method that the benchmark supports on every data set.
+    Without a race, an example on the data set comes first. A link
     comes before all of them.
 
     Args:
@@ -60,13 +61,13 @@ def first_method(dataset: Dataset, root: Path, example: str = "") -> str:
     suggestion = suggested_by_race(dataset, root)
     if suggestion is None:
         return example or SUPPORTED
-    return suggestion.method if suggestion.is_trained else SUPPORTED
+    return SUPPORTED if suggestion.training is None else suggestion.training.setup.method
 
 
 def race_settings(run: Run) -> Settings:
-    """Return the settings of the training on which the best search of a race rests."""
+    """Return the settings of the training that a race suggests."""
     return replace(settings_like(run.spec(), "photographs"), source="race",
-                   says="Settings of the training on which the best search of the race rests.")
+                   says="Settings of the training that did best in the race.")
 
 
 def quick_settings(method: type[Method], seconds: Callable[[Mapping[str, Any]], float]) -> Settings:

@@ -154,7 +154,7 @@ def unraced_words(*runs: Run) -> str:
         return ""
     method = lacking.spec().method
     if any(outcome.setup.recipe == method for race in races_of(lacking) for outcome in race.judged):
-        return "The race judged the same step as a refinement of the features, so the advice of Best search stays."
+        return "The race judged the same step as a refinement of the features, so what Best search says stays."
     refined = judged_in_race(lacking)
     only = "" if refined is None else f" alone, only as part of a search: {setup_words(refined[0], refined[1].setup)}"
-    return f"No race judged this training{only}, so the advice of Best search stays."
+    return f"No race judged this training{only}, so what Best search says stays."
