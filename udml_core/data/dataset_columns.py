@@ -82,7 +82,7 @@ def class_columns(columns: Mapping[str, Array]) -> dict[str, int]:
     """Return the columns whose values can name classes, with their numbers of values.
 
     Every image has a class, a class has two images or more on average, and most classes have several. Columns of text
-    come before whole numbers, and those of fewer values first.
+    come before whole numbers, and columns of fewer values first.
     """
     sizes: dict[str, int] = {}
     for name, column in columns.items():
