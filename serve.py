@@ -43,7 +43,7 @@ from udml_core import __version__
 from udml_core.base import bounded
 from udml_core.base.errors import UserError, counted
 from udml_core.base.paths import ASSETS, expose, prefer_package, readable_roots
-from udml_core.base.started import browsed_dataset, opens_browser, start_address
+from udml_core.base.started import browsed_dataset, opens_browser, program_words, start_address
 
 prefer_package("pages", Path(__file__).parent)  # the environment may hold another package of this name
 
@@ -221,7 +221,7 @@ def _print_folder() -> None:
         count = source.count_words() if isinstance(source, Folder) else (
             "" if source.images is None else counted(source.images, noun))
         print(f"{source.name}{', ' * bool(count)}{count}\nTo check the images here: "
-              f"{shlex.join(['udml', 'audit', source.name])}", file=sys.stderr, flush=True)
+              f"{shlex.join([*program_words(), 'audit', source.name])}", file=sys.stderr, flush=True)
 
 
 @asynccontextmanager

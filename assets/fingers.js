@@ -8,15 +8,16 @@ const TOLD_STYLE = "position:absolute;inset:auto 0 0;margin:0;padding:8px;pointe
 
 class Fingers {
   // moved(right, down, left, top, factor): how far two fingers went, the point between them, and by how much they spread.
-  // zoomed(left, top, factor): by how much the wheel zooms, at a point.
+  // zoomed(left, top, factor): by how much the wheel zooms, at a point; false if it cannot, so that the page scrolls.
   constructor(surface, moved, zoomed) {
     this.moved = moved;
     this.at = new Map();
     surface.addEventListener("wheel", (event) => {
       if (!takesWheel(event, surface)) { this.tell("Ctrl and the wheel zoom the map, or click it first"); return; }
-      event.preventDefault();
       const box = surface.getBoundingClientRect();
-      zoomed(event.clientX - box.left, event.clientY - box.top, Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0016)));
+      const factor = Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0016));
+      const hasZoomed = zoomed(event.clientX - box.left, event.clientY - box.top, factor) !== false;
+      if (hasZoomed || event.ctrlKey || event.metaKey) event.preventDefault(); // with Ctrl the browser would zoom the page
     }, { passive: false });
     this.stage = surface.parentElement;
     surface.addEventListener("touchmove", (event) => { if (event.touches.length > 1) event.preventDefault(); },

@@ -17,12 +17,22 @@ function keepFiles(view, files) {
   }
 }
 
+// Shift and drag is a lasso: the notebook would select cells, and the browser text.
+function keepShift(event) {
+  if (!event.shiftKey) return;
+  event.stopPropagation();
+  if (event.type !== "mousedown") return;
+  event.preventDefault(); // which also keeps the focus where it was
+  event.composedPath().find((node) => node.tabIndex >= 0)?.focus({ preventScroll: true });
+}
+
 // The styles of the component and of the notebook do not meet in a shadow root. The component measures its element, so it is
 // drawn when the notebook has laid the element out.
 function inNotebook(draw, html, style) {
   return ({ model, el }) => {
     el.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys, such as B for a new cell
     el.oncontextmenu = (event) => event.stopPropagation(); // and its menu
+    for (const name of ["pointerdown", "mousedown"]) el.addEventListener(name, keepShift);
     const root = el.attachShadow({ mode: "open" });
     root.innerHTML = `<style>${style}</style><p class="heading" role="status"></p>${html}`;
     const answers = {

@@ -2,6 +2,7 @@
 const TILE = 44;
 const HALF = TILE / 2 - 4; // half the side of an image
 const APART_TILES = 52; // pixels between the middles of two images of a map, so that the points between them are seen
+const FEW = 0.2; // share of the map that images of all points cover at most; then all are shown, smaller where they are close
 const CLEAR = 40; // pixels from a mark within which no image lies
 const FRAMED = 24; // pixels from which an image of a grid shows its color as a frame; smaller ones have a strip below
 const LINE = 16;
@@ -50,13 +51,29 @@ class Overlay {
   // Images that lie apart on the screen, also from the marks. They are chosen where the points will rest, and drawn on
   // their way there.
   drawImages(pen, width, height, marks) {
-    for (const row of this.chosenImages(width, height, marks)) {
-      const [x, y] = this.chart.screenPosition(row);
+    const areFew = this.chart.header.count * TILE ** 2 <= FEW * width * height;
+    const drawn = areFew ? this.allImages(width, height) : this.chosenImages(width, height, marks).map((row) => ({
+      row, side: 2 * HALF, at: this.chart.screenPosition(row) }));
+    for (const { row, side, at: [x, y] } of drawn) {
       pen.globalAlpha = this.chart.grayed(row) ? 0.25 : 1;
-      this.drawImage(pen, this.chart.idOf(row), x, y, TILE - 8, this.chart.tint(row));
-      this.taken.push({ left: x - HALF, right: x + HALF, top: y - HALF, bottom: y + HALF });
+      this.drawImage(pen, this.chart.idOf(row), x, y, side, this.chart.tint(row));
+      this.taken.push({ left: x - side / 2, right: x + side / 2, top: y - side / 2, bottom: y + side / 2 });
     }
     pen.globalAlpha = 1;
+  }
+
+  // Every image in sight, as large as the distance to the nearest other point allows, and within the frame.
+  allImages(width, height) {
+    const rows = [...Array(this.chart.header.count).keys()];
+    const spots = rows.map((row) => this.chart.screenPosition(row));
+    const distance = ([x, y], [a, b]) => Math.max(Math.abs(x - a), Math.abs(y - b));
+    const within = (value, size, side) => Math.max(side / 2, Math.min(size - side / 2, value));
+    return rows.filter((row) => spots[row][0] >= 0 && spots[row][1] >= 0 && spots[row][0] <= width && spots[row][1] <= height)
+      .map((row) => {
+        const nearest = Math.min(...rows.filter((other) => other !== row).map((other) => distance(spots[row], spots[other])));
+        const side = Math.max(LEGIBLE, Math.min(2 * HALF, nearest - 2));
+        return { row, side, at: [within(spots[row][0], width, side), within(spots[row][1], height, side)] };
+      });
   }
 
   chosenImages(width, height, marks) {

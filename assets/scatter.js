@@ -312,18 +312,20 @@ class Chart {
     return [(left - width / 2) / this.camera.zoom + this.camera.x, (height / 2 - top) / this.camera.zoom + this.camera.y];
   }
 
+  // Returns whether the limits allow another zoom.
   zoomAt(left, top, factor) {
     const [x, y] = this.toMap(left, top);
     const zoom = this.withinLimits(this.camera.zoom * factor);
     const applied = zoom / this.camera.zoom;
     this.camera = { x: x - (x - this.camera.x) / applied, y: y - (y - this.camera.y) / applied, zoom };
     this.moved();
+    return applied !== 1;
   }
 
-  // From a little more than all points to about one point on the screen where points lie evenly (or two in a grid).
+  // From all points to about one point on the screen where points lie evenly (or two in a grid).
   withinLimits(zoom) {
     const closest = this.header.steps ? FINEST : Math.sqrt(this.header.count) * (this.header.grid ? 0.5 : 4);
-    return Math.max(0.8 * this.fitted, Math.min(this.fitted * Math.max(8, closest), zoom));
+    return Math.max(this.fitted, Math.min(this.fitted * Math.max(8, closest), zoom));
   }
 
   // Move the camera by the least distance after which some point lies well inside the window.
@@ -599,7 +601,7 @@ class Chart {
   listen() {
     const { surface } = this;
     this.fingers = new Fingers(surface, (...gesture) => { if (this.header) this.gesture(...gesture); },
-      (...zoom) => { if (this.header) this.zoomAt(...zoom); });
+      (...zoom) => this.header && this.zoomAt(...zoom));
     surface.onpointerdown = (event) => this.down(event);
     surface.onpointermove = (event) => this.pointed(event);
     surface.onpointerup = (event) => this.up(event);

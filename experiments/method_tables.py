@@ -1,4 +1,4 @@
-"""Write the tables of methods in README.md and docs/methods.md from the methods' cards.
+"""Write the methods into README.md and docs/methods.md from the methods' cards.
 
     python -m experiments.method_tables
 """
@@ -31,10 +31,12 @@ def short_table(cards: list[Card]) -> str:
         for supervision, words in SUPERVISION.items()))
 
 
-def full_table(cards: list[Card]) -> str:
-    """Return a table with a row for each method."""
-    return table(("name", "title", "learns from", "summary", "paper"), (
-        (f"`{card.name}`", card.title, SUPERVISION[card.supervision], card.summary, card.paper) for card in cards))
+def sections(cards: list[Card]) -> str:
+    """Return a section for each method, below a heading for each kind of supervision."""
+    parts = [(f"## Methods that learn from {words}", [card for card in cards if card.supervision == supervision])
+             for supervision, words in SUPERVISION.items()]
+    return "".join(f"{heading}\n\n" + "".join(f"### {card.title}\n\n`{card.name}` · {card.paper}\n\n{card.summary}\n\n"
+                                              for card in own) for heading, own in parts)
 
 
 def import_lines(methods: Iterable[type[Method]]) -> str:
@@ -47,7 +49,7 @@ def import_lines(methods: Iterable[type[Method]]) -> str:
 def documents(methods: Sequence[type[Method]]) -> dict[Path, str]:
     """Return the content of the documents with tables of methods, by path."""
     cards, imports = [method.card for method in methods], import_lines(methods)
-    tables = {ROOT / "README.md": short_table(cards), ROOT / "docs" / "methods.md": full_table(cards)}
+    tables = {ROOT / "README.md": short_table(cards), ROOT / "docs" / "methods.md": sections(cards)}
     written = {path: TABLE.sub(lambda marks, text=text: marks[1] + text + marks[2],  # type: ignore[misc]
                                path.read_text(encoding="utf-8")) for path, text in tables.items()}
     return {path: IMPORTS.sub(lambda marks: marks[1] + imports + marks[2], text) for path, text in written.items()}

@@ -1,13 +1,21 @@
 """The methods on feature vectors, as a scikit-learn transformer.
 
 ```python
+from udml_core.methods.closed_form import PCA
+from udml_core.methods.ml_kml import ML
+from udml_core.methods.nca_lmnn import NCA
 from udml_core.methods.nml import NML
 from udml_core.sklearn import MetricLearner
 
-MetricLearner(NML(dimension=32)).fit(X, y).transform(X)
-MetricLearner(NML(dimension=32)).fit(X, pairs=(pairs, same)).transform(X)
-GridSearchCV(make_pipeline(MetricLearner(NML()), classifier), {"metriclearner__method__dimension": [8, 32]})
+MetricLearner(PCA(dimension=32)).fit(X).transform(X)
+MetricLearner(NCA(dimension=32)).fit(X, y).transform(X)
+MetricLearner(ML(dimension=32)).fit(X, pairs=(pairs, same)).transform(X)
+scaled = make_pipeline(MinMaxScaler(clip=True), MetricLearner(NML()), classifier)
+GridSearchCV(scaled, {"metriclearner__method__dimension": [8, 32]})
 ```
+
+NML and KML need values of at least 0, so standardized vectors need `MinMaxScaler(clip=True)` before them, or
+`NML(negative="split")`.
 """
 
 from __future__ import annotations
@@ -23,7 +31,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, quoted
@@ -181,8 +189,11 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _checked(self, X: Any, reset: bool, least: int = 1) -> Array:
         rows = validate_data(self, X, dtype=np.float32, reset=reset, ensure_min_samples=least)
-        if self.method.positive_only:
-            check_non_negative(rows, type(self).__name__)
+        if self.method.positive_only and rows.min() < 0:
+            title = self.method.card.title
+            split = "set its field negative='split', " if "negative" in type(self.method).model_fields else ""
+            raise ValueError(f"Negative values in data passed to {title}: {title} needs values of at least 0, got "
+                             f"{rows.min():g}. Put MinMaxScaler(clip=True) before it, {split}or use PCA or NCA.")
         return rows
 
 

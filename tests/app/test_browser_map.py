@@ -175,7 +175,7 @@ def test_the_camera_never_runs_into_blank_space(page: Page, mapped: Run) -> None
     page.keyboard.press("0")
     for _ in range(20):
         page.keyboard.press("-")
-    assert chart.evaluate("chart => chart.chart.camera.zoom / chart.chart.fitted") == pytest.approx(0.8, abs=0.01)
+    assert chart.evaluate("chart => chart.chart.camera.zoom / chart.chart.fitted") == pytest.approx(1, abs=0.001)
     settle(page)
 
 

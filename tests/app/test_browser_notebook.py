@@ -68,6 +68,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home = tmp_path_factory.mktemp("lab")
     (home / "work").mkdir()
     (home / "work" / "digits.ipynb").write_text(notebook(SHOW, THREES, ANY), encoding="utf-8")
+    (home / "work" / "few.ipynb").write_text(notebook(SHOW.replace("400", "30"), "", ""), encoding="utf-8")
     own = {name: str(home / name.lower()) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR",
                                                        "IPYTHONDIR", "JUPYTERLAB_SETTINGS_DIR",
                                                        "JUPYTERLAB_WORKSPACES_DIR")}
@@ -107,15 +108,21 @@ def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
 @pytest.fixture(scope="module")
 def page(lab: str, browser: Browser) -> Iterator[Page]:
     """The notebook, whose first cell has shown the explorer."""
+    page = opened(lab, browser, "digits")
+    yield page
+    page.close()
+
+
+def opened(lab: str, browser: Browser, name: str) -> Page:
+    """Open a notebook and run its first cell, which shows the explorer."""
     page = browser.new_page(viewport={"width": 1400, "height": 1100}, reduced_motion="reduce")
     page.set_default_timeout(120_000)
-    page.goto(f"{lab}/lab/tree/digits.ipynb")
+    page.goto(f"{lab}/lab/workspaces/{name}/tree/{name}.ipynb")
     page.locator(".jp-Notebook .jp-Cell").nth(2).wait_for()
     page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
     run(page, 0)
     page.locator(".scatter[data-drawn]").wait_for()
-    yield page
-    page.close()
+    return page
 
 
 def run(page: Page, cell: int) -> None:
@@ -149,6 +156,7 @@ def test_the_selection_of_the_legend_comes_back_as_a_pandas_index(page: Page) ->
 
 
 def test_a_lasso_and_a_click_reach_the_kernel_and_no_key_of_the_lab(page: Page) -> None:
+    page.locator(".jp-Notebook .jp-Cell").nth(1).locator(".jp-Editor").click()
     surface = page.locator(".overlay")
     surface.scroll_into_view_if_needed()
     box = surface.bounding_box()
@@ -162,6 +170,16 @@ def test_a_lasso_and_a_click_reach_the_kernel_and_no_key_of_the_lab(page: Page) 
     page.mouse.up()
     page.keyboard.up("Shift")
     expect(page.locator(".summary")).to_contain_text("of 400 selected")
+    assert page.locator(".jp-Notebook .jp-Cell.jp-mod-selected").count() == 1, "Shift selects images, no cells"
+    assert page.evaluate("String(window.getSelection())") == ""
+    zoom = "chart => chart.chart.camera.zoom"
+    fitted = page.locator(".scatter").evaluate(zoom)
+    scrolled = "document.querySelector('.jp-WindowedPanel-outer').scrollTop"
+    before = page.evaluate(scrolled)
+    page.mouse.wheel(0, 150)
+    page.wait_for_function(f"before => {scrolled} > before", arg=before)
+    assert page.locator(".scatter").evaluate(zoom) == fitted, "the map is not zoomed out past all points"
+    page.mouse.wheel(0, -600)
     cells = page.locator(".jp-Notebook .jp-Cell").count()
     surface.focus()
     for key in ("b", "p", "ArrowLeft", "Enter"):
@@ -175,6 +193,21 @@ def test_a_lasso_and_a_click_reach_the_kernel_and_no_key_of_the_lab(page: Page) 
     printed = output(page, 2)
     assert printed.startswith("lasso: True query: digit-"), printed
     assert printed.endswith("nearest: 12"), printed
+
+
+def test_a_map_of_few_images_shows_each_of_them(lab: str, browser: Browser) -> None:
+    page = opened(lab, browser, "few")
+    drawn = page.locator(".scatter").evaluate("""chart => {
+      const { overlay, images, header } = chart.chart;
+      const { width, height } = overlay.size;
+      return images && header.sheets && overlay.allImages(width, height).map(({ side, at: [x, y] }) => [
+        side, x >= side / 2 && y >= side / 2 && x <= width - side / 2 && y <= height - side / 2]);
+    }""")
+    assert len(drawn) == 30
+    assert all(26 <= side <= 36 for side, _ in drawn)
+    assert all(inside for _, inside in drawn)
+    assert page.locator(".scatter").evaluate("chart => chart.chart.overlay.taken.length") >= 30
+    page.close()
 
 
 def test_marimo_shows_the_widgets_and_a_cell_reads_the_selection(browser: Browser, tmp_path: Path) -> None:

@@ -123,8 +123,14 @@ def test_the_example_of_the_documentation_searches_with_a_form(served: Served, t
     raw = asked(served.url, "POST", f"/api/search?run={served.shown.id}&k=10", png_of(image))[1]
     assert names["hits"] == raw["hits"]
     address, form = f"/api/search?run={served.shown.id}", {"Content_Type": "multipart/form-data; boundary=b"}
-    for body in (b"--b--\r\n", b"", b"--b\r\nContent-Disposition: form-data; name=x\r\n\r\n1\r\n--b--\r\n", b"--c"):
-        assert asked(served.url, "POST", address, body, **form)[0] == 400
+    file = b'--b\r\nContent-Disposition: form-data; name=x; filename="q.png"\r\n\r\n%b\r\n'
+    refusals = [(b"--b--\r\n", "must have one file, the image, got none"), (b"", "must have one file"),
+                (b"--b\r\nContent-Disposition: form-data; name=x\r\n\r\n1\r\n--b--\r\n", "got none"),
+                (b"--c", "The form could not be read"), (file % b"" + b"--b--\r\n", "The file of the form is empty"),
+                (2 * (file % png_of(image)) + b"--b--\r\n", "must have one file, the image, got 2")]
+    for body, reason in refusals:
+        status, content, _ = asked(served.url, "POST", address, body, **form)
+        assert (status, reason in content["error"]) == (400, True), content
     assert asked(served.url, "POST", address, b"", Content_Type="multipart/form-data")[0] == 400
 
 
@@ -141,18 +147,25 @@ def test_arguments_out_of_range_are_refused(query: str, status: int, reason: str
 
 def test_hidden_and_unknown_runs_have_the_same_answer(served: Served) -> None:
     image = png_of(Image.new("L", (8, 8)))
-    ids = (served.hidden.id, "absent", "", "..", str(served.shown.folder), served.shown.id[:-1], "%00", "*")
+    ids = (served.hidden.id, "absent", "..", str(served.shown.folder), served.shown.id[:-1] + "%00", "%00", "*")
     answers = [asked(served.url, "POST", f"/api/search?run={run_id}", image)[:2] for run_id in ids]
     assert answers == [(404, {"error": "No exposed run has this id. GET /api/runs lists the ids."})] * len(ids)
+    for query in ("", "?k=5", "?run="):
+        status, content, _ = asked(served.url, "POST", f"/api/search{query}", image)
+        assert (status, content["error"]) == (400, "run is missing. GET /api/runs lists the ids.")
+    begun = asked(served.url, "POST", f"/api/search?run={served.shown.id[:-1]}", image)
+    assert (begun[0], begun[1]["run"]) == (200, served.shown.id), "the beginning of an id is enough"
 
 
-@pytest.mark.parametrize("body", [b"", b"no image", b"<svg/>", b"%!PS-Adobe", b"\x89PNG\r\n\x1a\n" + b"\0" * 50,
+@pytest.mark.parametrize("body", [b"no image", b"<svg/>", b"%!PS-Adobe", b"\x89PNG\r\n\x1a\n" + b"\0" * 50,
                                   bomb(30_000), bomb(2**31 - 1)])
 def test_what_is_no_image_or_a_bomb_is_refused(body: bytes, served: Served) -> None:
     status, content, _ = asked(served.url, "POST", f"/api/search?run={served.shown.id}", body)
     assert status == 400
     assert content["error"].startswith("The body must be an image")
     assert str(ROOT) not in content["error"]
+    empty = asked(served.url, "POST", f"/api/search?run={served.shown.id}", b"")
+    assert (empty[0], empty[1]["error"][:18]) == (400, "The body is empty.")
 
 
 def test_a_body_that_is_too_long_is_refused_whatever_it_declares(served: Served) -> None:
@@ -194,7 +207,7 @@ def test_without_the_variable_no_run_is_exposed(tmp_path: Path) -> None:
     run = worked(tmp_path / "runs", seed=0)
     with server(tmp_path, UDML_API="") as url:
         listed = asked(url, "GET", "/api/runs")[1]
-        assert (listed["runs"], listed["reason"][:20]) == ([], "No finished run yet:")
+        assert (listed["runs"], listed["reason"][:44]) == ([], "UDML_API is not set: start with UDML_API='*'")
         assert asked(url, "POST", f"/api/search?run={run.id}", png_of(Image.new("L", (8, 8))))[0] == 404
 
 
@@ -228,6 +241,19 @@ def test_images_that_do_not_arrive_hold_only_their_own_places_and_not_for_long(s
     for connection in waiting:
         connection.close()
     assert asked(served.url, "POST", path, image)[0] == 200
+
+
+def test_the_beginning_of_several_ids_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from udml_core.runs.search import programs as answers
+
+    monkeypatch.setenv("UDML_API", "*")
+    runs = [worked(tmp_path / "runs", seed=seed) for seed in (0, 1)]
+    monkeypatch.setattr(answers, "list_runs", lambda _root: runs)
+    with pytest.raises(answers.UnknownRunError, match="2 exposed runs have an id that begins so"):
+        answers.exposed_run("20", tmp_path / "runs")
+    assert answers.exposed_run(runs[1].id, tmp_path / "runs").id == runs[1].id
+    monkeypatch.setenv("UDML_API", "absent")
+    assert answers.why_no_run().startswith("No finished run yet:")
 
 
 def test_a_run_whose_images_are_gone_names_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

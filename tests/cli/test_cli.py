@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from tests.running import wait_for, worked, write_digits
 from tests.runs.test_opinions import BETTER, UNCLEAR, keep_opinion
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
+from udml_core.base.started import program_words
 from udml_core.cli import commands as cli
 from udml_core.cli.options import takes_options
 from udml_core.data import catalog
@@ -38,6 +40,7 @@ from udml_core.runs.analyses import Analysis, AnalysisSpec, plan_analysis
 from udml_core.runs.baselines import read_baselines, write_baselines
 from udml_core.runs.tasks import Status
 from udml_core.work import jobs
+from udml_core.work.jobs import dispatch
 from udml_core.work.workers import analyse as analysis_worker
 from udml_core.work.workers import train as training_worker
 
@@ -116,6 +119,31 @@ def test_a_failed_run_exits_with_1_and_its_message(capsys: Any, monkeypatch: pyt
     assert json.loads(out)["state"] == "failed"
     assert "Lower the field 'epsilon'" in err
     assert "Traceback" not in err
+
+
+def test_a_worker_that_dies_leaves_its_error_its_log_and_the_command_to_resume(
+        tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    died: list[Run] = []
+
+    def start_worker(_words: list[str], log_path: Path, _settings: dict[str, str]) -> subprocess.Popen[bytes]:
+        code = "print('Traceback (most recent call last):'); print('ImportError: libGL.so.1 is missing')"
+        with log_path.open("wb") as log:
+            return subprocess.Popen([sys.executable, "-c", code], stdout=log)
+
+    def launch(run: Run, _engine: object = None) -> None:
+        died.append(run)
+        dispatch.execute(run.folder, "cpu", run.status().ticket)
+
+    monkeypatch.setattr(dispatch, "start_worker", start_worker)
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", launch)
+    code, _, err = call(capsys, monkeypatch, "train", "--dataset", "digits", "--backbone", "pixels", "--method", "pca",
+                        "--set", "dimension=8", "--runs", str(tmp_path / "other runs"))
+    (run,) = died
+    assert code == 1
+    program = shlex.join(program_words())
+    assert err.splitlines()[-4:] == [
+        dispatch.NEVER_STARTED, "Error: ImportError: libGL.so.1 is missing", f"Log: {run.log_path}",
+        f"To resume: {program} resume {run.id} --runs '{tmp_path}/other runs'"]
 
 
 def test_the_version_is_printed(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

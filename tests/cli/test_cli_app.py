@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.running import write_digits
-from udml_core.__main__ import explore
+from udml_core.__main__ import explore, main
 from udml_core.base import started
 from udml_core.base.paths import APP
 from udml_core.cli import commands, opening
@@ -100,3 +102,41 @@ def test_a_data_set_is_opened_by_its_name_and_a_wrong_folder_starts_nothing(
     assert call(monkeypatch, "app", "digits") == 0
     assert servers[0][1]["UDML_BROWSE"] == "digits"
     assert catalog.remembered_folders() == []
+
+
+@pytest.mark.parametrize("words", [
+    ["photos/none"], ["~/none#level=1", "--port", "8600"], ["--runs", "there", "./none"]])
+def test_a_path_that_does_not_exist_is_refused_before_the_imports(words: list[str]) -> None:
+    """Heavy modules would take seconds in an environment that was installed a moment ago."""
+    code = ("import sys; from udml_core.__main__ import explore\ntry: explore()\nfinally: "
+            "print(sorted({'numpy', 'typer', 'pydantic', 'torch'} & set(sys.modules)))")
+    ended = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    name = next(word for word in words if "none" in word)
+    assert (ended.returncode, ended.stdout) == (2, "[]\n")
+    assert ended.stderr == f"There is no folder or file '{name}'. Name a folder or an archive of images, or a table.\n"
+
+
+def test_both_programs_say_at_once_that_they_start(servers: Started, monkeypatch: pytest.MonkeyPatch,
+                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    for words, program in ((["app", "digits"], main), (["digits"], explore)):
+        assert call(monkeypatch, *words, program=program) == 0
+        assert capsys.readouterr().err == "UDML Explorer starts …\n"
+    assert call(monkeypatch, "methods", program=main) == 0
+    assert "starts" not in capsys.readouterr().err
+
+
+def test_the_hint_names_a_program_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("here", "other"):
+        (tmp_path / folder).mkdir()
+        for name in ("udml", "python"):
+            (tmp_path / folder / name).touch(mode=0o755)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "here" / "python"))
+    paths = {folder: str(tmp_path / folder) for folder in ("here", "other")}
+    for path, words in (("here", ["udml"]), ("other", [f"{paths['here']}{os.sep}udml"])):
+        monkeypatch.setenv("PATH", paths[path])
+        assert started.program_words() == words
+    (tmp_path / "here" / "udml").unlink()
+    assert started.program_words() == [sys.executable, "-m", "udml_core"]
+    monkeypatch.setattr(sys, "prefix", "/home/ann/.cache/uv/archive-v0/ZQMGmkwxEjgSP495")
+    assert started.program_words() == ["uvx", "--from", "udml-explorer", "udml"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.decomposition import PCA as REFERENCE
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, normalize
+from sklearn.preprocessing import MinMaxScaler, StandardScaler, normalize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.contract.test_odd_folders import smallest_fields
@@ -145,6 +146,14 @@ def test_a_learner_works_in_a_pipeline_and_in_a_grid_search(digits: tuple[Any, A
     assert search.best_params_["metriclearner__method"].dimension == 16
     assert all(str(method).startswith("NML(") for method in search.cv_results_["param_metriclearner__method"])
     assert list(pipeline[:2].get_feature_names_out()[:2]) == ["metriclearner0", "metriclearner1"]
+    standardized = StandardScaler().fit_transform(X[:600])
+    for method, split in ((NML(), "set its field negative='split', "), (KML(), "")):
+        title = method.card.title
+        message = (f"Negative values in data passed to {title}: {title} needs values of at least 0, got "
+                   f"{standardized.min():g}. Put MinMaxScaler(clip=True) before it, {split}or use PCA or NCA.")
+        with pytest.raises(ValueError, match=re.escape(message)):
+            MetricLearner(method).fit(standardized, y[:600])
+    assert pipeline.fit(standardized, y[:600]).score(standardized, y[:600]) > 0.85, "the scaler is the cure"
 
 
 def test_pairs_from_labels_equal_a_fit_with_labels_and_other_pairs_do_not(digits: tuple[Any, Any]) -> None:

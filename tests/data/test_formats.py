@@ -121,7 +121,7 @@ def test_the_table_of_formats_names_the_libraries_that_wrote_the_files() -> None
     table = (ROOT / "docs" / "data-sets.md").read_text(encoding="utf-8")
     for name, version in versions.items():
         assert version.startswith(FORMATS[name][0])
-        assert f"| `tests/data/formats/{name}/` | {version} |" in table
+        assert f"| {name} | {version} |" in table
 
 
 @pytest.mark.parametrize("name", ["webdataset", "arrow"])
@@ -372,7 +372,7 @@ def test_arrow_offsets_that_lead_out_of_the_file_are_refused(tmp_path: Path) -> 
     ('{"file_name": "9.png", "label": "dog"}', "got 1 .4 skipped.* '9.png': is missing"),
     ('["0.png"]', r"Line 2 of .* must be an object in JSON"),
     ("{", r"Line 2 of .*metadata.jsonl must be an object in JSON, but could not be read"),
-    ('{"file_name": "../1.png", "label": "dog"}', "must name images below this folder"), ("[" * 100_000, "Line 2"),
+    ('{"file_name": "../1.png", "label": "dog"}', "For safety, only files below"), ("[" * 100_000, "Line 2"),
     ('{"label": "cat"}', "must name an image in the column file_name of each row, got None in line 2")])
 def test_a_damaged_list_of_lines_names_the_line(line: str, message: str, tmp_path: Path) -> None:
     folder = copied("imagefolder", tmp_path)

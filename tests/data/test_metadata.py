@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pyarrow import parquet
 from tests.data.test_official_lists import classes_of, halves_of, write_images
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
+from udml_core.data.dataset import FileImages
 from udml_core.data.dataset_columns import as_column, is_numeric
 from udml_core.data.sources.image_folder import Folder
 
@@ -167,7 +169,7 @@ def test_the_tables_of_both_halves_need_the_column_of_labels(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("columns", "message"), [
-    ({"file_name": [*FILES[:3], "../secret.png"]}, "must name images below this folder, got '../secret.png'"),
+    ({"file_name": [*FILES[:3], "../secret.png"]}, "only their paths, such as '../secret.png'. For safety, only"),
     ({"file_name": [*FILES[:3], FILES[0]]}, "name the image 'a.png' twice"),
     ({"file_name": [*FILES[:3], ""]}, "must name an image in the column file_name of each row, got None in line 5"),
     ({"label": ["cat", "dog,", "cat", "dog"]}, "must have 4 values in each row, as in its first line, got 5 in line 3"),
@@ -253,15 +255,53 @@ def test_a_table_of_paths_is_opened_by_its_own_path(column: str, ending: str, tm
     assert not [name for name in catalog.remembered_folders() if name.startswith(str(path))]
 
 
-def test_a_table_that_names_no_images_below_its_folder_says_what_to_do(tmp_path: Path) -> None:
-    folder, table = write_table(tmp_path / "pics"), tmp_path / "lists" / "abs.csv"
+@pytest.mark.parametrize("name", ["abs.csv", "abs.tsv", "abs.jsonl", "metadata.csv"])
+def test_a_table_reads_images_below_the_folders_that_were_opened(name: str, tmp_path: Path) -> None:
+    folder, table = write_table(tmp_path / "pics"), tmp_path / "lists" / name
     table.parent.mkdir()
-    table.write_text("path,species\n" + "".join(f"{folder / file},a\n" for file in FILES))
-    with pytest.raises(UserError, match=f"must name images below this folder, got '{folder}/a.png'. For safety, other "
-                                        f"files are not read. Move abs.csv to {folder}, and open it there"):
-        catalog.load(str(table))
+    write_images(table.parent, "own.png")
+
+    def write(*files: str) -> str:
+        rows = [{"file_name": file, "label": kind} for file, kind in zip(files, "abacd", strict=False)]
+        separator = "\t" if name.endswith("tsv") else ","
+        lines = map(json.dumps, rows) if name.endswith("jsonl") else map(
+            separator.join, [("file_name", "label"), *(row.values() for row in rows)])
+        table.write_text("\n".join(lines))
+        return str(table if name.startswith("abs") else table.parent)
+
+    opens = write(*(str(folder / file) for file in FILES), f"{tmp_path}/pics/absent.png")
+    message = (f"The rows of {table} have no images, only their paths, such as '{folder}/a.png'. For safety, only "
+               f"files below {table.parent} and below the folders that you opened are read. Open the folder of the "
+               f"images first, or move {name} to {folder}, and open it there.")
+    with pytest.raises(UserError, match=re.escape(message)):
+        catalog.load(opens)
+    catalog.remember(f"{folder}#level=0")
+    try:
+        dataset, source = catalog.load(opens), catalog.folder_of(opens)
+        assert (dataset.names, classes_of(dataset)) == (tuple(FILES), ["a", "b", "a", "c"])
+        assert isinstance(dataset.images, FileImages)
+        assert dataset.images.root == folder
+        assert dataset.images[1].tobytes() == catalog.load(f"{folder}#level=0").images[1].tobytes()
+        assert [(skipped.file, skipped.kind) for skipped in dataset.skipped] == [("absent.png", "missing")]
+        assert source.describe() == (f"4 images in 3 classes, from {name}. 1 of 5 files is missing: absent.png.")
+        if opens == str(table):
+            before = source.signature()
+            write_images(folder, "absent.png")
+            assert catalog.folder_of(opens).signature() != before, "images elsewhere are watched"
+        assert catalog.load(write("own.png", "../pics/a.png")).names == ("lists/own.png", "pics/a.png")
+        (folder / "link.png").symlink_to("/etc/hostname")
+        for secret in ("/etc/hostname", "../pics/../../x.png", str(folder / "link.png")):
+            with pytest.raises(UserError, match="For safety, only files below"):
+                catalog.load(write(str(folder / "a.png"), secret))
+    finally:
+        catalog.forget(folder)
+
+
+def test_a_table_that_names_no_images_below_its_folder_says_what_to_do(tmp_path: Path) -> None:
+    table = tmp_path / "lists" / "abs.csv"
+    table.parent.mkdir()
     table.write_text("path\n/etc/passwd\n/home/a.png\n")
-    with pytest.raises(UserError, match=f"Copy the images below {table.parent}, and correct the paths"):
+    with pytest.raises(UserError, match=f"or copy the images below {table.parent}, and correct the paths"):
         catalog.load(str(table))
     table.write_text("kind,size\na,3\n")
     with pytest.raises(UserError, match=r"abs\.csv has no column of paths of images; its columns: kind, size\. Name"):

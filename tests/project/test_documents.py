@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import typer
 from sklearn.datasets import load_digits
+from sklearn.preprocessing import StandardScaler
 from typer.exceptions import TyperException
 
 from experiments import make_site, method_tables
@@ -32,6 +33,7 @@ from udml_core.cli.options import takes_options
 from udml_core.data.given.exclusions import excluded_images, excluded_names
 from udml_core.methods import METHODS, find_method
 from udml_core.results import records
+from udml_core.runs.examples import example_runs
 
 every_document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 FLOORS = (ROOT, ROOT / "udml_core", ROOT / "pages", ROOT / "pages" / "parts", ROOT / "pages" / "views")
@@ -189,6 +191,29 @@ def test_the_tables_of_methods_are_the_cards() -> None:
         assert all(f"`{method.card.name}` " in text for method in METHODS)
 
 
+def test_documents_count_the_example_runs_as_they_come_with_the_app() -> None:
+    count = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")[len(example_runs())]
+    words = re.compile(r"(\w+)\s+(?:example|finished)\s+runs\s+(?:come|and)")
+    counts = {path.name: {word.lower() for word in words.findall(read(path))} for path in DOCUMENTS}
+    found = {name: counted for name, counted in counts.items() if counted}
+    assert found == {"README.md": {count}, "install.md": {count}, "tasks.md": {count}}
+    titles = {find_method(run.spec().method).card.title for run in example_runs()}
+    listed = re.search(r"example runs come with the app.*?emoji", read(ROOT / "docs" / "tasks.md"), re.DOTALL)
+    assert listed
+    assert [title for title in titles if title not in " ".join(listed[0].split())] == []
+
+
+def test_code_of_own_data_fits_beside_both_columns_of_the_site() -> None:
+    code = [line for block in blocks(read(ROOT / "docs" / "bring-your-data.md")) for line in block.code.splitlines()]
+    assert [line for line in code if len(line) > 76] == []
+
+
+def test_guides_for_users_name_no_file_of_the_tests() -> None:
+    guides = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in re.findall(
+        r"docs/([\w-]+)\.md", read(ROOT / "mkdocs.yml").partition("- Project:")[0]))]
+    assert [path.name for path in guides if "tests/" in read(path)] == []
+
+
 def test_every_method_can_be_imported_by_its_line() -> None:
     (block,) = [block for block in blocks(read(ROOT / "docs" / "methods.md")) if "from udml_core" in block.code]
     names: dict[str, Any] = {}
@@ -235,8 +260,9 @@ def test_the_examples_in_python_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     X, y = X[:200].astype(np.float32), y[:200]
     rows = X / np.linalg.norm(X, axis=1, keepdims=True)
     names: dict[str, Any] = {"unit_features": rows, "gallery": rows, "X": X, "y": y}
-    exec(code.replace("dimension=32", "dimension=8, epochs=1"), names)
+    exec(code.replace("dimension=32", "dimension=8"), names)
     assert len(names["finer"].labels) == len(rows)
+    names["X"] = StandardScaler().fit_transform(X)  # with values below 0, as pipelines often have
     exec(searching.replace("dimension=32", "dimension=8, epochs=1").replace("[8, 32]", "[4, 8]"), names)
     assert len(names["search"].cv_results_["params"]) == 8
     assert names["search"].best_score_ > 0.5

@@ -15,6 +15,8 @@ import typer
 
 from udml_core.base.errors import UserError, counted
 from udml_core.base.files import jsonable, replace_bytes
+from udml_core.base.paths import runs_folder
+from udml_core.base.started import program_words
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS
 from udml_core.runs.tasks import LIVE_STATES
@@ -186,7 +188,19 @@ def print_run(run: Run, as_json: bool, must_be_done: bool = False) -> None:
     print_answer(summary, as_json, lambda: [f"{summary['run']}  {summary['state']}  epoch {summary['epoch']}/"
                                             f"{summary['epochs']}  {summary['message']}".rstrip()])
     if must_be_done and summary["state"] != "done":
-        exit_with(summary["message"] or f"The run ended as {summary['state']}.", 1)
+        exit_with(ending_words(run, summary), 1)
+
+
+def ending_words(run: Run, summary: dict[str, Any]) -> str:
+    """Return why a run is not done; of a run that broke off, also its last error, its log and how to resume it."""
+    message = summary["message"] or f"The run ended as {summary['state']}."
+    if summary["state"] not in ("failed", "interrupted"):
+        return message
+    trace = (run.error() or run.log_tail()).strip().splitlines()
+    error = [f"Error: {trace[-1]}"] if trace and trace[-1] not in message else []
+    folder = [] if run.root == runs_folder() else ["--runs", str(run.root)]
+    command = shlex.join([*program_words(), "resume", run.id, *folder])
+    return "\n".join([message, *error, f"Log: {run.log_path}", f"To resume: {command}"])
 
 
 def summarize_analysis(analysis: Analysis) -> dict[str, Any]:

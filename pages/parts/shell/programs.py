@@ -39,7 +39,7 @@ PARAMETERS = ("run", "k", "gallery")
 """Parameters of a search."""
 FORM = "multipart/form-data"
 MOST_FIELDS = 10
-"""Fields of a form, which are not used."""
+"""Files and other fields of a form that are read, to say what is wrong with it."""
 MOST_OPEN = 2
 """Runs that stay open between searches."""
 
@@ -66,13 +66,15 @@ class Programs:
         from udml_core.runs.search import programs as answers
 
         runs = answers.exposed_runs(runs_folder())
-        return {"runs": [answers.run_values(run) for run in runs]} | ({} if runs else {"reason": answers.NO_RUNS})
+        return {"runs": [answers.run_values(run) for run in runs]} | ({} if runs else {"reason": answers.why_no_run()})
 
     async def _search(self, request: Request) -> JSONResponse:
         given = request.query_params
         number = given.get("k", "10")
         if not (number.isascii() and number.isdecimal() and len(number) < 6):
             return refused(400, "k must be a whole number.")
+        if not given.get("run"):
+            return refused(400, "run is missing. GET /api/runs lists the ids.")
         if self._waiting >= MOST_WAITING:
             return refused(503, "Too many searches wait. Try again in a few seconds.", {"Retry-After": "5"})
         self._waiting += 1
@@ -83,8 +85,12 @@ class Programs:
                 return refused(413, f"The image must have at most {MOST_BYTES:,} bytes.")
             if request.headers.get("content-type", "").startswith(FORM):
                 content = await _file_of_form(request, content)
+            elif not content:
+                return refused(400, "The body is empty. Send the content of an image file, or a form with one file.")
             return await _answered(lambda: self._hits(given.get("run", ""), content, int(number),
                                                       given.get("gallery", "all")))
+        except UserError as error:
+            return refused(400, str(error))
         except TimeoutError:
             return refused(408, f"The image did not arrive within {LONGEST_WAIT:g} seconds.")
         finally:
@@ -123,6 +129,8 @@ def _route(path: str, method: str, answer: Callable[[Request], Awaitable[Respons
         if unknown := set(request.query_params) - set(parameters):
             return refused(400, f"The parameter {quoted(min(unknown))} is unknown. Known: "
                                 f"{', '.join(parameters) or 'none'}.")
+        if _needs_login():
+            return refused(403, "This server asks its readers to log in, which programs cannot.")
         return await answer(request)
 
     return Route(path, respond, methods=METHODS)
@@ -149,25 +157,34 @@ async def _body(request: Request) -> bytes | None:
 
 
 async def _file_of_form(request: Request, content: bytes) -> bytes:
-    """Return the content of the first file of a form; nothing if it has none, or is damaged."""
+    """Return the content of the file of a form.
+
+    Raises:
+        UserError: It has no file, several files or an empty file, or is damaged.
+    """
     async def chunks() -> AsyncGenerator[bytes, None]:
         yield content
 
     try:
         async with asyncio.timeout(LONGEST_WAIT):
-            form = await MultiPartParser(request.headers, chunks(), max_files=1, max_fields=MOST_FIELDS).parse()
-    except (MultiPartException, ValueError, KeyError):
-        return b""
-    files = [value for value in form.values() if isinstance(value, UploadFile)]
-    read = await files[0].read() if files else b""
-    await form.close()
-    return read
+            form = await MultiPartParser(request.headers, chunks(), max_files=MOST_FIELDS,
+                                         max_fields=MOST_FIELDS).parse()
+    except (MultiPartException, ValueError, KeyError) as error:
+        raise UserError(f"The form could not be read. Send one file as {FORM}, with the boundary in Content-Type."
+                        ) from error
+    try:
+        files = [value for _, value in form.multi_items() if isinstance(value, UploadFile)]
+        if len(files) != 1:
+            raise UserError(f"The form must have one file, the image, got {len(files) or 'none'}.")
+        if not (read := await files[0].read()):
+            raise UserError("The file of the form is empty. Send the content of an image file.")
+        return read
+    finally:
+        await form.close()
 
 
 async def _answered(answer: Callable[[], dict[str, Any]]) -> JSONResponse:
     """Return what a function answers in a thread of its own, or its error."""
-    if _needs_login():
-        return refused(403, "This server asks its readers to log in, which programs cannot.")
     def call() -> dict[str, Any]:
         wait_for_step()
         return answer()

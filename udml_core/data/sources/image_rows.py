@@ -23,7 +23,7 @@ from filelock import FileLock
 
 from udml_core.base import bounded
 from udml_core.base.arrays import Integers
-from udml_core.base.errors import UserError, quoted
+from udml_core.base.errors import UserError
 from udml_core.base.files import read_json, replace_text
 from udml_core.base.paths import cache_folder, may_read
 from udml_core.data.dataset import DETAIL, Dataset, EncodedImages, Report, Skipped
@@ -31,7 +31,7 @@ from udml_core.data.sources.archive import Budget
 from udml_core.data.sources.json_tables import parquet_patterns
 from udml_core.data.sources.listed import SEVERAL_CLASSES, Listing, assemble
 from udml_core.data.sources.listing import MOST_BESIDE, only_subfolder
-from udml_core.data.sources.opened import opened_folders
+from udml_core.data.sources.opened import find_file, not_opened, opened_folders
 from udml_core.data.sources.row_file import ROWS, RowFile, StoredImage
 from udml_core.data.sources.row_formats import (
     DamagedError,
@@ -41,7 +41,7 @@ from udml_core.data.sources.row_formats import (
     open_rows,
     reading,
 )
-from udml_core.data.sources.row_writer import RowWriter, find_file
+from udml_core.data.sources.row_writer import RowWriter
 from udml_core.data.sources.rows import Row, listing_of, rows_of, with_classes
 from udml_core.data.sources.scanning import Scan
 from udml_core.data.sources.table_files import HALVES
@@ -241,11 +241,8 @@ class ImageRows(TableFolder):
             paths = open_rows(self.path / self.tables[0]).paths_alone()
         if not paths or any(find_file(path, self.path, opened) for path in paths[:MOST_FOUND]):
             return None
-        return UserError(
-            f"The rows of {self.path / self.tables[0]} have no images, only their paths, such as {quoted(paths[0])}. "
-            f"For safety, only files below {self.path} and below the folders that you opened are read. Open the folder "
-            "of the images first, or write the images into the file: `dataset.save_to_disk(FOLDER)` does, and FOLDER "
-            "opens here.")
+        return not_opened(self.path / self.tables[0], self.path, paths[0], (
+            "write the images into the file: `dataset.save_to_disk(FOLDER)` does, and FOLDER opens here."))
 
     def describe(self) -> str:
         """Describe the images, and say what of the files is not used.

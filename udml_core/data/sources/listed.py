@@ -37,6 +37,7 @@ class Listing:
         queries: Whether each image (n) is a query of the authors' protocol; None if every test image is.
         columns: Other values of each image (n) by name.
         left_out: Images that the lists name, but that cannot be used, with the reason.
+        root: The folder of the files; None for that of the data set.
     """
 
     files: Sequence[str]
@@ -49,6 +50,7 @@ class Listing:
     queries: Sequence[bool] | None = None
     columns: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     left_out: Sequence[Skipped] = ()
+    root: Path | None = None
 
 
 SEVERAL_CLASSES = ("An image can have several classes, so methods train without labels, and the evaluation counts an "
@@ -72,8 +74,8 @@ class CroppedImages(FileImages):
         return image.crop((left, top, min(right, image.width), min(bottom, image.height)))
 
 
-def check_files(source: Located, files: Sequence[str]) -> None:
-    """Check that the lists name each image once and that every image is below the folder.
+def check_files(source: Located, files: Sequence[str], root: Path) -> None:
+    """Check that the lists name each image once and that every image is below the folder `root`.
 
     Raises:
         UserError: A path leads out of the folder or is listed twice, or an image does not exist.
@@ -86,7 +88,7 @@ def check_files(source: Located, files: Sequence[str]) -> None:
         if not parts or ".." in parts or "\\" in file or Path(file).is_absolute() or Path(file).drive:
             raise UserError(f"The lists in {source.path} must name images below this folder, got {quoted(file)}. "
                             "Remove this line.")
-    absent = [file for file in files if not is_readable(source.path / file)]
+    absent = [file for file in files if not is_readable(root / file)]
     if absent:
         raise UserError(f"{len(absent):,} of the {len(files):,} images that the lists in {source.path} name do not "
                         f"exist, such as {quoted(absent[0])}. Expected: {source.expected}. Copy the missing images, "
@@ -110,9 +112,9 @@ def load_listing(source: Located, listing: Listing, report: Report, step: str) -
     Raises:
         UserError: An image is missing, or fewer than two can be read.
     """
-    check_files(source, listing.files)
-    return assemble(source, listing, scan(source.path, listing.files, report, step),
-                    lambda files: FileImages(source.path, files))
+    root = listing.root or source.path
+    check_files(source, listing.files, root)
+    return assemble(source, listing, scan(root, listing.files, report, step), lambda files: FileImages(root, files))
 
 
 def assemble(source: Located, listing: Listing, entries: Scan, images_of: Callable[[tuple[str, ...]], Images]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -15,6 +16,7 @@ from udml_core.data.dataset import Dataset, Report, Skipped
 from udml_core.data.sources.json_tables import JSON_TABLES, open_columns
 from udml_core.data.sources.listed import Listing, is_readable, load_listing
 from udml_core.data.sources.listing import listed
+from udml_core.data.sources.opened import allowed_path, not_opened, opened_folders
 from udml_core.data.sources.rows import Row, listing_of, plain_path, rows_of
 from udml_core.data.sources.table_files import HALVES, find_column
 from udml_core.data.sources.table_folder import TableFolder
@@ -113,7 +115,8 @@ class MetadataFolder(TableFolder):
         if not self._is_file:
             return *self.tables, *(file for file, _ in listed(self.path))
         with suppress(UserError):
-            return *self.tables, *self.listing.files, *(skipped.file for skipped in self.listing.left_out)
+            files = *self.listing.files, *(skipped.file for skipped in self.listing.left_out)
+            return *self.tables, *(os.path.join(self.listing.root or "", file) for file in files)
         return self.tables
 
     def load(self, report: Report) -> Dataset:
@@ -152,8 +155,10 @@ class MetadataFolder(TableFolder):
             UserError: A table is damaged, or has no such column of labels.
         """
         rows = bounded.call(self.tables[0], self._rows)
+        root, rows = (None, rows) if self.tables[0] in JSON_TABLES else _below_one_folder(self.path, rows)
         known = {row.file for row in rows}
-        images = known if self._is_file else {file for file, _ in listed(self.path)}
+        is_list = self._is_file or root is not None
+        images = known if is_list else {file for file, _ in listed(self.path)}
         table = self.tables[0]
         left_out = [Skipped(file, f"has no row in {table}", "unused") for file in sorted(images - known)]
         if table in JSON_TABLES:  # a list of another program can describe more images than were copied
@@ -161,14 +166,15 @@ class MetadataFolder(TableFolder):
                          if row.file not in images]
             rows = [row for row in rows if row.file in images]
         else:
-            missing = {row.file for row in rows if (self._is_file or row.file not in images)
-                       and not is_readable(self.path / row.file)}
+            missing = {row.file for row in rows if (is_list or row.file not in images)
+                       and not is_readable((root or self.path) / row.file)}
             left_out[:0] = [Skipped(row.file, "is missing", "missing") for row in rows if row.file in missing]
             rows = [row for row in rows if row.file not in missing]
         if self.label_column is not None:
             left_out += [Skipped(row.file, self._without_label, "unused") for row in rows if row.label is None]
             rows = [row for row in rows if row.label is not None]
-        return listing_of(rows, self.label_column is not None, self.other_columns, left_out)
+        listing = listing_of(rows, self.label_column is not None, self.other_columns, left_out)
+        return replace(listing, root=root)
 
     @property
     def _without_label(self) -> str:
@@ -205,20 +211,22 @@ class MetadataFolder(TableFolder):
         return rows_of(paths, content[label] if label else None, halves, others)
 
     def _inner_paths(self, files: Sequence[str], folder: str) -> list[str]:
-        """Return the paths of a table's images relative to the data set's folder.
+        """Return the paths of a table's images relative to the data set's folder; of images elsewhere, whole paths.
 
         Raises:
-            UserError: A path leads out of the folder.
+            UserError: A path leads out of the folder and of the folders that the user opened.
         """
         paths = [plain_path(os.path.join(folder, self._inside(file))) for file in files]
-        outside = next((path for path in paths if os.path.isabs(path) or ".." in PurePosixPath(path).parts), None)
-        if outside is None:
+        if not any(map(_leaves, paths)):
             return self._from_folder(paths) if self._is_file else paths
+        opened = opened_folders()
+        allowed = [allowed_path(path, self.path, opened) if _leaves(path) else path for path in paths]
+        if None not in allowed:
+            return [str(path) for path in allowed]
         common = os.path.commonpath([os.path.dirname(os.path.abspath(self.path / path)) for path in paths])
-        cure = (f"Move {self.tables[0]} to {common}, and open it there." if len(Path(common).parts) > 1 else
-                f"Copy the images below {self.path}, and correct the paths.")
-        raise UserError(f"The lists in {self.path} must name images below this folder, got {quoted(outside)}. For "
-                        f"safety, other files are not read. {cure}")
+        cure = (f"move {self.tables[0]} to {common}, and open it there." if len(Path(common).parts) > 1 else
+                f"copy the images below {self.path}, and correct the paths.")
+        raise not_opened(self.path / self.tables[0], self.path, paths[allowed.index(None)], cure)
 
     def _inside(self, file: str) -> str:
         """Return an absolute path below the folder as a relative one, and any other path as it is."""
@@ -232,3 +240,25 @@ class MetadataFolder(TableFolder):
         start = next(("/".join(parts[:count]) + "/" for count in range(1, len(parts))
                       if parts[:count] == own[-count:] and (self.path / Path(*parts[count:])).exists()), "")
         return [path.removeprefix(start) for path in paths]
+
+
+def _leaves(path: str) -> bool:
+    """Return whether a path can lead out of the folder of its table."""
+    return os.path.isabs(path) or ".." in PurePosixPath(path).parts
+
+
+def _below_one_folder(folder: Path, rows: list[Row]) -> tuple[Path | None, list[Row]]:
+    """Return the folder that has all images, and rows with paths below it.
+
+    Args:
+        folder: The data set's folder.
+        rows: The rows, with whole paths of images elsewhere.
+
+    Returns:
+        The folder, None for the data set's own, and the rows.
+    """
+    if not any(os.path.isabs(row.file) for row in rows):
+        return None, rows
+    paths = [folder / row.file for row in rows]
+    root = Path(os.path.commonpath([path.parent for path in paths]))
+    return root, [row._replace(file=path.relative_to(root).as_posix()) for path, row in zip(paths, rows, strict=True)]

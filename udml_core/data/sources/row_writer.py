@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
 from typing import Any, BinaryIO
 
-from udml_core.base.paths import may_read
 from udml_core.data.sources.archive import Budget
 from udml_core.data.sources.listing import is_text
-from udml_core.data.sources.opened import opened_folders
+from udml_core.data.sources.opened import find_file, opened_folders
 from udml_core.data.sources.row_file import StoredImage
 from udml_core.data.sources.scanning import describe_content, unreadable
 
@@ -97,22 +96,6 @@ class RowWriter:
         if len(set(given)) == len(self.names):
             return given
         return [f"{os.path.splitext(table)[0]}/{number}" for table, number, _ in self.names]
-
-
-def find_file(name: str, root: Path, opened: Sequence[Path]) -> Path | None:
-    """Return the file that a row names, if it is below the data set's folder or a folder that the user opened.
-
-    Args:
-        name: Its path, absolute or from the folder.
-        root: The folder.
-        opened: The folders that the user opened.
-    """
-    try:
-        path = (root / name).resolve()
-        is_inside = any(path.is_relative_to(folder) for folder in (root, *opened))
-        return path if is_inside and may_read(path) and path.is_file() else None
-    except (OSError, ValueError, RuntimeError):
-        return None
 
 
 def _leaves_folder(name: str) -> bool:

@@ -17,9 +17,10 @@ from udml_core.runs.search.retrieval import Retrieval
 
 EXPOSED_RUNS = "UDML_API"
 """The environment variable with the ids of the runs that programs may search, or patterns of ids."""
+NOT_SET = (f"{EXPOSED_RUNS} is not set: start with {EXPOSED_RUNS}='*' udml app to let programs search all runs, or "
+           "name the ids of some; see docs/http.md.")
 NO_RUNS = (f"No finished run yet: {EXPOSED_RUNS} names the runs that programs may search, and none of them has "
            "finished. Train one in the app, or set the variable; see docs/http.md.")
-"""Why no run is listed."""
 MOST_HITS = 100
 GALLERIES: Mapping[str, Gallery] = {"test": "test", "all": "all"}
 
@@ -36,9 +37,19 @@ class UnsearchableError(UserError):
     status = 409
 
 
+def _patterns() -> list[str]:
+    """Return the ids and the patterns of ids in UDML_API; none if it is not set."""
+    return os.environ.get(EXPOSED_RUNS, "").replace(",", " ").split()
+
+
+def why_no_run() -> str:
+    """Return why no run is listed."""
+    return NO_RUNS if _patterns() else NOT_SET
+
+
 def exposed_runs(root: Path) -> list[Run]:
     """List the runs in UDML_API that can be searched, newest first; none if it is not set."""
-    patterns = os.environ.get(EXPOSED_RUNS, "").replace(",", " ").split()
+    patterns = _patterns()
     if not patterns:
         return []
     return [run for run in list_runs(root) if any(fnmatchcase(run.id, pattern) for pattern in patterns)
@@ -46,15 +57,19 @@ def exposed_runs(root: Path) -> list[Run]:
 
 
 def exposed_run(run_id: str, root: Path) -> Run:
-    """Return an exposed run by its whole id.
+    """Return an exposed run by its id or the beginning of its id.
 
     Raises:
-        UnknownRunError: There is none; whether a hidden run has this id is not said.
+        UnknownRunError: There is none, or there are several; whether a hidden run has this id is not said.
     """
-    run = next((run for run in exposed_runs(root) if run.id == run_id), None)
-    if run is None:
-        raise UnknownRunError("No exposed run has this id. GET /api/runs lists the ids.")
-    return run
+    runs = [run for run in exposed_runs(root) if run.id.startswith(run_id)]
+    exact = [run for run in runs if run.id == run_id]
+    if len(exact or runs) == 1:
+        return (exact or runs)[0]
+    if runs:
+        raise UnknownRunError(f"{len(runs)} exposed runs have an id that begins so. Give more of the id. GET /api/runs "
+                              "lists the ids.")
+    raise UnknownRunError("No exposed run has this id. GET /api/runs lists the ids.")
 
 
 def run_values(run: Run) -> dict[str, Any]:
