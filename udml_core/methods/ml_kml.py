@@ -109,10 +109,10 @@ class KML(LinearRows, PairMethod):
         paper=NML_PAPER,
         summary=("Describes each image by its similarity to every training image, then moves similar pairs closer "
                  "and dissimilar pairs apart. It can follow more complicated differences than ML, but takes long and "
-                 "much memory with many images. The features must be at least 0."),
+                 "much memory with many images."),
         idea=("Describe each image by its χ² kernel with every training image, and learn a projection of this "
               "description. This is the usual way to make a linear metric nonlinear. Its cost grows with the number of "
-              "training images."),
+              "training images. The features must be at least 0."),
         supervision="pairs",
         promise="may fall",
         source="Paper, in words: about as good as NML at many times the cost.")

@@ -49,10 +49,11 @@ class NML(PairMethod):
         paper=NML_PAPER,
         summary=("Compares each image with a small set of learned reference points, and moves these points until "
                  "similar pairs are close and dissimilar pairs are far apart. It helps for classes seen in training, "
-                 "and its steps stay quick with many images. The features must be at least 0."),
+                 "and its steps stay quick with many images."),
         idea=("Learn a set of prototypes, and describe each image by how similar its features are to each prototype "
               "under a kernel. Move the prototypes so that similar pairs are closer than a threshold and dissimilar "
-              "pairs are farther apart. The cost of a step does not depend on the number of images."),
+              "pairs are farther apart. The cost of a step does not depend on the number of images. The features "
+              "must be at least 0."),
         supervision="pairs",
         promise="may fall",
         source=("Paper, in words: at or above all baselines on materials, birds, objects and scenes, for classes of "
