@@ -77,7 +77,7 @@ def _place(dataset: Dataset, image: int) -> str:
     from udml_core.data.dataset import FileImages
 
     images, name = dataset.images, dataset.names[image]
-    return str(images.root / images.files[image]) if isinstance(images, FileImages) else f"#{image} {name}"
+    return str(images.source(image)) if isinstance(images, FileImages) else f"#{image} {name}"
 
 
 def _summary(opened: Retrieval, frame: str, judged: SamePairs) -> dict[str, Any]:

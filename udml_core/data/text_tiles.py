@@ -116,7 +116,7 @@ class TableImages:
 def file_of(dataset: Dataset, index: int) -> Path | None:
     """Return the path of an image's file; None if it has none."""
     if isinstance(dataset.images, FileImages):
-        return dataset.images.root / dataset.images.files[index]
+        return dataset.images.source(index)
     return dataset.images.path(index) if isinstance(dataset.images, TableImages) else None
 
 

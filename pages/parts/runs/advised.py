@@ -17,13 +17,13 @@ from udml_core.runs.search import FROZEN
 from udml_core.work.jobs.advising import races_from
 from udml_core.work.jobs.concluding import advised_beside
 
-from ..data.using import use_button
+from ..data.using import SEARCH, use_button
 from ..shell.cached import dataset_at_hand
 from ..shell.race_verdict import concluded, conclusion_icon, judgments_version, race_verdict, raced_with_steps
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_title
 
-SEARCH, JUDGE, COMPARE = ":material/image_search:", ":material/thumbs_up_down:", ":material/compare_arrows:"
+JUDGE, COMPARE = ":material/thumbs_up_down:", ":material/compare_arrows:"
 USES = "All images are prepared for this search first, in seconds, on the page Data; then Search opens."
 
 

@@ -10,7 +10,7 @@ from udml_core.runs import Run, Spec, runs_folder
 from udml_core.work.jobs.concluding import suggested_by_race
 from udml_core.work.sweeps.group import key_of
 
-from ..data.using import use_button
+from ..data.using import SEARCH, use_button
 
 EXISTS = "**This run exists already**, from the race. Training it again gives the same."
 
@@ -38,6 +38,6 @@ def show_existing(spec: Spec, dataset: Dataset, raced: Run | None) -> None:
     assert suggestion.training is not None, "and the search with it"
     st.caption(EXISTS)
     race = suggestion.conclusion.race if suggestion.is_trained else suggestion.race
-    use_button("Search with it", ":material/image_search:", race, suggestion.training, "retrieval",
+    use_button("Search with it", SEARCH, race, suggestion.training, "retrieval",
                "Search with this training as the race judged it. If it refines images, they are prepared first, on the "
                "page Data.", key="lab-existing", dataset=dataset.name)

@@ -81,7 +81,7 @@ def _differing(dataset: Dataset, folder: Path, items: Iterable[Item], there: Col
     written = [item for item in items if item.file in there]
     index_of = dataset.indices_by_name({item.image for item in written})
     for item in written:
-        path, image = folder / item.file, images.root / images.files[index_of[item.image]]
+        path, image = folder / item.file, images.source(index_of[item.image])
         if not path.exists() or path.stat().st_size != image.stat().st_size or _begin(path) != _begin(image):
             yield item.file
 
@@ -96,7 +96,7 @@ def _are_missing(dataset: Dataset, indices: Sequence[int]) -> Booleans:
     images = dataset.images
     if not isinstance(images, FileImages):
         return np.zeros(len(indices), bool)
-    return np.array([not (images.root / images.files[index]).exists() for index in indices], bool)
+    return np.array([not images.source(index).exists() for index in indices], bool)
 
 
 def check_outside(dataset: Dataset, folder: Path) -> None:

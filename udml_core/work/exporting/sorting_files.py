@@ -85,7 +85,7 @@ def _indices(plan: Plan, without: frozenset[str] = frozenset()) -> dict[str, int
 
 def _source(dataset: Dataset, index: int) -> Path:
     assert isinstance(dataset.images, FileImages)
-    return dataset.images.root / dataset.images.files[index]
+    return dataset.images.source(index)
 
 
 def _write_images(plan: Plan, report: Report | None) -> None:

@@ -49,7 +49,7 @@ def why_kept(dataset: Dataset, folder: Path, item: Item) -> str:
         return "a link to another folder leads there"
     index = dataset.indices_by_name({item.image}).get(item.image)
     image = None if index is None or not isinstance(dataset.images, FileImages) else (
-        dataset.images.root / dataset.images.files[index])
+        dataset.images.source(index))
     if image is not None and Path(os.path.realpath(image)).is_relative_to(os.path.realpath(folder)):
         return "your image is a link to a file of the export"
     if path.is_symlink():
@@ -65,14 +65,14 @@ def why_kept(dataset: Dataset, folder: Path, item: Item) -> str:
 
 def _has_image(dataset: Dataset, index: int) -> bool:
     images = dataset.images
-    return not isinstance(images, FileImages) or (images.root / images.files[index]).exists()
+    return not isinstance(images, FileImages) or images.source(index).exists()
 
 
 def _is_equal(dataset: Dataset, index: int, path: Path) -> bool:
     """Return whether a copy has the content that an export writes now."""
     images = dataset.images
     if isinstance(images, FileImages):
-        return path.is_file() and filecmp.cmp(path, images.root / images.files[index], shallow=False)
+        return path.is_file() and filecmp.cmp(path, images.source(index), shallow=False)
     content = io.BytesIO()
     images[index].save(content, "PNG")
     return path.is_file() and path.read_bytes() == content.getvalue()

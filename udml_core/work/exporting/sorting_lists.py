@@ -49,7 +49,7 @@ def image_paths(plan: Plan) -> list[str]:
     if not isinstance(images.images, FileImages):
         return ["" for _ in plan.items]
     indices = images.indices_by_name({item.image for item in plan.items})
-    return [str(images.images.root / images.images.files[indices[item.image]]) for item in plan.items]
+    return [str(images.images.source(indices[item.image])) for item in plan.items]
 
 
 def metadata_table(plan: Plan, paths: Sequence[str]) -> str:
