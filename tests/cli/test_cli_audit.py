@@ -18,7 +18,7 @@ from udml_core.data import catalog, features
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder
 from udml_core.data.features import features_of, features_path
-from udml_core.data.given.duplicate_decisions import prefer
+from udml_core.data.given.duplicate_decisions import decisions_of
 from udml_core.data.given.exclusions import digest_of, excluded_names, read_list
 from udml_core.data.given.labels import assign
 from udml_core.exploration.audit import audit_of
@@ -115,6 +115,7 @@ def test_the_lines_count_what_they_do_not_name() -> None:
               "exact_duplicates": [["a", "b"], ["c", "d"], ["e", "f"]], "near_duplicates": [], "excluded": ["a"],
               "features": True, "images": 1589,
               "classes": 0, "halves": "", "class_columns": {}, "classes_column": None, "columns": [],
+              "other_levels": [],
               "outliers": [{"image": "x"}], "small_classes": {"cat": 3}, "leakage": {"seen": [["a", "b"], ["c", "d"]]}}
     assert audit_lines(report) == [
         "1,589 images, no classes; 3 files cannot be read",
@@ -147,10 +148,43 @@ def test_all_but_the_best_or_the_first_copy_are_excluded(folder: Path, shell: Sh
     assert "Excluded 1 copy: one image of each of 1 group of duplicates stays." in messages
     assert "1 is excluded now; no file has changed. Undo: udml exclude" in messages
     assert "No duplicates are left to exclude." in call(*shell, "audit", str(folder), "--keep", "first")[2]
-    prefer(dataset, [0])
     answer(*shell, "exclude", str(folder), "--undo")
-    answer(*shell, "audit", str(folder), "--keep", "best")
+    answer(*shell, "audit", str(folder), "--prefer", "a/0.png", "--keep", "best")
     assert excluded(dataset) == ["b/6.png"], "the user's choice counts more than the rule"
+    answer(*shell, "exclude", str(folder), "--undo")
+    answer(*shell, "audit", str(folder), "--undo", "--keep", "best")
+    assert excluded(dataset) == ["a/0.png"], "the choice is reverted"
+
+
+def test_pairs_at_the_border_are_decided_by_name_and_reverted(folder: Path, shell: Shell) -> None:
+    clothes = catalog.load(str(folder))
+    words = ["audit", str(folder), "--same", "a/1.png", "--same", "a/2.png", "--same", "a/3.png"]
+    assert list(map(sorted, answer(*shell, *words)["near_duplicates"])) == [["a/1.png", "a/2.png", "a/3.png"]]
+    assert answer(*shell, "audit", str(folder), "--undo")["near_duplicates"] == []
+    code, _, messages = call(*shell, "audit", str(folder), "--undo")
+    assert (code, "There is no decision to revert." in messages) == (0, True)
+    answer(*shell, *words)
+    after = answer(*shell, "audit", str(folder), "--different", "a/3.png", "--different", "a/1.png")
+    assert decisions_of(clothes).different.tolist() == [[1, 3]], "a later decision replaces an earlier"
+    assert len(after["near_duplicates"]) == 1
+    for wrong, message in ((["--same", "a/1.png"], "two images or more"), (["--prefer", "x"], "no image 'x'"),
+                           (["--same", "a/1.png", "--undo"], "Decide one thing at a time")):
+        code, _, messages = call(*shell, "audit", str(folder), *wrong)
+        assert (code, message in messages) == (2, True)
+    border = {"border": [["a/1.png", "b/4.png"]]}
+    lines = audit_lines(answer(*shell, "audit", str(folder)) | border)
+    assert "or here with --same or --different: a/1.png and b/4.png" in "\n".join(lines)
+
+
+def test_the_first_line_names_other_levels_of_classes(folder: Path, shell: Shell) -> None:
+    for number, path in enumerate(sorted(folder.rglob("*.png"))):
+        (path.parent / f"site {number % 3}").mkdir(exist_ok=True)
+        path.rename(path.parent / f"site {number % 3}" / path.name)
+    line = call(*shell, "audit", str(folder))[1].splitlines()[0]
+    assert line == f"7 images, 2 classes; 3 classes at the level 2 of folders: use '{folder}#level=2'; " \
+                   "1 file cannot be read"
+    line = call(*shell, "audit", f"{folder}#level=2")[1].splitlines()[0]
+    assert f"7 images, 3 classes; 2 classes at the level 1 of folders: use '{folder}#level=1'" in line
 
 
 def test_the_first_of_rankings_are_listed_and_excluded_as_one_decision(folder: Path, shell: Shell) -> None:

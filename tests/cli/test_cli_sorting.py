@@ -204,6 +204,12 @@ def test_proposed_names_are_listed_confirmed_rejected_and_undone(
 
     dataset = run.dataset()
     assert names() == {}
+    (tmp_path / "two.csv").write_text(f"image\n{dataset.names[50]}\n")
+    two = ["--image", dataset.names[40], "--file", str(tmp_path / "two.csv")]
+    assert list(names("--assign", "gull", *two)) == ["gull"]
+    assert assigned_now(dataset) == {40: "gull", 50: "gull"}
+    names("--undo")
+    assert assigned_now(dataset) == {}
     truth = [name.split("/")[0] for name in dataset.names]
     for label in ("class 0", "class 1"):
         assign(dataset, [image for image, own in enumerate(truth) if own == label][:3], label)
@@ -252,7 +258,8 @@ def test_excluded_images_give_no_names_and_get_none(
 
 @pytest.mark.parametrize(("words", "message"), [
     (["--confirm", "x"], "The class 'x' is proposed for no image"), (["--image", "x"], "need a class"),
-    (["--confirm", "x", "--reject", "y"], "one at a time"), (["--undo", "--reject", "y"], "one at a time")])
+    (["--confirm", "x", "--reject", "y"], "one at a time"), (["--undo", "--reject", "y"], "one at a time"),
+    (["--assign", "x"], "--assign needs images")])
 def test_wrong_answers_about_names_are_errors(words: list[str], message: str, run: Run, capsys: Capture,
                                               monkeypatch: pytest.MonkeyPatch) -> None:
     code, _, err = call(capsys, monkeypatch, "names", str(run.folder), *words)
@@ -318,6 +325,13 @@ def test_sort_plans_writes_and_continues(run: Run, tmp_path: Path, capsys: Captu
     assert len(list((target / "heron").iterdir())) == size
     pruned = answer(capsys, monkeypatch, *words, "--prune", "--yes", "--json")
     assert (len(pruned["removed"]), (target / "heron").exists()) == (size, False)
+    count = len(assigned_now(run.dataset()))
+    exclude(run.dataset(), assigned_now(run.dataset()))
+    code, _, err = call(capsys, monkeypatch, *words)
+    assert (code, "there and not excluded has a name" in err, "choose that (--prune)" in err) == (2, True, True)
+    emptied = answer(capsys, monkeypatch, *words, "--prune", "--yes", "--json")
+    assert (len(emptied["removed"]), emptied["classes"]) == (count, {})
+    assert not list(target.glob("*/*.png"))
     (target.parent / "other").mkdir()
     (target.parent / "other" / "mine.txt").touch()
     code, _, err = call(capsys, monkeypatch, "sort", str(run.folder), str(target.parent / "other"))

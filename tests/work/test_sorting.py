@@ -118,7 +118,7 @@ def test_copies_links_and_lists(photos: Dataset, tmp_path: Path) -> None:
         expected = {"red/IMG_00.jpg", "red/IMG_01.jpg", "red/IMG_00 (2).jpg", "_=1+1/IMG_05.jpg"}
         assert found == (set() if how == "list" else expected)
         renamed = "1 file gets another name, because the old one is taken or some program would change it: "
-        assert f"{renamed}'IMG_00.jpg' becomes 'IMG_00 (2).jpg'." in plan.notes
+        assert (f"{renamed}'IMG_00.jpg' becomes 'IMG_00 (2).jpg'." in plan.notes) == (how != "list")
         assert (how == "links") == (folder / "red" / "IMG_00.jpg").is_symlink()
         assert not (folder / UNFINISHED).exists()
         with (folder / "metadata.csv").open(newline="") as file:
@@ -355,6 +355,19 @@ def test_files_of_earlier_exports_are_listed_and_removed_on_request_if_nothing_i
         path: content for path, content in before.items() if path.name != "IMG_09.jpg"}, "the user's files stay"
 
 
+def test_an_export_is_emptied_on_request_when_no_name_is_left_and_filled_again(photos: Dataset, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_plan(plan_sorting(named(photos, {0: "red", 1: "red"}, ("red",)), out))
+    with pytest.raises(UserError, match=r"No image has a name.*choose that \(--prune\)"):
+        plan_sorting(named(photos, {}, ()), out)
+    plan = plan_sorting(named(photos, {}, ()), out, prunes=True)
+    assert plan.lines[0] == "No image has a name now, so nothing is written."
+    write_plan(plan)
+    assert not [file for file in files_in(out) if "/IMG" in file or file in (UNFINISHED, EARLIER)]
+    write_plan(plan_sorting(named(photos, {3: "blue"}, ("blue",)), out))
+    assert {file for file in files_in(out) if file.endswith(".jpg")} == {"blue/IMG_03.jpg"}
+
+
 def test_no_file_is_removed_through_a_prepared_list(photos: Dataset, tmp_path: Path) -> None:
     out, row = tmp_path, "image,file,class,certainty,assigned,how\n"
     write_plan(plan_sorting(named(photos, {0: "red"}, ("red",)), out / "export"))
@@ -387,7 +400,7 @@ def test_an_interrupted_export_continues_as_it_is_chosen_now(first: Any, second:
 
 
 @pytest.mark.parametrize("table", ["file_name,label,certainty,assigned,image\nred/a.jpg,red,1.0,1,unknown.jpg\n",
-                                   "file_name,text\na.jpg,mine\n", "\x00", ""])
+                                   "file_name,text\na.jpg,mine\n", "file_name,text\n", "\x00", ""])
 def test_a_table_of_other_images_is_never_replaced(table: str, photos: Dataset, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()

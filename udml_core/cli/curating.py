@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from udml_core.base.errors import UserError, counted, quoted
+from udml_core.cli.copies import decide_copies, exclude_copies
 from udml_core.cli.images import listed_images
 from udml_core.cli.options import DatasetName, Json, call_with_options
 from udml_core.cli.output import audit_lines, new_lines, print_answer, print_progress, write_file
@@ -43,6 +44,14 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
            plan: Annotated[bool, typer.Option("--plan", help="List what --exclude would exclude, and change nothing."
                                               )] = False,
            yes: Annotated[bool, typer.Option("--yes", help="Exclude without a question.")] = False,
+           same: Annotated[list[str] | None, typer.Option(metavar="IMAGE", help=(
+               "Say that these images are the same photograph; give it twice or more."))] = None,
+           different: Annotated[list[str] | None, typer.Option(metavar="IMAGE", help=(
+               "Say that these images are different photographs; give it twice or more."))] = None,
+           prefer: Annotated[list[str] | None, typer.Option(metavar="IMAGE", help=(
+               "Choose this copy of its group, which --keep best then keeps. Repeatable."))] = None,
+           undo: Annotated[bool, typer.Option("--undo", help="Revert the last of these decisions, of here or the app.")
+                           ] = False,
            new: Annotated[bool, typer.Option("--new", help=(
                "Report on files that were added, changed or removed since the last `--new`, or since the folder was "
                "opened first; features of unchanged images are not computed again."))] = False,
@@ -59,6 +68,7 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     from udml_core.data.given.growth import mark_seen
     from udml_core.data.image_facts import facts_of
     from udml_core.data.sources.image_folder import Folder
+    from udml_core.data.sources.levels import name_with_level, other_levels, split_level
     from udml_core.data.sources.metadata import unused_table
     from udml_core.exploration.audit import AuditSettings, audit_of, report_of
 
@@ -68,6 +78,7 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     if (plan or yes) and not ranked:
         raise UserError("--plan and --yes belong to --exclude CHECK:COUNT. Add it, or remove them.")
     loaded = catalog.load(dataset, print_progress())
+    decide_copies(loaded, same or [], different or [], prefer or [], undo)
     source = catalog.find(loaded.name)
     if isinstance(source, Folder) and (unused := unused_table(source.path)):
         typer.echo(unused, err=True)
@@ -91,6 +102,10 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
             return
     report = report_of(compared, loaded, excluded_images(loaded), settings, facts, decided)
     report["classes_column"] = source.classes_column() if loaded.class_names else None
+    report["other_levels"] = [] if not isinstance(source, Folder) else [
+        {"level": other.level, "classes": len(other.sizes),
+         "dataset": name_with_level(split_level(loaded.name)[0], other.level)}
+        for other in other_levels(source.levels(), source.level)]
     if new:
         report["new"] = _news(loaded, compared, settings, facts, decided)
     if out is not None:
@@ -99,7 +114,7 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
         facts, decided = None, replace(decided, preferred=())
     print_answer(report, as_json, lambda: new_lines(report["new"]) if new else audit_lines(report))
     if keep:
-        _exclude_copies(loaded, compared, settings, facts, decided)  # after what was found before it
+        exclude_copies(loaded, compared, settings, facts, decided)  # after what was found before it
     if new and report["new"]["changes"]:
         mark_seen(loaded)  # once it was printed: a report that got lost is not seen
 
@@ -148,24 +163,6 @@ def _grown_features(dataset: Dataset, backbone: str | None) -> Array | None:
     if earlier_file(dataset, features_path(dataset, encoder).name) is None:
         return None
     return features_of(dataset, Encoder(encoder), print_progress())
-
-
-def _exclude_copies(dataset: Dataset, compared: Audit, settings: AuditSettings, facts: ImageFacts | None,
-                    decided: Decisions) -> None:
-    """Exclude all but the first image of each group of duplicates, and say how to undo it."""
-    from udml_core.data.given.exclusions import exclude, excluded_images
-    from udml_core.exploration.audit import find_problems
-    from udml_core.exploration.duplicates import all_but_first
-
-    groups = find_problems(compared, dataset, excluded_images(dataset), settings, facts, decided).duplicates
-    changed = exclude(dataset, all_but_first(groups).tolist())
-    if not changed:
-        typer.echo("No duplicates are left to exclude.", err=True)
-        return
-    total, copies = len(excluded_images(dataset)), f"{changed:,} {'copy' if changed == 1 else 'copies'}"
-    typer.echo(f"Excluded {copies}: one image of each of {counted(len(groups), 'group')} of duplicates stays. Of "
-               f"{counted(len(dataset), 'image')}, {total:,} {'is' if total == 1 else 'are'} excluded now; no file has "
-               f"changed. Undo: {shlex.join(['udml', 'exclude', dataset.name, '--undo'])}", err=True)
 
 
 def _stored_features(dataset: Dataset, backbone: str | None) -> Array | None:

@@ -25,10 +25,12 @@ def names(name: RunName,
           confirm: Annotated[str | None, typer.Option(metavar="CLASS", help=(
               "Assign the class to all images for which it is proposed, or to the images of --image and --file."))
           ] = None,
+          give: Annotated[str | None, typer.Option("--assign", metavar="CLASS", help=(
+              "Assign the class to the images of --image and --file, whether it is proposed for them or not."))] = None,
           reject: Annotated[str | None, typer.Option(metavar="CLASS", help=(
               "Say that these images do not have the class; it is not proposed for them again."))] = None,
           images: Annotated[list[str] | None, typer.Option("--image", metavar="IMAGE", help=(
-              "Confirm or reject the class of this image only; repeat it for several."))] = None,
+              "Assign, confirm or reject the class of this image only; repeat it for several."))] = None,
           file: Annotated[Path | None, typer.Option("--file", metavar="CSV", help=(
               "Also read names of images from the column image of this file."))] = None,
           listed: Annotated[bool, typer.Option("--list", help="List all proposed images with their certainty.")
@@ -39,23 +41,30 @@ def names(name: RunName,
               "Propose names from this certainty, 0 to 1. Default: by --precision."))] = None,
           precision: Precision = 0.9,
           frame: Frame = "final", root: Root = None, as_json: Json = False) -> None:
-    """List the names that follow from your labels, and confirm or reject them.
+    """List the names that follow from your labels, confirm or reject them, and name single images.
 
     Answers about single images count as checked: they calibrate the certainty from which names are accepted. A whole
     class that is confirmed or rejected at once does not, because you have not looked at each image.
     """
+    from udml_core.data.given.labels import assign
     from udml_core.data.given.labels import undo as revert
     from udml_core.runs.search import Retrieval
     from udml_core.runs.search.naming import name_all
 
-    if sum((confirm is not None, reject is not None, undo)) > 1:
-        raise UserError("Confirm names, reject names or undo: one at a time. Remove the others.")
-    if (images or file) and confirm is None and reject is None:
-        raise UserError("--image and --file need a class. Add --confirm CLASS or --reject CLASS.")
+    if sum((give is not None, confirm is not None, reject is not None, undo)) > 1:
+        raise UserError("Assign, confirm or reject names, or undo: one at a time. Remove the others.")
+    if (images or file) and give is None and confirm is None and reject is None:
+        raise UserError("--image and --file need a class. Add --assign CLASS, --confirm CLASS or --reject CLASS.")
+    if give is not None and not (images or file):
+        raise UserError("--assign needs images. Add --image IMAGE or --file CSV.")
     opened = Retrieval(named_run(name, root))
     warn_of_new(opened)
     if undo:
         typer.echo(f"{counted(len(revert(opened.dataset)), 'image')} reverted", err=True)
+
+    if give is not None:
+        assigned = list(dict.fromkeys(listed_images(opened.dataset, images or [], file)))
+        typer.echo(f"{counted(len(assigned), 'image')}: {assign(opened.dataset, assigned, give)}", err=True)
 
     def named() -> NamedImages:
         return name_all(opened, frame, target=precision, chosen=least, report=print_progress())
@@ -80,7 +89,7 @@ def _proposal(named: NamedImages, label: str) -> Proposal:
     """
     found = {named.classes[proposal.code]: proposal for proposal in named.proposals}
     if label not in found:
-        proposed = ", ".join(map(quoted, found)) or "none; name a few images first"
+        proposed = ", ".join(map(quoted, found)) or "none; name a few images first, with --assign CLASS"
         raise UserError(f"The class {quoted(label)} is proposed for no image. Proposed classes: {proposed}.")
     return found[label]
 
@@ -126,4 +135,5 @@ def _lines(rows: list[dict[str, Any]], everything: bool) -> list[str]:
                 for row in rows for image in row["proposed"]]
     return [f"{row['images']:6,} more look like {row['class']}; least certain: "
             + ", ".join(image["image"] for image in row["proposed"]) for row in rows] or [
-                "No name is proposed. Name images first, such as with udml groups RUN --name 4=heron."]
+                "No name is proposed. Name images first, with --assign CLASS --image IMAGE, or a group with udml "
+                "groups RUN --name 4=heron."]

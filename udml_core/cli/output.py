@@ -75,6 +75,8 @@ def read_words(report: dict[str, Any]) -> str:
     named = [f"{name} ({choices[name]['values']:,} values)" if name in choices else name for name in report["columns"]]
     columns = f"; other columns: {', '.join(named)}" if named else ""
     columns += f": use {shlex.quote(next(iter(choices.values()))['dataset'])}" if choices else ""
+    columns += "".join(f"; {counted(row['classes'], 'class')} at the level {row['level']} of folders: use "
+                       f"{shlex.quote(row['dataset'])}" for row in report["other_levels"])
     halves = f"; halves given: {report['halves']}" if report["halves"] else ""
     return (f"{counted(report['images'], 'image')}, {classes}{column}{halves}{columns}"
             + (f"; {report['skipped']}" if report["skipped"] else ""))
@@ -103,8 +105,8 @@ def audit_lines(report: dict[str, Any]) -> list[str]:
         counted(len(broken), "broken file") + listed([f"{row['file']} ({row['reason']})" for row in broken], 1),
         grouped(exact, "exact duplicates"),
         grouped(near, "near-duplicates"),
-        *([f"{counted(len(report['border']), 'pair')} at the border, for you to decide on the page Data"]
-          if report.get("border") else []),
+        *([f"{counted(len(report['border']), 'pair')} at the border, for you to decide on the page Data, or here with "
+           f"--same or --different: {' and '.join(report['border'][0])}"] if report.get("border") else []),
         *(f"{CHECKS[check].title.lower()}: {counted(len(images), 'image')}{listed(images, 1)}"
           for check, images in report.get("quality", {}).items() if images),
         counted(len(apart), "outlier") + listed([row["image"] for row in apart], 1) if report["features"] else

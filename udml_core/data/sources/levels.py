@@ -80,6 +80,12 @@ def first_class_level(levels: Sequence[ClassLevel]) -> int:
                  and (class_level.level == 1 or class_level.loose <= sum(class_level.sizes.values()))), NO_CLASSES)
 
 
+def other_levels(levels: Sequence[ClassLevel], level: int | None) -> list[ClassLevel]:
+    """Return the levels with classes, without halves, beside the chosen level; None chooses the default."""
+    used = first_class_level(levels) if level is None else level
+    return [other for other in levels if other.level != used and other.has_classes and not other.names_halves]
+
+
 def name_with_level(name: str, level: int | None) -> str:
     """Return the name of a data set whose class level is chosen; the plain name if it is not."""
     return name if level is None else f"{name}#level={level}"

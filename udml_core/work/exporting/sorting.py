@@ -56,15 +56,24 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
     earlier = earlier_items(named.dataset, folder)
     is_missing = ~named.left_out & _are_missing(named.dataset, named.images.tolist())
     items = tuple(_items(named, np.flatnonzero(~named.left_out & ~is_missing), with_unnamed, folder, earlier))
-    if not items or not (with_unnamed or any(item.label for item in items)):
-        raise UserError("No image has a name, so there is no folder to write. Name groups on the page Label or with "
-                        "`udml groups`, accept names from a lower certainty, or write images without a name, too.")
+    former = tuple(former_files(named.dataset, folder, earlier, items, prunes))
+    if not items and not (prunes and former):
+        raise UserError(_why_nothing(named, bool(former)))
     excluded, missing = len(excluded_names(named.dataset)), int(is_missing.sum())  # also images that no run has seen
     there = frozenset(item.file for item in items) & {item.file for item in earlier}
     return Plan(named.dataset, folder, how, items, len(named.dataset) - len(items) - excluded - missing, excluded,
                 missing, there=there, other_kind=_other_kind(folder, there, how),
                 differing=tuple(_differing(named.dataset, folder, items, there)), for_programs=for_programs,
-                earlier=tuple(former_files(named.dataset, folder, earlier, items, prunes)), prunes=prunes)
+                earlier=former, prunes=prunes)
+
+
+def _why_nothing(named: NamedImages, has_former: bool) -> str:
+    """Return why there is nothing to write, and what to do."""
+    is_hidden = bool(excluded_names(named.dataset)) or (named.codes >= 0).any()
+    who = "No image that is there and not excluded has a name" if is_hidden else "No image has a name"
+    remove = " To remove files of the earlier export, choose that (--prune)." if has_former else ""
+    return (f"{who}, so there is no folder to write. Name groups on the page Label or with `udml groups`, accept names "
+            f"from a lower certainty, or write images without a name, too.{remove}")
 
 
 def _other_kind(folder: Path, files: Iterable[str], how: How) -> int:
@@ -123,28 +132,30 @@ def earlier_items(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
         raise UserError(f"An export needs a folder, and {quoted(str(folder))} is a file. Choose another folder.")
     entries = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
     listed = _listed(dataset, folder)
-    written = _written(folder, listed)
-    foreign = [name for name in entries if name not in LISTS or not listed]
+    written = _written(folder, listed or ())
+    foreign = [name for name in entries if name not in LISTS or listed is None]
     if foreign and not written:
         raise UserError(f"An export needs a new or empty folder, or an earlier export of the same images, and "
                         f"{quoted(str(folder))} contains {quoted(foreign[0])}. Choose another folder.")
     return written
 
 
-def _listed(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
-    """Return the images in the tables of earlier exports by their present names; none if the data set has none of them.
+def _listed(dataset: Dataset, folder: Path) -> tuple[Item, ...] | None:
+    """Return the images in the tables of earlier exports by their present names; None without a table of this data set.
 
     Raises:
         UserError: A table cannot be read.
     """
     items: list[Item] = []
+    is_new = not os.path.lexists(folder / METADATA)
     for table, columns in ((EARLIER, ("file", "class")), (METADATA, ("file_name", "label"))):
         if os.path.lexists(folder / table):
             items += read_table(folder / table, "an earlier export", *columns)[1]
     moved = moved_names(dataset, {item.image for item in items})
     items = [replace(item, image=moved[item.image]) if item.image in moved and (folder / item.file).exists() else item
              for item in items]
-    return tuple(items) if dataset.indices_by_name({item.image for item in items}) else ()
+    is_other = bool(items) and not dataset.indices_by_name({item.image for item in items})
+    return None if is_other or (is_new and not items) else tuple(items)
 
 
 def _written(folder: Path, items: Iterable[Item]) -> tuple[Item, ...]:
@@ -206,7 +217,7 @@ def _continued(dataset: Dataset, folder: Path, how: How, prunes: bool) -> Plan:
                  if not gone and item.image not in excluded)
     if not kept:
         raise UserError(f"You excluded or removed all images on {quoted(str(path))} since. Choose another folder.")
-    written = _written(folder, (*_listed(dataset, folder), *items))
+    written = _written(folder, (*(_listed(dataset, folder) or ()), *items))
     other_kind = _other_kind(folder, (item.file for item in kept), how)
     return Plan(dataset, folder, how, kept, len(dataset) - len(kept) - len(excluded) - missing, len(excluded),
                 missing + len(items) - len(listed), begun=begun, other_kind=other_kind, prunes=prunes,

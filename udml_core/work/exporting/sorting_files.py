@@ -41,13 +41,14 @@ def write_plan(plan: Plan, report: Report | None = None) -> list[Path]:
             _check_space(plan)
             plan.target.mkdir(parents=True, exist_ok=True)
         _list_earlier(plan)
-        write_list(plan.target / UNFINISHED, plan.items, plan.how)
+        if plan.items:
+            write_list(plan.target / UNFINISHED, plan.items, plan.how)
         if plan.how != "list":
             _write_images(plan, report)
         _remove_former(plan)
         written = write_lists(plan)
         _list_earlier(plan)
-        (plan.target / UNFINISHED).unlink()
+        (plan.target / UNFINISHED).unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"The export to {quoted(str(plan.target))} was interrupted: {error}. The same export "
                         f"continues with its list, {UNFINISHED}.") from error

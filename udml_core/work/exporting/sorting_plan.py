@@ -145,7 +145,8 @@ class Plan:
             notes.append(f"{counted(guesses, 'name')} of these {_is(guesses)} not confirmed: given by certainty alone, "
                          "or to so many images at once that you did not see each. In metadata.csv the column assigned "
                          "is 0 there.")
-        if renamed := [item for item in self.items if PurePosixPath(item.file).name != PurePosixPath(item.image).name]:
+        renamed = [item for item in self.items if PurePosixPath(item.file).name != PurePosixPath(item.image).name]
+        if renamed and self.how != "list":
             first = renamed[0]
             notes.append(f"{counted(len(renamed), 'file')} {'gets' if len(renamed) == 1 else 'get'} another name, "
                          f"because the old one is taken or some program would change it: "
@@ -190,10 +191,10 @@ class Plan:
         excluded = f", and {self.excluded:,} that you excluded" if self.excluded else ""
         excluded += f", and {self.missing:,} whose files are gone" if self.missing else ""
         verb = {"copies": "Copies", "links": "Links", "list": "A list"}[self.how]
-        head = (f"{verb} of {self.amount} in {counted(len(self.folders), 'folder')} below "
-                f"{quoted(str(self.target))}. {counted(self.left_out, 'image')} without a name "
-                f"{_is(self.left_out)} left out{excluded}. Your files are neither moved nor "
-                "deleted.")
+        head = "No image has a name now, so nothing is written." if not self.items else (
+            f"{verb} of {self.amount} in {counted(len(self.folders), 'folder')} below "
+            f"{quoted(str(self.target))}. {counted(self.left_out, 'image')} without a name {_is(self.left_out)} left "
+            f"out{excluded}. Your files are neither moved nor deleted.")
         return [head, *self.notes, *(
             f"{count:7,}  {folder}/" + (f"  (class {quoted(label)})" if label not in (folder, "") else "")
             for (folder, label), count in self.folders.items())]

@@ -40,7 +40,10 @@ def read_table(path: Path, what: str, file: str, label: str) -> tuple[How | None
     """
     try:
         with path.open(newline="", encoding="utf-8") as table:
-            rows = list(csv.DictReader(table))
+            reader = csv.DictReader(table)
+            rows = list(reader)
+        if lacking := {"image", file, label, "certainty", "assigned"} - set(reader.fieldnames or ()):
+            raise KeyError(min(lacking))
         items = tuple(Item(unguarded(row["image"]), unguarded(row[file]), unguarded(row[label]),
                            float(row["certainty"]), row["assigned"] == "1") for row in rows)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
