@@ -38,6 +38,7 @@ from pages.parts.retrieval.samples import (
 )
 from pages.parts.retrieval.shared import explain_result
 from pages.parts.retrieval.switches import LIVE, show_switches
+from pages.parts.retrieval.used import show_used
 from pages.parts.retrieval.words import word_column
 from pages.parts.shell.address import write_address
 from pages.parts.shell.cached import load_retrieval
@@ -84,6 +85,9 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
         show_failures_switch(retrieval)
         if refined is not None:
             columns.append(refined)
+    if not query.words:
+        with show_user_errors():
+            show_used(retrieval.run, columns)
     rankings: list[SearchResult] = []
     if query.words or query.images("add"):
         with nullcontext() if refined is None else st.spinner("Refining …"):

@@ -255,7 +255,7 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     assert test.session_state["page"] == "retrieval"
     assert test.query_params["compare"] in (f"final~{refinement.id}", [f"final~{refinement.id}"]), "beside the start"
     trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
-    assert search_link(trained, None)["compare"] == "frozen~final"
+    assert search_link(trained, "final")["compare"] == "frozen~final"
     assert search_link(trained, "refine-1")["compare"] == "frozen~refine-1"
 
 

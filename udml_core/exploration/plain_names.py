@@ -36,7 +36,7 @@ def plain_words(race: Race, setup: Setup) -> dict[str, str]:
     if setup.method in METHODS:
         words[race.titles.get(setup.method, setup.method)] = PLAIN[setup.method]
     words |= {step.title: PLAIN[step.name] for step in setup.parsed.steps if step.name in PLAIN}
-    return words or {"Frozen features": PLAIN[FROZEN]}
+    return words or {"Plain search": PLAIN[FROZEN]}
 
 
 def plain_line(race: Race, setup: Setup) -> str:

@@ -84,7 +84,7 @@ def tell_advice(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = 
         assert elsewhere.best.against_start is not None, "the best search was judged"
         return _advised(f"Best search, found by {elsewhere.name}: {elsewhere.search}.",
                         [_meaning_words(elsewhere.best.against_start, race.serves)],
-                        [f"Compared with the frozen features: {elsewhere.figures(race)}.",
+                        [f"Compared with the plain search: {elsewhere.figures(race)}.",
                          f"This race alone has no clear winner. {_largest_words(race)}".rstrip(), gap_words(race)])
     own = _tell_own(race, is_done, for_other_aim)
     named = (race.best or next(iter(race.judged), None)) if is_done else None
@@ -109,7 +109,7 @@ def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
     best = race.best
     if best is not None and not is_done:
         said = certainty_words(race, best, is_done=False) if is_close(race, best) else (
-            "It beats the frozen features beyond chance; a later candidate may gain more.")
+            "It beats the plain search beyond chance; a later candidate may gain more.")
         return _advised(f"Better so far: {setup_words(race, best.setup)}.", [said], [])
     if not race.is_judged:
         return Advised("No candidate was judged in this time.", (gaps or "Allow more minutes.",)) if is_done else (
@@ -132,14 +132,14 @@ def _calls(race: Race) -> str:
 def _compared_words(race: Race, best: Outcome) -> str:
     """Return the verdicts on the advice with their figures."""
     assert best.against_start is not None, "the advice was judged"
-    return f"Compared with the frozen features: {both_words(best.against_start, race.serves)}."
+    return f"Compared with the plain search: {both_words(best.against_start, race.serves)}."
 
 
 def _meaning_words(of: Comparison, serves: Serves) -> str:
     """Return what an advice means for its user, in a sentence with the count that can be pictured."""
     if said := changed_sentence(of, serves):
         return said
-    words = f"{MEASURES[serves].capitalize()} are clearly better than with the frozen features"
+    words = f"{MEASURES[serves].capitalize()} are clearly better than with the plain search"
     rise = similarity_words(of.served(serves), " to ")
     return (f"{words}: the mean similarity of a query and its results, in the judges' eyes, rises from {rise}, on a "
             "scale from −1 to 1." if rise else f"{words}, in the judges' eyes.")
@@ -160,7 +160,7 @@ def _complete_words(race: Race) -> str:
 def _unclear_words(race: Race) -> str:
     """Return that a race that runs has no winner so far."""
     return "No clear winner yet." if race.gain(race.judged[0]).difference > 0 else (
-        "Nothing has beaten the frozen features yet.")
+        "Nothing has beaten the plain search yet.")
 
 
 def _tell_no_winner(race: Race, gaps: str, for_other_aim: Race | None) -> Advised:

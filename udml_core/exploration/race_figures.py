@@ -207,7 +207,7 @@ def setup_words(race: Race, setup: Setup) -> str:
     """Return a search in words: encoder and method where the start has others, then the steps in order."""
     names = [race.titles.get(name, name) for name, own in ((setup.backbone, race.start.backbone),
                                                            (setup.method, FROZEN)) if name != own]
-    return ", then ".join([*names, *_steps(setup.parsed)]) or "frozen features"
+    return ", then ".join([*names, *_steps(setup.parsed)]) or "the plain search"
 
 
 def chain_words(race: Race, setup: Setup) -> str:

@@ -70,7 +70,7 @@ def brief_words(race: Race, outcome: Outcome) -> str:
     counts = {serves: counts_words(of.served(serves)) for serves in MEASURES}
     said = ", ".join(f"{verdict_words(of.served(serves), name)}{close_words(race, outcome) * (serves == race.serves)}"
                      f"{f' ({counts[serves]})' if counts[serves] else ''}" for serves, name in MEASURES.items())
-    return f"{chain_words(race, outcome.setup)}, against the frozen features, judged without labels: {said}."
+    return f"{chain_words(race, outcome.setup)}, against the plain search, judged without labels: {said}."
 
 
 def changed_sentence(of: Comparison, serves: Serves, is_hedged: bool = True) -> str:
@@ -156,7 +156,7 @@ def searched_words(race: Race, outcome: Outcome) -> str:
     assert of is not None, "the candidate was judged"
     said = both_words(of, "first")
     return " ".join(filter(None, (
-        f"The race for the best search compared {setup_words(race, outcome.setup)} with the frozen features, without "
+        f"The race for the best search compared {setup_words(race, outcome.setup)} with the plain search, without "
         f"labels: {said}.", _change_words(of))))
 
 

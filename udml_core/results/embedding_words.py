@@ -20,6 +20,7 @@ class EmbeddingWords(NamedTuple):
 
 
 EMBEDDING_WORDS = {
+    "plain": EmbeddingWords("Plain search", "the plain search", "Plain"),
     "frozen": EmbeddingWords("Frozen features", "frozen features", "Frozen"),
     "pixels": EmbeddingWords("Raw pixels", "raw pixels", "Pixels"),
     "initial": EmbeddingWords("Before training", "before training", "Start"),
@@ -30,7 +31,8 @@ EMBEDDING_WORDS = {
     "centered pca": EmbeddingWords("PCA (centered)", "PCA", "PCA"),
     "pca": EmbeddingWords("PCA, same dimension", "PCA of the same dimension", "PCA"),
 }
-"""The words by the name in an evaluation; `refined` stands for all refinements, `pixels` for features that are pixels.
+"""The words by the name in an evaluation; `plain` is the search with frozen features, where no labels measure these,
+and `refined` stands for all refinements, `pixels` for features that are pixels.
 
 Versions before 0.3 evaluated "pca", which is not centered.
 """

@@ -81,7 +81,7 @@ def record_words(method: str, subject: str = "it") -> str:
     words = " and ".join(f"{COMPARED[name]} by {_signed(of.low)} to {_signed(of.high)} points"
                          for name, of in changes.items())
     count = changes["recall@1"].datasets
-    return f"On {count} data sets whose classes were known, {subject} changed {words} against frozen features."
+    return f"On {count} data sets whose classes were known, {subject} changed {words} against the plain search."
 
 
 def _signed(value: float) -> str:

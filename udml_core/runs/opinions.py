@@ -20,7 +20,7 @@ from udml_core.data.encoder_names import encoders_in
 from udml_core.data.encoders import choose_spec
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title, judges_words
-from udml_core.exploration.race_figures import figure_words, said_of_measured
+from udml_core.exploration.race_figures import said_of_measured
 from udml_core.exploration.race_measured import FAMILY
 from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, list_analyses, plan_analysis
@@ -57,7 +57,7 @@ DECIDES = ("The verdict in the headline decides: it is of all judges together, a
 TRUST = "Trust the labels: they measure the truth, which judges only estimate."
 """Which figures to follow where labels and judges differ."""
 
-HALF = 50
+HALF, ALL_OF_IT = 50, 0.95
 ABOUT_AS_MANY = ", so about as many are better as worse"
 """What a count of results says that an interval around one half leaves open."""
 MOST_COMPARED = 5_000
@@ -196,7 +196,7 @@ def share_words(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.1f} %"
 
 
-def opinion_words(opinions: Opinions, compared: str = "final", reference: str = "the frozen features") -> str:
+def opinion_words(opinions: Opinions, compared: str = "final", reference: str = "the plain search") -> str:
     """State the verdicts on an embedding, for how many images they hold, who judged, and against what.
 
     Args:
@@ -272,10 +272,11 @@ def start_words(run: Run) -> str:
     start, kept = rows.get(0), rows.get(run.kept_epoch())
     if start is None or kept is None or not run.kept_epoch():
         return ""
-    made = ("training itself added nothing" if kept <= start else
-            f"training itself made {figure_words(kept - start, '+')} of it")
-    return (f"In whole groups, the judge saw {figure_words(kept, '+')} similarity against the frozen features at the "
-            f"kept epoch, and {figure_words(start, '+')} before the first epoch: {made}.")
+    if kept <= max(start, 0.0):
+        return "Training itself made nothing of it better: the start, before the first epoch, was as good."
+    share = min(1.0, (kept - start) / kept)
+    return ("Training itself made the whole gain in whole groups." if share > ALL_OF_IT else
+            f"Training itself made about {100 * share:.0f} % of the gain in whole groups. The rest was there before.")
 
 
 def has_labels(evaluation: Mapping[str, Mapping[str, Any]] | None) -> bool:
@@ -286,7 +287,7 @@ def has_labels(evaluation: Mapping[str, Mapping[str, Any]] | None) -> bool:
 def obstacle(run: Run) -> str:
     """Return why a run cannot have a second opinion; empty if it can."""
     if run.spec().method == FROZEN:
-        return "A second opinion compares with the frozen features, which are this run's own embedding."
+        return "A second opinion compares with the plain search, which is this run's own embedding."
     try:
         OF_RUN.build_kind().check_run(run)
     except UserError as error:

@@ -13,7 +13,7 @@ from udml_core.numerics.judgments import Share
 from udml_core.runs.search.differing import Comparison
 from udml_core.runs.search.judging import EQUAL, Judging
 from udml_core.runs.search.judging_words import (
-    advice_words,
+    advice_parts,
     agreement_words,
     interval_words,
     leading,
@@ -81,8 +81,9 @@ def show_judged(judging: Judging, names: tuple[str, str]) -> None:
         range_bar(shared, is_blind=False)
         _show_people(judging, names)
     else:
-        st.markdown(unbroken(f"**{advice_words(judging, first=escaped(names[0]))}** "
-                             f"{result_words(own, comparison, (first, second))}."))
+        what, why = advice_parts(judging, first=escaped(names[0]))
+        st.markdown(unbroken(f"**{what}** {why}"))
+        st.caption(unbroken(f"{result_words(own, comparison, (first, second))}."))
         range_bar(own, is_blind=False)
     _show_queries(judging, names)
     st.caption(unbroken("The interval holds with 95 % certainty, whenever you stop, for all differing queries; for the "

@@ -76,7 +76,7 @@ def frozen_words(verdicts: Mapping[str, Verdicts]) -> str:
     for number, question in enumerate(QUESTION_WORDS):
         groups = {said: [f"**{escaped(name)}**" for name, of in verdicts.items() if of[number] == said]
                   for said in CLAUSES}
-        parts = [f"{listed(names)} {CLAUSES[said][len(names) > 1]} the frozen features"
+        parts = [f"{listed(names)} {CLAUSES[said][len(names) > 1]} the plain search"
                  for said, names in groups.items() if names]
         sentences.append(f"{question}: {'; '.join(parts)}.")
     return " ".join(sentences)
@@ -117,7 +117,7 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
         measured = (of.first.reversed, of.groups.reversed) if race.run == run.id else (of.first, of.groups)
         if race.run == rival.id and (changed := changed_words(of)):  # as Data says it
             groups = changed_words(of, "groups")
-            size = (f"{name} instead of the frozen features: {changed[:1].lower()}{changed[1:]}."
+            size = (f"{name} instead of the plain search: {changed[:1].lower()}{changed[1:]}."
                     + (f" {groups}." if groups else ""))
         judges = f"Judged without labels by {escaped(race_judges_words(race))}"
     elif opinions is None:
@@ -201,7 +201,7 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
             if pair is not None:
                 st.markdown(pair.judges)
             st.html(opinions_html(named, positions))
-            st.caption("Difference to the frozen features: how similar a query and the images found look to a judge, "
+            st.caption("Difference to the plain search: how similar a query and the images found look to a judge, "
                        f"from −1 to 1, with its interval (95 %, {AT_ONCE}). First result: the nearest image. "
                        f"{_group_words(named)} Judges with three quarters of all weight must agree. No labels are "
                        "used.")

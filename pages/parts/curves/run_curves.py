@@ -33,8 +33,8 @@ LABEL_WIDTH = 54
 """Pixels beside a chart for the labels of the baselines, which would cover the curves inside it."""
 OPINIONS = (OPINION, FIRST_OPINION)
 """Curves of differences to the frozen features, which lie at 0."""
-OPINION_WORDS = ("Second opinion: an encoder that took no part compares what each epoch finds with what the frozen "
-                 "features find. Above 0 the images found are more similar to the query. No labels are used.")
+OPINION_WORDS = ("Second opinion: an encoder that took no part compares what each epoch finds with what the plain "
+                 "search finds. Above 0 the images found are more similar to the query. No labels are used.")
 SHOWN_FIRST = ("sample map@r", "sample recall@1", *OPINIONS, TRAINED_OPINION)
 A_ROW = 3
 FEWEST_POINTS = 3

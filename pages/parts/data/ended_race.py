@@ -29,9 +29,10 @@ from udml_core.exploration.race_figures import (
 )
 from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words
 from udml_core.exploration.race_words import caution_words, is_small, judge_lines, outcome_words
-from udml_core.runs import runs_folder
+from udml_core.runs import find_run, runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.search import FINAL
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     elsewhere_of,
@@ -49,7 +50,7 @@ from ..shell.run_status import ICONS, escaped
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
 from .race import explained, show_race
-from .using import BUDGETS, SEARCH, USE, Kind, as_now_link, show_awaited, show_race_button, use_button
+from .using import BUDGETS, SEARCH, USE, Kind, open_used, show_awaited, show_race_button, use_button
 
 ICON, JUDGE = ":material/trophy:", ":material/thumbs_up_down:"
 CONFIRM, DECIDE = "Confirm by judgments", "decide."
@@ -216,7 +217,8 @@ def _judge(of: Conclusion, label: str, kind: Kind) -> None:
 def _search_as_now(race: Race, kind: Kind) -> None:
     """Show the button that searches with the frozen features."""
     if st.button("Search as now", icon=SEARCH, key="advice-frozen", type=kind):
-        open_view("retrieval", query_params=as_now_link(race.run))
+        with show_user_errors():  # its run may be gone
+            open_used(find_run(race.run, runs_folder()), FINAL)
 
 
 def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> None:

@@ -34,7 +34,7 @@ from ..draw.palette import BEFORE, HIT, MISS
 from ..draw.tables import wrapped_table
 from ..shell.run_status import escaped
 
-START = "Frozen features"
+START = "Plain search"
 MARKS = {"the advice": (HIT, "star"), "better": (HIT, "circle"), "no clear difference": (GRAY, "diamond-open"),
          "worse": (MISS, "x")}
 """Color and sign of each result, so that no result is marked by color alone."""
@@ -58,8 +58,8 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
     judged, phrases = [outcome for outcome in race.outcomes if outcome.against_start is not None], new_words(race)
     if judged:
         _draw_race(race, judged, key, is_live)
-        st.caption("Each line is a candidate. Right of 0, it finds images that look more similar than the frozen "
-                   f"features find, as seen by {escaped(race_judges_words(race))}. "
+        st.caption("Each line is a candidate. Right of 0, it finds images that look more similar than the plain "
+                   f"search finds, as seen by {escaped(race_judges_words(race))}. "
                    f"{escaped(decider_words(race))} A bar that crosses 0 may be chance. {escaped(kept_words(race))}",
                    help="A mark is the mean over all images, of a similarity from −1 to 1; its bar is the 95 % "
                         f"interval, which holds {AT_ONCE}.")
@@ -84,7 +84,7 @@ def kept_words(race: Race) -> str:
     """Say on which candidates later candidates build, which the table marks in the same words."""
     of = MEASURES[race.serves]
     if not any(outcome.kept for outcome in race.judged):
-        return f"No candidate was kept: none beat the frozen features in {of}."
+        return f"No candidate was kept: none beat the plain search in {of}."
     return (f"A candidate that beat the best before it in {of} is kept: later candidates add a step to it. This only "
             "chooses what is tried; the verdict is stricter.")
 
@@ -133,13 +133,13 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str, is_live: bool) -
         _note_star(figure, race, rows, chains)
     end = rows[""]
     titled(figure, f"Gain in {MEASURES[race.serves]}", FRAME + end,
-           legend={"title": "against the frozen features: ", "orientation": "h", "yref": "container", "y": 0,
+           legend={"title": "against the plain search: ", "orientation": "h", "yref": "container", "y": 0,
                    "yanchor": "bottom", "x": 0})
     names = [START, *points]
     figure.update_yaxes(range=[end, 0], automargin=True, tickvals=[rows[name] for name in names], zeroline=False,
                         ticktext=["<br>".join(labels[name]) for name in names])
     figure.update_xaxes(title="gain in similarity, as judges see it", tickformat=".3~g", zeroline=False)
-    draw(figure, key, f"Gain of {len(judged)} candidates over the frozen features: " + "; ".join(
+    draw(figure, key, f"Gain of {len(judged)} candidates over the plain search: " + "; ".join(
         f"{name} {figure_words(point.difference, '+')}" for name, point in points.items()) + ".")
 
 

@@ -8,17 +8,21 @@ import streamlit as st
 
 from udml_core.base.errors import duration
 from udml_core.exploration.race import TIMES, Outcome, Race
+from udml_core.exploration.race_figures import recipe_words
 from udml_core.exploration.race_measured import Serves
+from udml_core.numerics.refinement import Recipe
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.tasks import LIVE_STATES, Status
+from udml_core.runs.used import use_search
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import use_outcome
 
 from ..shell.address import BETWEEN
-from ..shell.run_status import escaped, escaped_message, run_title
+from ..shell.run_status import escaped, escaped_message, method_title, run_title
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
 
@@ -89,8 +93,9 @@ def awaited_search() -> Analysis | None:
             st.error(f"The refinement is {refinement.status().state}. {escaped_message(refinement.status().message)}",
                      icon=":material/error:")
             return None
-        open_view(page, query_params=judge_link(start, run_id, refinement_id, serves) if page == "compare"
-                       else search_link(run, refinement_id))
+        if page == "compare":
+            open_view(page, query_params=judge_link(start, run_id, refinement_id, serves))
+        open_used(run, refinement_id or FINAL)
     st.session_state.pop(USED, None)  # the run was removed
     return None
 
@@ -122,15 +127,25 @@ def _step_words(refinement: Analysis, status: Status) -> str:
     return f"waiting for the {before.spec().build_kind().noun} of {run_title(before.run)}{left}"
 
 
-def search_link(run: Run, refinement_id: str | None) -> dict[str, str]:
-    """Return the address parameters of the page Search for a search beside the frozen features."""
+def open_used(run: Run, frame: str) -> None:
+    """Note a search as the one that the user chose for these images, and open Search with it."""
+    use_search(run, frame)
+    open_view("retrieval", query_params=search_link(run, frame))
+
+
+def used_words(run: Run, frame: str) -> str:
+    """Return a search that a user chose in words, at the beginning of a sentence."""
+    if frame == FINAL:
+        return words_of("plain").title if run.spec().method == FROZEN else method_title(run)
+    steps = recipe_words(Recipe.parse(str(find_analysis(run, frame).spec().recipe)), is_sentence=True)
+    return steps if run.spec().method == FROZEN else f"{method_title(run)}, then {steps[:1].lower()}{steps[1:]}"
+
+
+def search_link(run: Run, frame: str) -> dict[str, str]:
+    """Return the address parameters of the page Search for an embedding beside the frozen features, if it is another.
+    """
     start = FINAL if run.spec().method == FROZEN else FROZEN
-    return {"run": run.id, "compare": BETWEEN.join(dict.fromkeys((start, refinement_id or FINAL)))}
-
-
-def as_now_link(run_id: str) -> dict[str, str]:
-    """Return the address parameters of the page Search for frozen features alone, which a run without training has."""
-    return {"run": run_id, "compare": FINAL}
+    return {"run": run.id, "compare": BETWEEN.join(dict.fromkeys((start, frame)))}
 
 
 def judge_link(start: str, run_id: str, refinement_id: str | None, serves: Serves = "first") -> dict[str, str]:

@@ -12,7 +12,9 @@ from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.examples import POINTS, point_of
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
+from udml_core.runs.used import used_search
 
+from ..data.using import search_link, used_words
 from ..draw.pictures import inline
 from ..shell.race_verdict import run_verdicts
 from ..shell.run_status import ICONS, escaped, live_panel, run_title, state_line
@@ -47,6 +49,7 @@ def show_newest_runs(runs: list[Run]) -> None:
     Args:
         runs: The user's runs, the newest first.
     """
+    _show_used(runs)
     st.subheader("Newest runs", help=MEASURES)
     if any(run.status().state in LIVE_STATES for run in runs):
         show_live_runs()
@@ -103,14 +106,31 @@ def _judged_words(run: Run) -> str:
     return "" if verdicts is None else f"Judged without labels: {said_words(*verdicts)}."
 
 
+def _show_used(runs: list[Run]) -> None:
+    """Show the search that the user chose last, with the link to it; nothing before a choice."""
+    used = used_search(runs)
+    if used is None:
+        return
+    run, frame = used
+    st.subheader("Your search")
+    _show_line(f"used-{run.id}", f":material/push_pin: **{escaped(run.spec().dataset_title)}**",
+               f"You chose **{escaped(used_words(run, frame))}** for these images.", "retrieval",
+               search_link(run, frame))
+
+
 def _row(run: Run, words: str) -> None:
-    """Show a run's title, a line about it with its figures in bold, and a link to it; app.css keeps the height."""
+    """Show a run's title, a line about it with its figures in bold, and a link to it."""
     state = run.status().state
-    with st.container(border=True, key=f"home-row-{run.id}"):
-        title, text, link = st.columns([3, 7, 1.4], vertical_alignment="center")
-        title.markdown(f"{ICONS[state]} **{escaped(run_title(run))}**")
-        text.markdown(FIGURE.sub(r"**\g<0>**", words))
-        page, label, icon = (("retrieval", "Search", ":material/image_search:") if state == "done"
-                             else ("runs", "Details", ":material/monitoring:"))
+    _show_line(run.id, f"{ICONS[state]} **{escaped(run_title(run))}**", FIGURE.sub(r"**\g<0>**", words),
+               "retrieval" if state == "done" else "runs", {"run": run.id})
+
+
+def _show_line(key: str, title: str, words: str, page: str, parameters: dict[str, str]) -> None:
+    """Show a title, words and a link in a line, in Markdown; app.css keeps the height."""
+    label, icon = ("Search", ":material/image_search:") if page == "retrieval" else ("Details", ":material/monitoring:")
+    with st.container(border=True, key=f"home-row-{key}"):
+        first, text, link = st.columns([3, 7, 1.4], vertical_alignment="center")
+        first.markdown(title)
+        text.markdown(words)
         with link:
-            view_link(page, label=label, icon=icon, query_params={"run": run.id})
+            view_link(page, label=label, icon=icon, query_params=parameters)

@@ -208,7 +208,7 @@ def link_to_training(run: Run, labeled: PairSet) -> None:
         st.caption(f"Training helps from about {ENOUGH:,} pairs; {len(inside):,} can be used so far.")
     with nullcontext() if is_enough else st.expander("Train with fewer pairs", icon=":material/warning:"):
         if not is_enough:
-            st.caption(f"{TRIED} Compare the run with the frozen features before you search with it.")
+            st.caption(f"{TRIED} Compare the run with the plain search before you search with it.")
         view_link("train", label=f"Train {method.card.title} with these pairs", icon=":material/model_training:",
                   query_params={"dataset": spec.dataset, "method": method.card.name, "pairs": "given",
                                 "backbone": spec.encoder.backbone, "split": spec.split})

@@ -20,9 +20,9 @@ from ..shell.race_verdict import concluded
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
 
-HELP = ("Is the first result of a query right more often than with the frozen features? Encoders that took no part "
+HELP = ("Is the first result of a query right more often than with the plain search? Encoders that took no part "
         "in this search judged it in the race.",
-        "Does the whole group of a query come first more often than with the frozen features? Encoders that took no "
+        "Does the whole group of a query come first more often than with the plain search? Encoders that took no "
         "part in this search judged it in the race.")
 
 
@@ -130,5 +130,5 @@ def raced_words(raced: Raced, total: int) -> str:
     """
     images = f"all {total:,} images" if total <= IMAGES else f"{IMAGES:,} evenly spaced of {total:,} images"
     sure = certainty_words(raced.race, raced.outcome)
-    return (f"Judged against the frozen features, on {images} in the race for the best search, without labels, by "
+    return (f"Judged against the plain search, on {images} in the race for the best search, without labels, by "
             f"{escaped(race_judges_words(raced.race))}. {sure}".rstrip())

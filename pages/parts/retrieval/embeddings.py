@@ -15,7 +15,8 @@ from udml_core.exploration.race_figures import recipe_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, list_runs, runs_folder
-from udml_core.runs.search import FROZEN, Frame, Retrieval, finished_refinements, frame_words
+from udml_core.runs.search import FINAL, FROZEN, Frame, Retrieval, finished_refinements, frame_words
+from udml_core.runs.used import used_search
 
 from ..draw.palette import AFTER, BEFORE, REFINED
 from ..refine.cards import PARAMETER
@@ -102,8 +103,9 @@ def show_embedding(retrieval: Retrieval, name: str) -> None:
 
 
 def default_names(retrieval: Retrieval) -> list[str]:
-    """Return the embeddings without and after training; only one if training changed nothing."""
-    return [retrieval.before, "final"] if retrieval.is_changed else ["final"]
+    """Return the embedding without training beside the one that the user chose, which is after training by default."""
+    start, used = retrieval.before if retrieval.is_changed else FINAL, used_search([retrieval.run])
+    return list(dict.fromkeys((start, FINAL if used is None else used[1])))
 
 
 def _chosen_in_address(retrieval: Retrieval, titles: dict[str, str]) -> list[str]:
@@ -141,8 +143,11 @@ def own_titles(retrieval: Retrieval) -> dict[str, str]:
                for at, (name, own) in enumerate(zip(recipes, words, strict=True))}
     main = {name: frame_words(name, retrieval.run).capitalize() for name in retrieval.frames.names()
             if name in MAIN and (name != "initial" or retrieval.is_changed)}
-    if retrieval.spec.method == FROZEN:
-        main = {"final": main["final"]}
+    is_plain = retrieval.spec.method == FROZEN
+    if is_plain:
+        main = {FINAL: main[FINAL]}
+    if retrieval.dataset.labels is None and (name := FINAL if is_plain else FROZEN) in main:
+        main[name] = words_of("plain").title
     return main | refined
 
 
@@ -180,7 +185,8 @@ def _other_runs(folder: Path, fingerprint: str) -> dict[str, str]:
 def _column(retrieval: Retrieval, name: str, title: str) -> Column:
     refinements = {analysis.id for analysis in finished_refinements(retrieval.run)}
     if name in refinements or name in retrieval.frames.names():
-        color = REFINED if name in refinements else COLORS.get(name, AFTER)
+        is_plain = name == FINAL and retrieval.spec.method == FROZEN
+        color = REFINED if name in refinements else BEFORE if is_plain else COLORS.get(name, AFTER)
         return Column(name, title, color, retrieval, retrieval.frame(name))
     other = load_retrieval(next(run for run in list_runs(runs_folder()) if run.id == name))
     return Column(name, title, AFTER, other, other.frame("final"))

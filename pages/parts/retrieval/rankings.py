@@ -133,14 +133,16 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
     """
     st.html(HEADING_STYLE)
     is_wide = len(rankings) <= MOST_WIDE
-    has_numbers = len({ranking.measure for ranking in rankings if ranking.hits}) == 1
+    has_numbers, searched = len(rankings) == 1, {ranking.searched for ranking in rankings}
     for place, ranking in zip(st.columns(len(rankings), gap="medium"), rankings, strict=True):
         with place:
-            _show_ranking(retrieval, ranking, is_wide, on_pick, _effect(ranking, rankings), has_numbers)
+            _show_ranking(retrieval, ranking, is_wide, on_pick, _effect(ranking, rankings), has_numbers,
+                          says_searched=has_numbers or len(searched) > 1)
     is_dimmed = any(ranking.end and ranking.end < len(ranking.hits) for ranking in rankings)
     if marks := (*(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ())):
         color_legend("query", *marks)
-    st.caption(f"{_explain(rankings, has_numbers)} {badges}".strip())
+    of_all = f" {searched.pop()}." if len(searched) == 1 and not has_numbers else ""
+    st.caption(f"{_explain(rankings, has_numbers)}{of_all} {badges}".strip())
 
 
 def _effect(ranking: SearchResult, rankings: Sequence[SearchResult]) -> str:
@@ -168,8 +170,18 @@ def effect_words(before: Sequence[Hit], after: Sequence[Hit]) -> str:
 
 
 def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on_pick: Callable[[int], None],
-                  effect: str, has_numbers: bool) -> None:
-    """Show one ranking; numbers of different kinds side by side would be compared, so that ranks stand alone then."""
+                  effect: str, has_numbers: bool, says_searched: bool) -> None:
+    """Show one ranking; numbers of different embeddings side by side would be compared, so that ranks stand alone then.
+
+    Args:
+        retrieval: The search of the run.
+        ranking: The ranking.
+        is_wide: Whether its heading fits in one line.
+        on_pick: Called with an image that is clicked.
+        effect: What a refinement at once changes.
+        has_numbers: Whether similarities stand beside the ranks.
+        says_searched: Whether it says how many images are searched.
+    """
     column, hits = ranking.column, ranking.hits
     known = [hit.correct for hit in hits if hit.correct is not None]
     width = in_numbers(column.frame.rows.shape[1] or None)
@@ -195,18 +207,17 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
         numbers = f"Rank · {ranking.measure}." if has_numbers else ""
         said.append(f"{f'**{effect}.** ' if effect else ''}{numbers}{end}".strip())
     # The heading names the images already if they are all images.
-    if not known or retrieval.dataset.is_large or not ranking.pool.startswith("among all "):
+    if says_searched and (not known or retrieval.dataset.is_large or not ranking.pool.startswith("among all ")):
         said.append(f"{ranking.searched}.")
     if any(said):
         st.caption(" ".join(filter(None, said)))
 
 
 def _explain(rankings: Sequence[SearchResult], has_numbers: bool) -> str:
-    scales = " Distances of different embeddings have different scales." if len(rankings) > 1 and has_numbers else ""
     measured = " The measures use the test half alone." if _are_judged(rankings) else ""
     linked = " Point at an image: the same image in another list gets a dashed frame." if len(rankings) > 1 else ""
     ranks = "" if has_numbers else " Below each image: its rank."
-    return f"Click an image to search with it.{ranks}{linked}{scales}{measured}"
+    return f"Click an image to search with it.{ranks}{linked}{measured}"
 
 
 def _are_judged(rankings: Sequence[SearchResult]) -> bool:

@@ -47,13 +47,13 @@ def show_advised(runs: Sequence[Run], chosen: Sequence[Run] = ()) -> None:
             finished = time.strftime("%d %b %Y, %H:%M", time.localtime(analysis.stored_status().finished or None))
             st.markdown(f"{conclusion_icon(of)} **{escaped(chain_words(race, outcome.setup))}** on "
                         f"{escaped(start.spec().dataset_title)}{escaped(said)}  \n:small[:gray[Against "
-                        f"the frozen features, by a race for {MEASURES[race.serves]} that ended {finished}]]",
+                        f"the plain search, by a race for {MEASURES[race.serves]} that ended {finished}]]",
                         width="stretch")
             dataset = start.spec().dataset
             use_button("Search with it", SEARCH, race, outcome, "retrieval", USES, key=f"runs-advised-use-{number}",
                        dataset=dataset)
             use_button("Judge it", JUDGE, race, outcome, "compare", "Blind: you see queries with the results of this "
-                       "search and of the frozen features, without their names.",
+                       "search and of the plain search, without their names.",
                        key=f"runs-advised-judge-{number}", dataset=dataset)
             if rival := _rival(chosen, start, outcome):
                 use_button("Compare", COMPARE, race, outcome, "compare",

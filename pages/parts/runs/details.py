@@ -125,12 +125,23 @@ def show_overview(run: Run) -> None:
         show_figures(races_from(run))
         show_assigned(run)
     evaluation = run.evaluation()
-    images = images_of(run, "test")
     if not evaluation:
-        st.caption(f"The measures on the {images} appear here when the run ends.")
+        st.caption(f"The measures on the {images_of(run, 'test')} appear here when the run ends.")
         return
     if is_labeled(run):
         st.markdown("##### Measured with labels")
+        _show_measures(run, evaluation)
+    else:
+        with st.expander("Figures of the embedding", icon=":material/table:"):
+            st.caption("They need no labels, and do not say whether the search is better: the verdict above does.")
+            _show_measures(run, evaluation)
+    if sample_words(evaluation) and not run.is_example:
+        show_analysis_progress(run, in_corner=False)
+        request_analysis(run, EXACT, "Ask all test images", f"exact-{run.id}", exact_words(run, evaluation))
+
+
+def _show_measures(run: Run, evaluation: Mapping[str, Any]) -> None:
+    """Show all measures of a run in a table, and what they are measured on."""
     shown, titles = _distinct(run, evaluation)
     table = evaluation_table({"": shown}, titles)
     st.dataframe(table, width="stretch", height="content",
@@ -138,12 +149,9 @@ def show_overview(run: Run) -> None:
     _explain_measures(table.index)
     hits = ("R@k: share of test images with a hit, an image of the same class, among the k nearest. "
             if any("recall@1" in measures for measures in evaluation.values()) else "")
-    st.caption(f"All measures on the {images}.{sample_words(evaluation)}", help=(
+    st.caption(f"All measures on the {images_of(run, 'test')}.{sample_words(evaluation)}", help=(
         f"{hits}Frozen: {run.spec().encoder.frozen_words}, without training. PCA has the dimension of the run's "
         "embedding, is compared by the same distance and needs no training: a run should exceed it."))
-    if sample_words(evaluation) and not run.is_example:
-        show_analysis_progress(run, in_corner=False)
-        request_analysis(run, EXACT, "Ask all test images", f"exact-{run.id}", exact_words(run, evaluation))
 
 
 def sample_words(evaluation: Mapping[str, Any]) -> str:

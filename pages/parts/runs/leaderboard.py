@@ -37,7 +37,7 @@ STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "�
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
 OPINION_WORDS = ("Judged first and Judged group are verdicts without labels: encoders that took no part in a run "
-                 "compare the nearest image, and all images near a query, with what the frozen features find.")
+                 "compare the nearest image, and all images near a query, with what the plain search finds.")
 BAR, STATE, BEST, ADVISED = "Against baseline", "State", "Best", "Advised search"
 OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURES}
 """Column with the difference of a measure to the better baseline."""
@@ -285,7 +285,7 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
     for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):
         columns[heading] = column.TextColumn(width=_text_width([heading, *frame[heading]], 230),
                                              help="Only runs of the same group can be compared.")
-    judged = (f"against the frozen features, judged without labels by encoders that took no part in the run; a race "
+    judged = (f"against the plain search, judged without labels by encoders that took no part in the run; a race "
               "decides first. "
               f"{NOT_JUDGED.capitalize()}: choose the run and press Judge without labels. With steps: a race judged "
               "the training with further steps, such as whitening, not alone.")

@@ -46,7 +46,7 @@ MIXED, UNCLEAR = ":orange[:material/swap_vert:]", ":material/help:"
 HALF = ":material/balance:"
 READING = ("Each judge is an encoder that took no part in this run. It measures how similar a query and the images "
            "found for it are in its own features. A difference of +0.02 means that the images found by this run are "
-           "more similar by 0.02, on a scale from −1 to 1 (cosine), than those found by the frozen features, on "
+           "more similar by 0.02, on a scale from −1 to 1 (cosine), than those found by the plain search, on "
            "average. A judge is sure if its interval leaves out 0, and the verdict follows judges with three quarters "
            "of all weight.")
 
@@ -170,7 +170,7 @@ def _show_missing(run: Run, is_raced: bool) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             request_analysis(run, OF_RUN, "Judge without labels", f"opinion-new-{run.id}",
                              "Lets encoders that took no part in this run compare its results with the results "
-                             "of the frozen features, in the background.")
+                             "of the plain search, in the background.")
             if not is_raced and not has_labels(run.evaluation()):
                 st.caption("Not judged alone yet: a race judged it with further steps only." if raced_with_steps(run)
                            else "Not judged yet.")

@@ -47,7 +47,7 @@ def _figures(race: Race) -> str:
     assert outcome.against_start is not None, "the candidate was judged"
     largest = "" if race.best else "The largest gain: "
     words = setup_words(race, outcome.setup) if largest else chain_words(race, outcome.setup)
-    return f"{largest}{words}, compared with the frozen features: " \
+    return f"{largest}{words}, compared with the plain search: " \
            f"{both_words(outcome.against_start, race.serves)}."
 
 

@@ -24,7 +24,7 @@ def link_to_judging(embeddings: Sequence[tuple[Run, str]]) -> None:
     judged = [(run, frame) for run, frame in embeddings if epoch_of(frame) is None]
     if len(judged) > 1:
         first, last = judged[0], judged[-1]
-        view_link("compare", label="Confirm by judgments", icon=":material/how_to_vote:",
+        view_link("compare", label="Judge them blind", icon=":material/how_to_vote:",
                   help="See queries with the results in each embedding, without names, and choose the better.",
                   query_params={"part": "Judge", "a": side_name(first[0].id, first[1]),
                                 "b": side_name(last[0].id, last[1])} | results_of(*last))

@@ -22,7 +22,6 @@ from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.opinions import OF_REFINEMENTS, OF_RUN, judge_words
 from udml_core.runs.recipe_choice import plainly
-from udml_core.runs.search import frozen_name
 from udml_core.work.jobs.advising import judged_in_race, race_words_of
 from udml_core.work.jobs.concluding import conclusion_on
 from udml_core.work.jobs.verdicts import Said, said_of_run
@@ -236,8 +235,8 @@ def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
         words = recipe_words(Recipe.parse(recipe), is_sentence=True)
         return (f"{words}, against the embedding without it, judged without labels: "
                 f"{said_words(*verdicts)}." if verdicts else ""), ""
-    said, raw = said_of(run), words_of(frozen_name(run.spec())).sentence
-    return (f"This run against {raw}, judged without labels: {said_words(*said.verdicts)}. "
+    said = said_of(run)
+    return (f"This run against {words_of('plain').sentence}, judged without labels: {said_words(*said.verdicts)}. "
             f"{said.note}".rstrip() if said is not None else ""), ""
 
 

@@ -13,6 +13,7 @@ import streamlit as st
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
+from udml_core.runs.used import used_search
 from udml_core.work.jobs.advising import is_trial
 
 from .address import write_address
@@ -166,8 +167,13 @@ def _like(wanted: Run | None, fitting: list[Run]) -> Run:
 
 
 def first_chosen(runs: Sequence[Run]) -> Run:
-    """Return the first run that a user started, not a race for the best search; the first run if there is none."""
-    return next((run for run in runs if not is_trial(run)), runs[0])
+    """Return the run to begin with: the search that the user chose for the images of the first run, else this run.
+
+    The first run is one that a user started, not a race for the best search, if there is any.
+    """
+    first = next((run for run in runs if not is_trial(run)), runs[0])
+    used = used_search(run for run in runs if run.spec().dataset == first.spec().dataset)
+    return first if used is None else used[0]
 
 
 def _draw_box(runs: Sequence[Run], preferred: Run, on_change: Callable[[], None], label: str = "Run") -> str:

@@ -14,8 +14,10 @@ import streamlit as st
 
 from udml_core.base.errors import UserError, counted, duration
 from udml_core.methods import METHODS
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, Spec, list_runs, runs_folder
 from udml_core.runs.run_comparison import differing_settings, settings_of
+from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import ADVICE, Status, Task
 from udml_core.work import jobs
 
@@ -105,7 +107,8 @@ def group_titles(groups: Sequence[Sequence[Run]]) -> list[str]:
 
 def _plain_title(run: Run) -> str:
     """Return a run's name without what tells it apart from others."""
-    title = run.notes().name or f"{method_title(run)} on {run.spec().dataset_title.split(',')[0]}"
+    method = words_of("plain").title if run.spec().method == FROZEN else method_title(run)
+    title = run.notes().name or f"{method} on {run.spec().dataset_title.split(',')[0]}"
     return f"Example: {title}" if run.is_example else title
 
 

@@ -35,7 +35,7 @@ from .start_steps import is_starting, show_steps
 from .watched import rows_of_moments
 
 CURVES = {"sample map@r": "Whole group found", "second opinion": "Whole group by another encoder",
-          "loss": "Loss, which training lowers", "effective rank": "Directions used"}
+          "loss": "Loss, which training lowers", "effective rank": "Effective rank: directions used"}
 """The curves beside the map, the most telling first, and their short titles."""
 MOST_CURVES = 2
 HEIGHT = 190
@@ -90,7 +90,7 @@ def _show_result(run: Run) -> None:
             _offer_another(run)
     else:
         st.markdown("**Did it help?**", help="These images have no classes, so encoders that took no part compare the "
-                                             "search with the frozen features and after training.")
+                                             "search after training with the plain search.")
         show_opinion(run, is_brief=True)
     if run.kept_epoch() < max(run.epoch_numbers(), default=0) and (kept := kept_words(run)):
         st.caption(f":material/bookmark: {kept}")  # else the result may not be what the last frame showed

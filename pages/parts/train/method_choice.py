@@ -11,10 +11,10 @@ from udml_core.methods import METHODS, Method, find_method
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.results.label_free import record_words
 from udml_core.runs import runs_folder
+from udml_core.runs.search import FINAL
 from udml_core.work import jobs
 from udml_core.work.jobs.concluding import suggested_by_race
 
-from ..data.using import as_now_link
 from ..shell.race_verdict import conclusion_icon
 from ..shell.run_status import escaped
 from ..shell.views import view_link
@@ -105,7 +105,7 @@ def show_raced(dataset: Dataset) -> None:
     st.markdown(f"{conclusion_icon(of)} {escaped(suggestion.words)}{trains}")
     label, icon, view = NEXT.get(of.action, NEXT[""])
     parameters = {"dataset": dataset.name, "view": "advice"} if view == "data" else (
-        {"run": of.use.run} if of.use is not None else as_now_link(of.race.run))
+        {"run": of.use.run} if of.use is not None else {"run": of.race.run, "compare": FINAL})
     view_link(view, label=label, icon=icon, width="content", query_params=parameters)
 
 

@@ -14,6 +14,7 @@ from udml_core.data.encoders import image_seconds
 from udml_core.data.features import features_path
 from udml_core.exploration.preview import SAMPLE, Preview
 from udml_core.methods import find_method
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Spec
 from udml_core.work import jobs
 
@@ -94,12 +95,12 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         if result is not None:
             choose_moved_colors(spec)
         with strip:
-            st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, laid out by "
-                       f"t\N{NON-BREAKING HYPHEN}SNE of {raw_words(spec)}")
+            st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, similar ones near each "
+                       "other", help=f"Laid out by t\N{NON-BREAKING HYPHEN}SNE of {raw_words(spec)}.")
         _show_map(place, under, shown, result, spec, dataset)
     if result is None:
         with right:
-            show_found(dataset, shown, raw_words(spec))
+            show_found(dataset, shown, words_of("plain").sentence if dataset.labels is None else raw_words(spec))
     else:
         with right, st.container(key="train-meaning"):
             _show_meaning(result, spec, dataset, tried)

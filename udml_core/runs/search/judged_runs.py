@@ -163,7 +163,8 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
     verdict, of = judged_verdict(share), WHAT[comparison.results]
     if verdict == "cannot tell" and share.count < len(comparison.differing):
         if level := is_own and level_words(judging):
-            return f"{whose} of {of}, {names[1]} against {names[0]}: {level}. {CAN_STOP}, and keep {names[0]}."
+            return (f"{whose} of {of}, {names[1]} against {names[0]}: {level}, so the choice hardly matters. "
+                    f"{CAN_STOP}, and keep {names[0]}.")
         if is_own and share.count >= FEW and judging.left() is None:
             return (f"{whose} of {of}, {names[1]} against {names[0]}: no clear difference ({share.count} so far), and "
                     f"it would take very many more to tell one. {CAN_STOP}, and keep {names[0]}.")

@@ -183,7 +183,12 @@ def waiting_words(waiting: Mapping[str, int], meaning: str) -> str:
 
 
 def advice_words(judging: Judging, is_blind: bool = False, first: str = "A") -> str:
-    """Say whether the person can stop, or about how many more judgments the answer needs.
+    """Say whether the person can stop, or about how many more judgments the answer needs; see `advice_parts`."""
+    return " ".join(part for part in advice_parts(judging, is_blind, first) if part)
+
+
+def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A") -> tuple[str, str]:
+    """Say in a short sentence whether the person can stop, and in a second text why.
 
     Args:
         judging: The person's session.
@@ -191,41 +196,39 @@ def advice_words(judging: Judging, is_blind: bool = False, first: str = "A") -> 
         first: The name of A, which is kept where judgments cannot tell the two apart; blind, neither is named.
     """
     share, total = judging.share(judging.judge), len(judging.comparison.differing)
+    score = "" if is_blind else f"{capitalized(score_words(judging, judging.judge))}. "
     if share.count == total:
-        score = "" if is_blind else f" {score_words(judging, judging.judge)}."
-        return (f"All {total:,} differing queries are judged{'' if share.is_decided else ': both are equally good'}."
-                f"{score}")
+        return (f"All {total:,} differing queries are judged{'' if share.is_decided else ': both are equally good'}.",
+                score.strip())
     if share.is_decided:
-        if is_blind:
-            return "Decided: the range excludes 50 %, so you can stop here."
-        return f"Decided: {score_words(judging, judging.judge)}. The range excludes 50 %, so you can stop here."
+        return "Decided: you can stop here.", f"{score}The range excludes 50 %."
     if not share.count:
-        return (f"Not decided yet: nothing is judged. About {TYPICAL} judgments decide if one search is better in 4 of "
-                "5 queries, and many more if they are close; each answer is kept.")
-    said = f"Not decided yet: {count_words(judging, is_blind)}."
+        return ("Not decided yet: nothing is judged.", f"About {TYPICAL} judgments decide if one search is better in 4 "
+                "of 5 queries, and many more if they are close; each answer is kept.")
+    said = f"{capitalized(count_words(judging, is_blind))}."
     if share.count < FEW:
-        return f"{said} After {FEW} judgments, an estimate says how many more are needed."
-    keep = "" if is_blind else f" Keep {first}."
+        return "Not decided yet.", f"{said} After {FEW} judgments, an estimate says how many more are needed."
+    stop = f"{CAN_STOP}{'' if is_blind else f', and keep {first}'}"
     if level := level_words(judging):
-        return (f"{said} Most answers are equal: the choice hardly matters; you can stop." if is_blind else
-                f"{said} {CAN_STOP}: {level}.{keep}")
-    left = judging.left()
+        return (f"The choice hardly matters. {stop}.",
+                f"{said} Most answers are equal." if is_blind else f"{said} {capitalized(level)}.")
+    left, known = judging.left(), share.count // FEW * FEW
     if left is None:
         more = (f"more than {MOST_LEFT} further judgments" if total - share.count > MOST_LEFT else
                 "more queries than are left")
-        return (f"{said} {CAN_STOP}: if the first {share.count // FEW * FEW} are typical, it would take {more} to tell "
-                f"the two apart.{keep}"
-                f"{_grown_words(share.count // FEW * FEW, judging.left_before() is not None)}")
-    return f"{said} {left_words(left)}"
+        return (f"No clear difference. {stop}.",
+                f"{said} If the first {known} are typical, it would take {more} to tell the two apart."
+                f"{_grown_words(known, judging.left_before() is not None)}")
+    return "Not decided yet.", f"{said} {left_words(left)}"
 
 
 def level_words(judging: Judging) -> str:
-    """Return that the choice hardly matters, without a full stop; empty unless most of enough judgments are equal."""
+    """Return in how many queries neither is better; empty unless these are most of enough judgments."""
     score = judging.score(judging.judge)
     equal = _equal_count(score)
     if score.total() < ENOUGH or equal < MOSTLY * score.total():
         return ""
-    return f"neither is better in {equal} of {score.total()} queries, so the choice hardly matters"
+    return f"neither is better in {equal} of {score.total()} queries"
 
 
 def left_words(left: Left) -> str:
@@ -238,7 +241,7 @@ def _number_words(left: Left) -> str:
     """Return a forecast of further judgments, rounded."""
     fewest, most = rounded_down(left.fewest), None if left.most is None else rounded(left.most)
     if most is None:
-        return f"about {fewest} more judgments, or very many" if fewest else "a few more judgments, or very many"
+        return f"at least about {fewest} more judgments" if fewest else "a few more judgments, perhaps many"
     return f"about {fewest}{f' to {most}' * (fewest != most)} more judgments" if fewest else (
         f"up to {most} more judgments")
 

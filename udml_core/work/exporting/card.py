@@ -40,7 +40,7 @@ SUPERVISION = {"none": "No labels were used in training.",
                "all": "The labels of all training images were used."}
 COLUMNS = {"frozen": words_of("frozen").sentence, "centered pca": words_of("centered pca").title,
            "initial": words_of("initial").sentence, "final": "this model"}
-UNJUDGED = "This run has neither labels nor a second opinion: nothing says whether it is better than frozen features."
+UNJUDGED = "This run has neither labels nor a second opinion: nothing says whether it is better than the plain search."
 JOINED = {"together": " The unit features of these encoders stand side by side, centered and whitened as one vector by "
                       "statistics of the training images.",
           "each": " The unit features of these encoders stand side by side, each centered and whitened by statistics "
