@@ -59,7 +59,7 @@ const LESSON = {
   },
   interval: shareInterval,
   readout: ({ own, opinion, recall, isRevealed }) => [["you", own.count ? `${own.after} of ${own.count}: ${own.verdict}` : "no judgments"], ["second opinion", `${opinion.after} of ${opinion.count}: ${opinion.verdict}`],
-    ["R@1 from labels", isRevealed ? `${recall[0].toFixed(1)} → ${recall[1].toFixed(1)} %` : `after ${NEEDED} judgments`]],
+    ["R@1 from labels", isRevealed ? `${fixed(recall[0], 1)} → ${fixed(recall[1], 1)} %` : `after ${NEEDED} judgments`]],
   build({ stage, data: { digits }, state, change }) {
     const asking = element("div", { style: "display:grid;gap:6px;justify-items:start" });
     const plane = new Plane(stage, { x: [-0.28, 1.04], y: [-0.5, 2.4], width: 640, height: 230, equal: false, label: "Intervals of the judgments" });
@@ -85,7 +85,7 @@ const LESSON = {
       });
       const [from, to] = recall;
       plane.text([-0.27, 0.4], "labels", { anchor: "start", size: 14, dy: 5 });
-      plane.text([0.5, 0.4], isRevealed ? `R@1 ${from.toFixed(1)} → ${to.toFixed(1)} %. ${COMPARED[comparison]}` : `hidden until you have judged ${NEEDED} pairs`,
+      plane.text([0.5, 0.4], isRevealed ? `R@1 ${fixed(from, 1)} → ${fixed(to, 1)} %. ${COMPARED[comparison]}` : `hidden until you have judged ${NEEDED} pairs`,
         { size: isRevealed ? 11 : 13, dy: 5 });
       for (const share of [0, 0.5, 1]) plane.text([share, -0.3], `${100 * share} %`, { size: 13 });
       plane.svg.setAttribute("aria-label", `Shares of pairs for the new embedding: you ${own.after} of ${own.count}, ${own.verdict}; second opinion ${opinion.after} of ${opinion.count}, ${opinion.verdict}`);
@@ -96,7 +96,7 @@ const LESSON = {
     return `<p>Wilson’s interval of the share <math><mi>p</mi><mo>=</mo><mfrac><mn>${after}</mn><mn>${count}</mn></mfrac></math> after <math><mi>n</mi><mo>=</mo><mn>${count}</mn></math> judgments, with <math><mi>z</mi><mo>=</mo><mn>1.96</mn></math>:<br>
       <math><mfrac><mrow><mi>p</mi><mo>+</mo><mfrac><msup><mi>z</mi><mn>2</mn></msup><mrow><mn>2</mn><mi>n</mi></mrow></mfrac><mo>±</mo><mi>z</mi><msqrt><mfrac><mrow><mi>p</mi><mo>(</mo><mn>1</mn><mo>−</mo><mi>p</mi><mo>)</mo></mrow><mi>n</mi></mfrac><mo>+</mo><mfrac><msup><mi>z</mi><mn>2</mn></msup><mrow><mn>4</mn><msup><mi>n</mi><mn>2</mn></msup></mrow></mfrac></msqrt></mrow><mrow><mn>1</mn><mo>+</mo><mfrac><msup><mi>z</mi><mn>2</mn></msup><mi>n</mi></mfrac></mrow></mfrac></math>
       , from ${percent(low)} to ${percent(high)}.</p>
-      <p>On all images, the judge’s cosine between a query and its first result changes by ${whole[0].toFixed(3)} to ${whole[1].toFixed(3)}: <b>${wholeVerdict}</b>.</p>
+      <p>On all images, the judge’s cosine between a query and its first result changes by ${fixed(whole[0], 3)} to ${fixed(whole[1], 3)}: <b>${wholeVerdict}</b>.</p>
       <p>Measured on six data sets: of ${first.large} true differences of two points in first results, the second opinion decided ${first.decided}, and ${first.right} verdicts were right; in whole groups ${group.right} of ${group.decided}. Of ${first.better} and ${group.better} embeddings that it called better, ${first["false better"] + group["false better"]} had lost half a point.</p>`;
   },
   fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. Move the slider up and down until a bar leaves the line: to stop at the first such moment is often wrong. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",

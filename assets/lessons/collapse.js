@@ -31,9 +31,9 @@ const LESSON = {
     });
     return { runs, size: rates[rate], number: steps[step] };
   },
-  readout: ({ runs: [orthonormal, free] }) => [["effective rank, orthonormal", orthonormal.rank.toFixed(1)], ["effective rank, free", free.rank.toFixed(1)],
+  readout: ({ runs: [orthonormal, free] }) => [["effective rank, orthonormal", fixed(orthonormal.rank, 1)], ["effective rank, free", fixed(free.rank, 1)],
     ["R@1, orthonormal", percent(orthonormal.recall)], ["R@1, free", percent(free.recall)],
-    ["loss, orthonormal", orthonormal.loss.toPrecision(3)], ["loss, free", free.loss < 1000 ? free.loss.toPrecision(3) : "over 1,000"]],
+    ["loss, orthonormal", significant(orthonormal.loss, 3)], ["loss, free", free.loss < 1000 ? significant(free.loss, 3) : "over 1,000"]],
   build({ stage, data: { collapse: { classes, steps } } }) {
     const grid = element("div", { style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(300px,100%),1fr));gap:4px 14px" });
     stage.append(grid);
@@ -66,8 +66,8 @@ const LESSON = {
       const { size, number } = numbers;
       maps.forEach(({ kind, canvas, bars, color }, row) => {
         const { part, rank, recall } = runs[row];
-        canvas.setAttribute("aria-label", `Map of the ${kind} projection after ${number} steps of size ${size}: effective rank ${rank.toFixed(1)}, R@1 ${percent(recall)}`);
-        bars.setAttribute("aria-label", `Shares of the 8 directions, in percent: ${part.map((share) => (100 * share).toFixed(0)).join(", ")}`);
+        canvas.setAttribute("aria-label", `Map of the ${kind} projection after ${number} steps of size ${size}: effective rank ${fixed(rank, 1)}, R@1 ${percent(recall)}`);
+        bars.setAttribute("aria-label", `Shares of the 8 directions, in percent: ${part.map((share) => fixed(100 * share, 0)).join(", ")}`);
         bars.replaceChildren(...part.map((share, at) => shape("rect", { x: 50 * at + 2, y: 40 - 40 * share, width: 44, height: 40 * share + 2, fill: color })));
       });
       charts.forEach((chart, at) => {
@@ -81,7 +81,7 @@ const LESSON = {
     } };
   },
   formula: (_state, { runs: [orthonormal, free], number }) => {
-    const line = ({ part, rank }) => `<math><mi>p</mi><mo>=</mo><mo>(</mo>${part.slice(0, 4).map((share) => `<mn>${share.toFixed(2)}</mn>`).join("<mo>,</mo>")}<mo>,</mo><mi>…</mi><mo>)</mo></math>, effective rank ${rank.toFixed(2)}`;
+    const line = ({ part, rank }) => `<math><mi>p</mi><mo>=</mo><mo>(</mo>${part.slice(0, 4).map((share) => `<mn>${fixed(share, 2)}</mn>`).join("<mo>,</mo>")}<mo>,</mo><mi>…</mi><mo>)</mo></math>, effective rank ${fixed(rank, 2)}`;
     return `<p><math><mtext>effective rank</mtext><mo>=</mo><mi>exp</mi><mo>(</mo><mo>−</mo><munder><mo>∑</mo><mi>k</mi></munder><msub><mi>p</mi><mi>k</mi></msub><mi>log</mi><msub><mi>p</mi><mi>k</mi></msub><mo>)</mo></math>,
       where p are the singular values of the centered embedding (the lengths of its main directions), divided by their sum. It is 8 if all directions are equally long, and 1 on a line.</p>
       <p>After ${number} steps: orthonormal ${line(orthonormal)}; free ${line(free)}.</p>

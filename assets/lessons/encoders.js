@@ -108,11 +108,11 @@ const LESSON = {
     } };
   },
   formula: ({ weight }, { cosines }, { encoders }) => {
-    const number = (value) => `<mn>${value.toFixed(3)}</mn>`;
-    const cells = (list) => list.map((value) => `<td style="padding:0 8px;text-align:right">${value.toFixed(1)}</td>`).join("");
+    const number = (value) => `<mn>${fixed(value, 3)}</mn>`;
+    const cells = (list) => list.map((value) => `<td style="padding:0 8px;text-align:right">${fixed(value, 1)}</td>`).join("");
     return `<p>Both vectors have length 1 before they are joined, so the cosine of the joined vectors is a weighted mean of both cosines:<br>
       <math><mi>c</mi><mo>=</mo><mfrac><mrow><msub><mi>c</mi><mi>A</mi></msub><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup><msub><mi>c</mi><mi>B</mi></msub></mrow><mrow><mn>1</mn><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup></mrow></mfrac>
-      <mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${(weight ** 2).toFixed(2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${(1 + weight ** 2).toFixed(2)}</mn></mfrac><mo>=</mo>${number(cosines[2])}</math>,
+      <mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${fixed(weight ** 2, 2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${fixed(1 + weight ** 2, 2)}</mn></mfrac><mo>=</mo>${number(cosines[2])}</math>,
       for the query ★ and the nearest image of both.</p>
       <p>Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent.</p>
       <table><thead><tr><td></td>${["E", "S", "both", "E", "S", "both"].map((name) => `<th scope="col" style="padding:0 8px">${name}</th>`).join("")}</tr></thead>

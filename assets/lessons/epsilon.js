@@ -45,12 +45,13 @@ const LESSON = {
     { name: "epsilon", kind: "slider", label: "ε, minimum relevancy (strength) of a link", low: 0.2, high: 0.95, step: 0.01, start: 0.3 },
   ],
   compute: ({ images, epsilon }, data) => ascend(data.epsilon[images], epsilon),
-  readout: ({ count, largest, singletons, coverage, purity }, { images }) => [["clusters", count],
-    ["largest", `${largest} ${images}`], ["singletons", singletons], ["coverage", percent(coverage)], ["purity", percent(purity)]],
+  readout: ({ count, largest, singletons, coverage, purity }, { images }) => [[say("clusters"), plain(count)],
+    [say("largest"), images === "digits" ? say("{count} digits", { count: largest }) : say("{count} points", { count: largest })],
+    [say("singletons"), plain(singletons)], [say("coverage"), percent(coverage)], [say("purity"), percent(purity)]],
   build({ stage, state, change, data: { digits: { pixels }, epsilon } }) {
     const image = (row) => pixels.subarray(64 * row, 64 * row + 64);
-    const nameOf = (row) => (state().images === "digits" ? `digit ${epsilon.digits.classes[row]}` : `group ${epsilon.points.classes[row] + 1}`);
-    const [map, small] = [element("div", {}), element("div", { role: "group", "aria-label": "The same images at other values of ε",
+    const nameOf = (row) => (state().images === "digits" ? say("digit {name}", { name: epsilon.digits.classes[row] }) : say("group {name}", { name: epsilon.points.classes[row] + 1 }));
+    const [map, small] = [element("div", {}), element("div", { role: "group", "aria-label": say("The same images at other values of ε"),
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
     stage.append(element("div", { style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr))" }, map, small));
     const clouds = { // the one of the points has no pictures
@@ -59,15 +60,15 @@ const LESSON = {
     };
     const thumbnails = SMALL.map((value) => {
       const canvas = element("canvas", { width: 240, height: 240, style: "width:115px;max-width:100%;aspect-ratio:1;display:block;margin:auto;background:var(--paper);border-radius:4px" });
-      const words = element("span", {}, `ε = ${value}`);
+      const words = element("span", {}, `ε = ${plain(value)}`);
       const button = element("button", { type: "button", style: "padding:3px 6px;min-width:0", onclick: () => change({ epsilon: value }) }, canvas, words);
       small.append(button);
       return { value, canvas, button };
     });
     const row = element("div", { style: "min-height:70px" });
     const body = element("tbody", {});
-    const head = ["ε", "clusters", "largest", "singletons", "coverage", "purity"];
-    stage.append(row, element("details", {}, element("summary", {}, "The same as a table"), element("table", {},
+    const head = ["ε", say("clusters"), say("largest"), say("singletons"), say("coverage"), say("purity")];
+    stage.append(row, element("details", {}, element("summary", {}, say("The same as a table")), element("table", {},
       element("thead", {}, element("tr", {}, head.map((words) => element("th", { scope: "col", style: "padding:0 8px" }, words)))), body)));
     const colorsOf = ({ clusters, modes }) => {
       const largestFirst = [...clusters].sort(([, one], [, other]) => other.length - one.length);
@@ -81,7 +82,7 @@ const LESSON = {
       }
       body.replaceChildren(...TABLE.map((value) => {
         const { count, largest, singletons, coverage, purity } = ascend(epsilon[images], value);
-        return element("tr", {}, [value, count, largest, singletons, percent(coverage), percent(purity)].map((part) => element("td", { style: "padding:0 8px;text-align:right" }, String(part))));
+        return element("tr", {}, [...[value, count, largest, singletons].map(plain), percent(coverage), percent(purity)].map((part) => element("td", { style: "padding:0 8px;text-align:right" }, part)));
       }));
       shown = images;
     };
@@ -92,7 +93,9 @@ const LESSON = {
       const cloud = clouds[images];
       const modes = largestFirst.filter(([, members]) => members.length > 1).map(([mode]) => mode);
       const isMode = new Set(modes);
-      cloud.describe(`${images === "digits" ? "Map of the digits" : "45 points in three groups"} at ε ${threshold}: ${count} clusters, the largest with ${largest} ${images}, ${singletons} singletons`);
+      const described = { epsilon: threshold, count, largest, singletons };
+      cloud.describe(images === "digits" ? say("Map of the digits at ε {epsilon}: {count} clusters, the largest with {largest} digits, {singletons} singletons", described)
+        : say("45 points in three groups at ε {epsilon}: {count} clusters, the largest with {largest} points, {singletons} singletons", described));
       cloud.draw({ positions: epsilon[images].positions, colors, order: modes,
         radius: images === "digits" ? (point) => (isMode.has(point) ? 4.5 : 2.2) : (point) => (isMode.has(point) ? 8 : 5),
         segments: Array.from(parents, (parent, point) => [point, parent]).filter(([child, parent]) => child !== parent) });
@@ -100,19 +103,19 @@ const LESSON = {
       for (const { value, button } of thumbnails) button.setAttribute("aria-pressed", String(Math.abs(value - threshold) < 0.005));
       const largestTen = largestFirst.slice(0, 10);
       row.replaceChildren(...(images === "digits"
-        ? [element("div", {}, "Modes of the largest clusters, with their numbers of images"),
+        ? [element("div", {}, say("Modes of the largest clusters, with their numbers of images")),
           digitTiles(largestTen.map(([mode, members]) => ({ pixels: image(mode), words: String(members.length),
-            label: `A ${epsilon.digits.classes[mode]}, mode of ${members.length} images` })), "Modes of the largest clusters", 36)]
-        : [element("div", {}, `Sizes of the largest clusters: ${largestTen.map(([, members]) => members.length).join(", ")}`)]));
+            label: say("A {digit}, mode of {count} images", { digit: epsilon.digits.classes[mode], count: members.length }) })), say("Modes of the largest clusters"), 36)]
+        : [element("div", {}, say("Sizes of the largest clusters: {sizes}", { sizes: largestTen.map(([, members]) => members.length).join(", ") }))]));
     } };
   },
-  formula: ({ epsilon }, { count, singletons, coverage }) => `<p>Each image ascends along its steepest link with
-    <math><mi>ψ</mi><mo>&gt;</mo><mi>ε</mi><mo>=</mo><mn>${epsilon.toFixed(2)}</mn></math>, where the relevancy ψ is<br>
+  formula: ({ epsilon }, { count, singletons, coverage }) => `<p>${say("Each image ascends along its steepest link with {bound}, where the relevancy ψ is", {
+    bound: `<math><mi>ψ</mi><mo>&gt;</mo><mi>ε</mi><mo>=</mo><mn>${fixed(epsilon, 2)}</mn></math>` })}<br>
     <math><msub><mi>ψ</mi><mi>ij</mi></msub><mo>=</mo><msub><mi>W</mi><mi>ij</mi></msub><mo>exp</mo><mo>(</mo><mo>−</mo><mi>γ</mi>
     <msup><mrow><mo>(</mo><msub><mi>ω</mi><mi>j</mi></msub><mo>−</mo><msub><mi>ω</mi><mi>i</mi></msub><mo>)</mo></mrow><mn>2</mn></msup><mo>)</mo></math>.<br>
-    W is the similarity of two neighbors, and γ is a constant. ω is the share of time that a random walk from neighbor to neighbor spends at an image.</p>
-    <p>Here ${count} images have no such link: they are the modes, and ${singletons} of these modes are alone in their clusters.</p>
-    <p><b>Coverage</b> is the share of images in clusters of two or more, here ${percent(coverage)}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.</p>`,
+    ${say("W is the similarity of two neighbors, and γ is a constant. ω is the share of time that a random walk from neighbor to neighbor spends at an image.")}</p>
+    <p>${say("Here {count} images have no such link: they are the modes, and {singletons} of these modes are alone in their clusters.", { count, singletons })}</p>
+    <p>${say("<b>Coverage</b> is the share of images in clusters of two or more, here {coverage}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.", { coverage: percent(coverage) })}</p>`,
   fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two images share a pseudo-label to learn from. High purity alone is not a success: there it comes from singletons.",
   takeaway: "ε is the minimum relevancy of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",
   open: { page: "clusters", label: "clusters of a run", query: ({ epsilon }) => ({ epsilon: String(epsilon) }) },

@@ -94,8 +94,8 @@ const LESSON = {
       diamond: (1 + distance) ** -N_BETA,
       explained: own.members.reduce((sum, vector) => sum + dot(direction, vector) ** 2, 0) / total };
   },
-  readout: ({ distance, cosine, similarity, diamond, members, tested, explained }) => [["distance", distance.toFixed(2)],
-    ["cosine, if of length 1", cosine.toFixed(2)], ["similarity", similarity.toFixed(2)], ["similarity at ◇", diamond.toFixed(2)],
+  readout: ({ distance, cosine, similarity, diamond, members, tested, explained }) => [["distance", fixed(distance, 2)],
+    ["cosine, if of length 1", fixed(cosine, 2)], ["similarity", fixed(similarity, 2)], ["similarity at ◇", fixed(diamond, 2)],
     ["members", `${members} of ${tested.length}`], ["their share along the flat", percent(explained)]],
   build({ stage, change }) {
     const plane = new Plane(stage, { x: [-1.25, 1.25], y: [0.02, 1.32], height: 335, label: "Two curves of points" });
@@ -150,7 +150,7 @@ const LESSON = {
       plane.line(along(b, other, -0.3), along(b, other, 0.3), { color: COLORS.refined, width: 2.5 });
       const foot = along(center, direction, dot(direction, minus(b, center)));
       plane.line(foot, b, { color: COLORS.miss, width: 2, dashed: true });
-      if (fromA.across > 0.12) plane.text([(foot[0] + b[0]) / 2, (foot[1] + b[1]) / 2], `across ${fromA.across.toFixed(2)}`, { dx: 8, dy: 5, size: 13, anchor: "start" });
+      if (fromA.across > 0.12) plane.text([(foot[0] + b[0]) / 2, (foot[1] + b[1]) / 2], `across ${fixed(fromA.across, 2)}`, { dx: 8, dy: 5, size: 13, anchor: "start" });
       const status = new Map(tested.map(({ row, isMember }) => [row, isMember]));
       CURVES.forEach(({ curve, point }, row) => {
         const [x, y] = plane.at(point);
@@ -169,17 +169,17 @@ const LESSON = {
       grips.a.place(center);
       grips.b.place(b);
       grips.turn.place(along(center, direction, reach));
-      plane.svg.setAttribute("aria-label", `B is ${distance.toFixed(2)} from A and has similarity ${similarity.toFixed(2)}; a point as far from A but on its flat has ${diamond.toFixed(2)}. The flat has ${members} members, ${strangers} of them from the other curve${turn ? `, and is turned by ${turn.toFixed(0)} degrees` : ""}.`);
+      plane.svg.setAttribute("aria-label", `B is ${fixed(distance, 2)} from A and has similarity ${fixed(similarity, 2)}; a point as far from A but on its flat has ${fixed(diamond, 2)}. The flat has ${members} members, ${strangers} of them from the other curve${turn ? `, and is turned by ${fixed(turn, 0)} degrees` : ""}.`);
     } };
   },
   formula: (_state, { fromA, fromB, similarity }) => {
-    const part = ({ along, across, similarity: value }) => `<math><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mfrac><mn>${across.toFixed(2)}</mn><mn>2</mn></mfrac><mo>)</mo></mrow><mrow><mo>−</mo><mn>${N_ALPHA}</mn></mrow></msup>
-      <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mn>${along.toFixed(2)}</mn><mo>)</mo></mrow><mrow><mo>−</mo><mn>${N_BETA}</mn></mrow></msup><mo>=</mo><mn>${value.toFixed(2)}</mn></math>`;
+    const part = ({ along, across, similarity: value }) => `<math><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mfrac><mn>${fixed(across, 2)}</mn><mn>2</mn></mfrac><mo>)</mo></mrow><mrow><mo>−</mo><mn>${N_ALPHA}</mn></mrow></msup>
+      <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mn>${fixed(along, 2)}</mn><mo>)</mo></mrow><mrow><mo>−</mo><mn>${N_BETA}</mn></mrow></msup><mo>=</mo><mn>${fixed(value, 2)}</mn></math>`;
     return `<p>Split the step from A to B into <i>o</i>, across a flat, and <i>p</i>, along it. Then
       <math><mi>s′</mi><mo>=</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>o</mi><mo>/</mo><mn>2</mn><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>α</mi></msub></mrow></msup>
       <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>p</mi><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>β</mi></msub></mrow></msup></math>,
       with N<sub>α</sub> = ${N_ALPHA} and N<sub>β</sub> = ${N_BETA}: distance across costs more.</p>
-      <p>By A's flat: ${part(fromA)}</p><p>By B's flat: ${part(fromB)}</p><p>The similarity is their mean, ${similarity.toFixed(2)}. A neighbor joins only if afterwards, for every member, at least the share T of its squared distance lies along the flat.</p>`;
+      <p>By A's flat: ${part(fromA)}</p><p>By B's flat: ${part(fromB)}</p><p>The similarity is their mean, ${fixed(similarity, 2)}. A neighbor joins only if afterwards, for every member, at least the share T of its squared distance lies along the flat.</p>`;
   },
   fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A's flat no longer follows A's curve, and similarity is measured along a wrong direction. Drag B very close to A: the cosine of embeddings of length 1 is nearly 1 on every side, but so is the similarity. A flat is of no help at tiny distances. On real images the curves are not drawn, so a wrong flat stays unnoticed.",
   takeaway: "Fit a flat to the neighbors that lie along it. Judge two points by how far apart they are across their flats, not only by their distance or cosine.",

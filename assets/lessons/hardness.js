@@ -118,8 +118,8 @@ const LESSON = {
     const results = Object.fromEntries(Object.entries(choices).map(([name, [from, to]]) => [name, LESSON.result({ low: from, high: to, epochs, isRight }, data)]));
     return { differences, results, before: LESSON.result({ low: 0, high: 0, epochs: 0, isRight }, data), low, high };
   },
-  readout: ({ before, results: { own } }) => [["R@1 before training", percent(before.recall)], ["R@1 of your range", percent(own.recall)],
-    ["your triplets", `${own.used} of ${own.count}`], ["of these with a wrong label", percent(own.wrong)]],
+  readout: ({ before, results: { own } }) => [[say("R@1 before training"), percent(before.recall)], [say("R@1 of your range"), percent(own.recall)],
+    [say("your triplets"), say("{count} of {all}", { count: own.used, all: own.count })], [say("of these with a wrong label"), percent(own.wrong)]],
   build({ stage, data, state, change }) {
     const [left, right] = [-0.9, 1.2];
     const { differences } = LESSON.prepare(data);
@@ -135,15 +135,15 @@ const LESSON = {
     const plane = new Plane(stage, { x: [left - 0.05, right + 0.05], y: [-0.4, 1.4], width: 660, height: 160, equal: false, label: "Triplets by difference" });
     const end = (which, label) => plane.handle({ label, sign: "↔", low: [left, 0], high: [right, 0], step: 0.02,
       moved: ([x]) => change({ range: state().range.map((part, at) => (at === which ? x : part)) }) });
-    const ends = [end(0, "One end of your range"), end(1, "Other end of your range")];
-    const names = [["easy", "Easy"], ["semi", "Semi-hard"], ["hard", "Hard"], ["own", "Your range"]];
+    const ends = [end(0, say("One end of your range")), end(1, say("Other end of your range"))];
+    const names = [["easy", say("Easy")], ["semi", say("Semi-hard")], ["hard", say("Hard")], ["own", say("Your range")]];
     const maps = names.map(([name, title]) => {
       const canvas = element("canvas", { role: "img", style: "width:100%;aspect-ratio:1;display:block;border:1px solid var(--edge);border-radius:6px" });
       const words = element("div", { style: "font-size:0.85em;min-height:2.6em" });
       return { name, title, canvas, words, box: element("div", {}, element("b", { style: "font-size:0.9em" }, title), canvas, words) };
     });
     stage.append(element("div", { style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:8px" }, maps.map(({ box }) => box)));
-    const button = element("button", { type: "button", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, "Train one epoch");
+    const button = element("button", { type: "button", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, say("Train one epoch"));
     stage.append(button);
     const { classes } = data.hardness;
     const digits = [0, 1, 2, 3, 4, 6];
@@ -182,30 +182,36 @@ const LESSON = {
         plane.add("rect", { x, y, width: Math.max(width * plane.scale[0] - 1, 1), height: count / most * plane.scale[1], fill: color, opacity: isOwn ? 1 : 0.55 });
       });
       for (const at of [0, LESSON.margin]) plane.line([at, 0], [at, 1.1], { color: "currentColor", dashed: true });
-      plane.text([-0.02, 1.02], "hard: the negative is nearer", { anchor: "end", size: 13 });
-      plane.text([LESSON.margin + 0.02, 1.02], `easy: beyond the margin μ = ${LESSON.margin}`, { anchor: "start", size: 13 });
-      plane.text([0.05, 1.02], "semi-hard", { dy: -17, size: 13 });
+      plane.text([-0.02, 1.02], say("hard: the negative is nearer"), { anchor: "end", size: 13 });
+      plane.text([LESSON.margin + 0.02, 1.02], say("easy: beyond the margin μ = {margin}", { margin: LESSON.margin }), { anchor: "start", size: 13 });
+      plane.text([0.05, 1.02], say("semi-hard"), { dy: -17, size: 13 });
       plane.line([low, 0], [high, 0], { color: COLORS.query, width: 6 });
       plane.text([right, -0.3], "δ²(A, N) − δ²(A, P)", { anchor: "end", size: 12 });
-      plane.svg.setAttribute("aria-label", `Number of triplets by difference of squared distances; your range from ${low.toFixed(2)} to ${high.toFixed(2)} holds ${results.own.count}, of which ${percent(results.own.wrong)} have a wrong label`);
+      plane.svg.setAttribute("aria-label", say("Number of triplets by difference of squared distances; your range from {low} to {high} holds {count}, of which {wrong} have a wrong label",
+        { low: fixed(low, 2), high: fixed(high, 2), count: results.own.count, wrong: percent(results.own.wrong) }));
       range.forEach((x, which) => ends[which].place([x, 0]));
       for (const { name, title, canvas, words } of maps) {
         const { recall, spread, used } = results[name];
         const change_ = recall > before.recall ? "▲" : recall < before.recall ? "▼" : "=";
         const text = `${percent(recall)} ${epochs ? change_ : ""}`;
-        words.replaceChildren(element("b", {}, `R@1 ${text}`), element("br"), `spread × ${(spread / before.spread).toFixed(2)}`);
-        canvas.setAttribute("aria-label", `Map after ${epochs} epochs on ${used} triplets, ${title}: R@1 ${percent(recall)}, spread ${(spread / before.spread).toFixed(2)} times that before training`);
+        words.replaceChildren(element("b", {}, `R@1 ${text}`), element("br"), say("spread × {factor}", { factor: fixed(spread / before.spread, 2) }));
+        canvas.setAttribute("aria-label", say("Map after {epochs} epochs on {used} triplets, {title}: R@1 {recall}, spread {factor} times that before training",
+          { epochs, used, title, recall: percent(recall), factor: fixed(spread / before.spread, 2) }));
       }
       button.disabled = epochs >= 4;
       paint();
     } };
   },
   formula: ({ epochs }, { results: { own, easy }, before, low, high }) => {
-    const number = (value) => `<mn>${value.toFixed(2).replace("-", "−")}</mn>`;
-    return `<p>Each step lowers the triplet loss <math><msub><mrow><mo>[</mo><msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>A</mi><mo>,</mo><mi>P</mi><mo>)</mo><mo>−</mo>
-      <msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>A</mi><mo>,</mo><mi>N</mi><mo>)</mo><mo>+</mo><mi>μ</mi><mo>]</mo></mrow><mo>+</mo></msub></math>, μ = ${LESSON.margin}, of a batch of ${LESSON.batch} triplets.</p>
-      <p>Your range is <math>${number(low)}<mo>&lt;</mo><msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>A</mi><mo>,</mo><mi>N</mi><mo>)</mo><mo>−</mo><msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>A</mi><mo>,</mo><mi>P</mi><mo>)</mo><mo>≤</mo>${number(high)}</math>.
-      After ${epochs} ${epochs === 1 ? "epoch" : "epochs"} on ${own.used} of its triplets the spread of the map is ${(own.spread / before.spread).toFixed(2)} times the spread before. ${easy.used} easy triplets have loss 0 at the start, so their gradient is 0.</p>`;
+    const number = (value) => `<mn>${fixed(value, 2).replace("-", "−")}</mn>`;
+    const squared = (other) => `<msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>A</mi><mo>,</mo><mi>${other}</mi><mo>)</mo>`;
+    const after = { epochs, count: own.used, factor: fixed(own.spread / before.spread, 2) };
+    return `<p>${say("Each step lowers the triplet loss {formula}, μ = {margin}, of a batch of {count} triplets.", { margin: LESSON.margin, count: LESSON.batch,
+      formula: `<math><msub><mrow><mo>[</mo>${squared("P")}<mo>−</mo>${squared("N")}<mo>+</mo><mi>μ</mi><mo>]</mo></mrow><mo>+</mo></msub></math>` })}</p>
+      <p>${say("Your range is {range}.", { range: `<math>${number(low)}<mo>&lt;</mo>${squared("N")}<mo>−</mo>${squared("P")}<mo>≤</mo>${number(high)}</math>` })}
+      ${epochs === 1 ? say("After one epoch on {count} of its triplets the spread of the map is {factor} times the spread before.", after)
+    : say("After {epochs} epochs on {count} of its triplets the spread of the map is {factor} times the spread before.", after)}
+      ${say("{count} easy triplets have loss 0 at the start, so their gradient is 0.", { count: easy.used })}</p>`;
   },
   fails: "Put your range at the far left and train an epoch: R@1 falls from 83 % to 55 %. Of these triplets 96 % contain a wrong label, because a mislabeled image lies far from its supposed class. Now choose <b>Only those with right labels</b>: the hard triplets lower R@1 to 80 % in place of 69 %. So most of the harm came from the labels. The rest comes from hardness: shrinking all distances is the easiest way to lower the loss of a hard triplet.",
   takeaway: "Train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",

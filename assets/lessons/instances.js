@@ -60,7 +60,7 @@ const LESSON = {
       strongest: others.map((_row, at) => at).sort((one, other) => shares[other] - shares[one]).slice(0, STRONGEST) };
   },
   readout: ({ probability, sameShare, equalShare, competitors }) => [["own second view, P", percent(probability)],
-    ["push on the same class", percent(sameShare)], ["if all were pushed equally", percent(equalShare)], ["effective competitors", competitors.toFixed(1)]],
+    ["push on the same class", percent(sameShare)], ["if all were pushed equally", percent(equalShare)], ["effective competitors", fixed(competitors, 1)]],
   build({ stage, data: { instances: { views, classes } }, change }) {
     const count = classes.length;
     const pixels = (view) => views.subarray(64 * view, 64 * view + 64);
@@ -103,7 +103,7 @@ const LESSON = {
       plane.line([LOWEST_COSINE, 0], [1.04, 0]);
       for (const cosine of [-0.5, 0, 0.5, 1]) plane.text([cosine, 0], String(cosine), { dy: 14, size: 11 });
       plane.text([0.25, 0], "cosine: similarity to the chosen view", { dy: 29, size: 12 });
-      for (const part of [0.5, 1]) plane.text([LOWEST_COSINE, part], `${(100 * top * part).toPrecision(2)} %`, { dx: -6, dy: 4, size: 11, anchor: "end" });
+      for (const part of [0.5, 1]) plane.text([LOWEST_COSINE, part], `${significant(100 * top * part, 2)} %`, { dx: -6, dy: 4, size: 11, anchor: "end" });
       cosines.forEach((cosine, at) => {
         const [color, end] = [isSame[at] ? COLORS.hit : COLORS.miss, [cosine, shares[at] / top]];
         plane.line([cosine, 0], end, { color, width: 1.3 });
@@ -115,7 +115,7 @@ const LESSON = {
       });
       plane.line([own, 0], [own, 1.02], { color: COLORS.query, width: 2, dashed: true });
       plane.text([own, 1.02], "own second view", { dy: -4, size: 12, anchor: own > 0.6 ? "end" : "middle" });
-      plane.svg.setAttribute("aria-label", `Shares of the push by similarity. ${percent(sameShare)} of the push falls on views of the same class, ${percent(equalShare)} if all were pushed equally. The own second view has cosine ${own.toFixed(2)} and probability ${percent(probability)}.`);
+      plane.svg.setAttribute("aria-label", `Shares of the push by similarity. ${percent(sameShare)} of the push falls on views of the same class, ${percent(equalShare)} if all were pushed equally. The own second view has cosine ${fixed(own, 2)} and probability ${percent(probability)}.`);
       strip.clear();
       const bar = (from, to, attributes) => {
         const [[x, y], [right, bottom]] = [strip.at([from, 0.85]), strip.at([to, 0.15])];
@@ -134,12 +134,12 @@ const LESSON = {
     } };
   },
   formula: ({ temperature, eta }, { probability, shares, strongest, loss, sameShareOfLoss }) => `<p>The <b>softmax</b> turns similarities into shares that add up to 1. The own second view, with cosine <i>s</i>, gets
-    <math><mi>P</mi><mo>=</mo><mfrac><msup><mi>e</mi><mrow><mi>s</mi><mo>/</mo><mi>τ</mi></mrow></msup><mrow><msup><mi>e</mi><mrow><mi>s</mi><mo>/</mo><mi>τ</mi></mrow></msup><mo>+</mo><mi>η</mi><munder><mo>∑</mo><mi>k</mi></munder><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow></mfrac><mo>=</mo><mn>${probability.toPrecision(2)}</mn></math>
-    at τ = ${temperature.toFixed(2)} and η = ${eta}.</p>
+    <math><mi>P</mi><mo>=</mo><mfrac><msup><mi>e</mi><mrow><mi>s</mi><mo>/</mo><mi>τ</mi></mrow></msup><mrow><msup><mi>e</mi><mrow><mi>s</mi><mo>/</mo><mi>τ</mi></mrow></msup><mo>+</mo><mi>η</mi><munder><mo>∑</mo><mi>k</mi></munder><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow></mfrac><mo>=</mo><mn>${significant(probability, 2)}</mn></math>
+    at τ = ${fixed(temperature, 2)} and η = ${eta}.</p>
     <p>The loss −log P pushes view k away with the strength
     <math><mfrac><mn>1</mn><mi>τ</mi></mfrac><mo>·</mo><mfrac><mrow><mi>η</mi><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow><mtext>denominator</mtext></mfrac></math>,
-    which is its share divided by τ: for the strongest competitor ${shares[strongest[0]].toPrecision(2)} / ${temperature.toFixed(2)} = ${(shares[strongest[0]] / temperature).toPrecision(2)}.</p>
-    <p>PSLR and ISIF add −η Σ log(1 − P<sub>k</sub>), where P<sub>k</sub> is the share of view k divided by η. The whole loss is ${loss.toPrecision(3)}, and ${percent(sameShareOfLoss)} of its push falls on the same class.</p>`,
+    which is its share divided by τ: for the strongest competitor ${shares[strongest[0]].toPrecision(2)} / ${fixed(temperature, 2)} = ${significant(shares[strongest[0]] / temperature, 2)}.</p>
+    <p>PSLR and ISIF add −η Σ log(1 − P<sub>k</sub>), where P<sub>k</sub> is the share of view k divided by η. The whole loss is ${significant(loss, 3)}, and ${percent(sameShareOfLoss)} of its push falls on the same class.</p>`,
   fails: "Choose the 0 or the 1 and set τ to 0.1. A random crop changed its second view so much that other images are more similar: P is nearly zero. At τ = 0.05 a few look-alikes take nearly the whole push. At τ = 1 nearly all views share it, even views of very different digits, and the model learns little from any of them.",
   takeaway: "Instance discrimination pushes look-alikes apart, because it treats every image as a class of its own. τ decides how many of them share the push.",
   open: { page: "instances", label: "competitors at this τ and η", query: ({ temperature, eta }) => ({ temperature: String(temperature), eta }) },

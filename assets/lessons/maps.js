@@ -92,8 +92,8 @@ const KNOWN_GROUPS = {
       for (let count = 0; count < 5 && !live.isDone; count += 1) live.step();
       paint(canvases[1], live.positions);
       const [real, drawn] = [groupRatios(points), groupRatios(live.positions)];
-      words.textContent = `Step ${live.done} of ${TSNE.steps}. A is ${real.width.toFixed(1)} times as wide as B, on the map ${drawn.width.toFixed(1)} times. `
-        + `C is ${real.gap.toFixed(1)} times as far from B as A, on the map ${drawn.gap.toFixed(1)} times.`;
+      words.textContent = `Step ${live.done} of ${TSNE.steps}. A is ${fixed(real.width, 1)} times as wide as B, on the map ${fixed(drawn.width, 1)} times. `
+        + `C is ${fixed(real.gap, 1)} times as far from B as A, on the map ${fixed(drawn.gap, 1)} times.`;
       canvases[1].setAttribute("aria-label", `Their t-SNE map. ${words.textContent}`);
       if (!live.isDone) live.frame = requestAnimationFrame(frame);
     };
@@ -215,7 +215,7 @@ const LESSON = {
     <p><b>Trustworthiness</b> of ★: each false neighbor on the map costs its true rank minus k, and n is the number of images:<br>
     <math><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mrow><mi>k</mi><mo>(</mo><mn>2</mn><mi>n</mi><mo>−</mo><mn>3</mn><mi>k</mi><mo>−</mo><mn>1</mn><mo>)</mo></mrow></mfrac>
     <munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><mi>M</mi><mo>∖</mo><mi>N</mi></mrow></munder><mo>(</mo><msub><mi>rank</mi><mi>j</mi></msub><mo>−</mo><mi>k</mi><mo>)</mo>
-    <mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mn>${NEAREST * (2 * count - 3 * NEAREST - 1)}</mn></mfrac><mo>·</mo><mn>${excess}</mn><mo>=</mo><mn>${trustHere.toFixed(3)}</mn></math><br>
+    <mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mn>${NEAREST * (2 * count - 3 * NEAREST - 1)}</mn></mfrac><mo>·</mo><mn>${excess}</mn><mo>=</mo><mn>${fixed(trustHere, 3)}</mn></math><br>
     <b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.</p>`,
   fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. Small groups appear, but the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a third here, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",

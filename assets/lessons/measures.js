@@ -170,7 +170,7 @@ const LESSON = {
     } };
   },
   formula: ({ k }, { recall1, recallK, terms, hits, precisions, mapAtR, ofClusters, ofClasses, information, nmi }) => {
-    const number = (value, digits = 2) => `<mn>${value.toFixed(digits)}</mn>`;
+    const number = (value, digits = 2) => `<mn>${fixed(value, digits)}</mn>`;
     const part = (term, rank) => (hits[rank]
       ? `<mfrac><mn>${Math.round(precisions[rank] * (rank + 1))}</mn><mn>${rank + 1}</mn></mfrac>` : "<mn>0</mn>");
     return `<p><b>R@1</b> (recall@1): is rank 1 a hit? <b>${recall1 ? "Yes: 1" : "No: 0"}</b>.

@@ -62,8 +62,8 @@ const LESSON = {
     return { points, classes, matrix, length, angle, at, ranked, nearest, isHit, count, recall: count / points.length,
       distances: ranked.map((row) => Math.sqrt(squared(points[at], points[row]))), turn: ((angle * 180 / Math.PI) % 180 + 180) % 180 };
   },
-  readout: ({ count, recall, classes, ranked, at }) => [["R@1 of all points", `${percent(recall)}, ${count} of ${classes.length}`],
-    ["same class among the 3 nearest of ★", `${ranked.slice(0, 3).filter((row) => classes[row] === classes[at]).length} of 3`]],
+  readout: ({ count, recall, classes, ranked, at }) => [[say("R@1 of all points"), say("{share}, {count} of {all}", { share: percent(recall), count, all: classes.length })],
+    [say("same class among the 3 nearest of ★"), say("{count} of {all}", { count: ranked.slice(0, 3).filter((row) => classes[row] === classes[at]).length, all: 3 })]],
   build({ stage, state, change }) {
     const limits = [[-3.1, -2.0], [3.1, 2.0]];
     const plane = new Plane(stage, { x: [-3.1, 3.1], y: [-2.0, 2.0], width: 660, height: 426, label: "Forty points of two classes" });
@@ -115,7 +115,8 @@ const LESSON = {
         handles[which].place([0, 1].map((part) => clamp(center[part] + sides[which] * vector[part], limits[0][part], limits[1][part])));
       });
       seen = `${data} ${query}`;
-      plane.svg.setAttribute("aria-label", `Forty points of two classes: ${count} have a nearest neighbor of their class. Of the 3 nearest of the query, ${ranked.slice(0, 3).filter((row) => classes[row] === classes[at]).length} have its class.`);
+      plane.svg.setAttribute("aria-label", say("Forty points of two classes: {count} have a nearest neighbor of their class. Of the 3 nearest of the query, {same} have its class.",
+        { count, same: ranked.slice(0, 3).filter((row) => classes[row] === classes[at]).length }));
     } };
   },
   // Class 0 is a disk, class 1 a square.
@@ -125,14 +126,17 @@ const LESSON = {
     return label ? plane.add("rect", { x: x - 5, y: y - 5, width: 10, height: 10, ...paint }) : plane.add("circle", { cx: x, cy: y, r: 6, ...paint });
   },
   formula: (_state, { matrix, points, at, ranked, distances }) => {
-    const number = (value) => `<mn>${value.toFixed(2).replace("-", "−")}</mn>`;
+    const number = (value) => `<mn>${fixed(value, 2).replace("-", "−")}</mn>`;
     const difference = [0, 1].map((part) => points[at][part] - points[ranked[0]][part]);
     const table = (rows) => `<mrow><mo>(</mo><mtable>${rows.map((row) => `<mtr>${row.map((value) => `<mtd>${number(value)}</mtd>`).join("")}</mtr>`).join("")}</mtable><mo>)</mo></mrow>`;
-    return `<p><math><mi>d</mi><msup><mrow><mo>(</mo><mi>x</mi><mo>,</mo><mi>y</mi><mo>)</mo></mrow><mn>2</mn></msup><mo>=</mo>
-      <msup><mrow><mo>(</mo><mi>x</mi><mo>−</mo><mi>y</mi><mo>)</mo></mrow><mo>⊤</mo></msup><mi>M</mi><mo>(</mo><mi>x</mi><mo>−</mo><mi>y</mi><mo>)</mo></math>,
-      the Mahalanobis distance. Your ellipse is the matrix <math><mi>M</mi><mo>=</mo>${table(matrix)}</math>.</p>
-      <p>The query ★ and its nearest neighbor differ by <math><mi>x</mi><mo>−</mo><mi>y</mi><mo>=</mo>${table(difference.map((value) => [value]))}</math>, so
-      <math><mi>d</mi><mo>=</mo>${number(distances[0])}</math>. A circle of radius 1 would be the ordinary (Euclidean) distance. A training method changes M as you do: by labels, or without them by neighbors and groups that it finds. It learns a projection L, and <math><mi>M</mi><mo>=</mo><mi>L</mi><msup><mi>L</mi><mo>⊤</mo></msup></math>: the distance of two points is the ordinary distance after both are multiplied by <math><msup><mi>L</mi><mo>⊤</mo></msup></math>. (Where L has the directions as rows, M is <math><msup><mi>L</mi><mo>⊤</mo></msup><mi>L</mi></math>.)</p>`;
+    const squared = `<math><mi>d</mi><msup><mrow><mo>(</mo><mi>x</mi><mo>,</mo><mi>y</mi><mo>)</mo></mrow><mn>2</mn></msup><mo>=</mo>
+      <msup><mrow><mo>(</mo><mi>x</mi><mo>−</mo><mi>y</mi><mo>)</mo></mrow><mo>⊤</mo></msup><mi>M</mi><mo>(</mo><mi>x</mi><mo>−</mo><mi>y</mi><mo>)</mo></math>`;
+    const transposed = "<msup><mi>L</mi><mo>⊤</mo></msup>";
+    return `<p>${say("{formula}, the Mahalanobis distance. Your ellipse is the matrix {matrix}.", { formula: squared, matrix: `<math><mi>M</mi><mo>=</mo>${table(matrix)}</math>` })}</p>
+      <p>${say("The query ★ and its nearest neighbor differ by {difference}, so {distance}. A circle of radius 1 would be the ordinary (Euclidean) distance. A training method changes M as you do: by labels, or without them by neighbors and groups that it finds. It learns a projection L, and {product}: the distance of two points is the ordinary distance after both are multiplied by {transposed}. (Where L has the directions as rows, M is {rows}.)", {
+    difference: `<math><mi>x</mi><mo>−</mo><mi>y</mi><mo>=</mo>${table(difference.map((value) => [value]))}</math>`,
+    distance: `<math><mi>d</mi><mo>=</mo>${number(distances[0])}</math>`, product: `<math><mi>M</mi><mo>=</mo><mi>L</mi>${transposed}</math>`,
+    transposed: `<math>${transposed}</math>`, rows: `<math>${transposed}<mi>L</mi></math>` })}</p>`;
   },
   fails: "Choose “Two rings”. An ellipse that helps at one place of the rings harms at another. The direction that separates the classes changes from place to place, but the ellipse is the same everywhere. Such data need a model that bends the plane first, for example a neural network. The points that it returns are called an embedding. And with two bands, turn the ellipse across them: now it is worse than the circle.",
   takeaway: "A metric is a choice of what counts as near. Metric learning makes this choice so that neighbors share a class.",

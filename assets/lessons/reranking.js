@@ -47,7 +47,7 @@ function measureGallery(rows) {
   return { recall: hits / rows.length, map: score / rows.length };
 }
 
-const change100 = (before, after) => `${(100 * before).toFixed(0)} → ${(100 * after).toFixed(0)} %`;
+const change100 = (before, after) => `${fixed(100 * before, 0)} → ${fixed(100 * after, 0)} %`;
 
 const LESSON = {
   id: "reranking",
@@ -117,15 +117,15 @@ const LESSON = {
         { name: "R@1, averaged", points: line(averaged, 0), color: COLORS.after, dashed: true },
         { name: "MAP@R, re-ranked", points: line(reranking.reranked, 1), color: COLORS.refined },
         { name: "MAP@R, averaged", points: line(averaged, 1), color: COLORS.after }], k);
-      const at = (values, column) => `${values[2 * k + column].toFixed(1)} %`;
-      chart.describe(`On digits with k ${k}: averaged MAP@R ${at(averaged, 1)} and R@1 ${at(averaged, 0)}; re-ranked MAP@R ${at(reranking.reranked, 1)} and R@1 ${at(reranking.reranked, 0)}; at k 0 MAP@R ${averaged[1].toFixed(1)} % and R@1 ${averaged[0].toFixed(1)} %`);
+      const at = (values, column) => `${fixed(values[2 * k + column], 1)} %`;
+      chart.describe(`On digits with k ${k}: averaged MAP@R ${at(averaged, 1)} and R@1 ${at(averaged, 0)}; re-ranked MAP@R ${at(reranking.reranked, 1)} and R@1 ${at(reranking.reranked, 0)}; at k 0 MAP@R ${fixed(averaged[1], 1)} % and R@1 ${fixed(averaged[0], 1)} %`);
     } };
   },
   formula: ({ k, times }, { hitsBefore, hitsAfter }, { reranking }) => {
     const averaged = times === "1" ? reranking.averaged : reranking.averaged_twice;
     return `<p><math><msub><mi>x</mi><mi>i</mi></msub><mo>←</mo><mtext>unit</mtext><mo>(</mo><msub><mi>x</mi><mi>i</mi></msub><mo>+</mo><munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><msub><mi>N</mi><mi>k</mi></msub><mo>(</mo><mi>i</mi><mo>)</mo></mrow></munder><msub><mi>x</mi><mi>j</mi></msub><mo>)</mo></math>
       with k = ${k}, ${times === "1" ? "once" : "twice"}; “unit” divides a vector by its length. The query then does the same with its neighbors, and has ${hitsAfter} circles among its ${SHOWN} nearest images instead of ${hitsBefore}.</p>
-      <p>R@1 is the share of images whose nearest image is of the same class; MAP@R judges as many ranks as the class has images. On digits, MAP@R goes from ${averaged[1].toFixed(1)} % to ${averaged[2 * k + 1].toFixed(1)} %, and R@1 from ${averaged[0].toFixed(1)} % to ${averaged[2 * k].toFixed(1)} %.</p>
+      <p>R@1 is the share of images whose nearest image is of the same class; MAP@R judges as many ranks as the class has images. On digits, MAP@R goes from ${fixed(averaged[1], 1)} % to ${fixed(averaged[2 * k + 1], 1)} %, and R@1 from ${fixed(averaged[0], 1)} % to ${fixed(averaged[2 * k], 1)} %.</p>
       <p><b>k-reciprocal re-ranking</b> (pink) moves nothing. It calls two images reciprocal neighbors if each is among the k nearest of the other, and ranks by how many such neighbors two images share.</p>`;
   },
   fails: "With k = 10, twice, the five triangles cannot fill a neighborhood, and their means leave them. With k = 20 every class is smaller than a neighborhood, and all classes move together. And drag the query a little to the right, into the gap: averaging decides for a side, and the few hits that the query had are lost. On the digits with k = 5, once, MAP@R rises from 54 % to 66 %, and R@1 falls from 93 % to 90 %.",

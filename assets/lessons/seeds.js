@@ -85,10 +85,10 @@ const LESSON = {
       gains, aheadA, aheadB, limit: STUDENT[n] };
   },
   readout: ({ meanA, meanB, deviationA, deviationB, gain, error, aheadA, aheadB }, { verdict, comparison }) => {
-    const spread = (middle, part) => `${middle.toFixed(1)} ± ${part === null ? "?" : part.toFixed(1)}`;
+    const spread = (middle, part) => `${fixed(middle, 1)} ± ${part === null ? "?" : fixed(part, 1)}`;
     const isDecided = verdict.startsWith(comparison);
     return [["A, R@1 in %", spread(meanA, deviationA)], ["B, R@1 in %", spread(meanB, deviationB)],
-      ["gain B − A", `${gain < 0 ? "−" : "+"}${Math.abs(gain).toFixed(2)}`], ["standard error of the gain", error === null ? "?" : error.toFixed(2)],
+      ["gain B − A", `${gain < 0 ? "−" : "+"}${fixed(Math.abs(gain), 2)}`], ["standard error of the gain", error === null ? "?" : fixed(error, 2)],
       ["A ahead, all draws", isDecided ? percent(aheadA) : "decide first"], ["B ahead, all draws", isDecided ? percent(aheadB) : "decide first"]];
   },
   build({ stage, state, change }) {
@@ -125,7 +125,7 @@ const LESSON = {
         strip.text([93.25, row], `${name} ${name === "A" ? "●" : "■"}`, { anchor: "start", size: 16, "font-weight": 700, dy: 5 });
       }
       strip.svg.setAttribute("aria-label", `R@1 of ${n} ${n > 1 ? "runs" : "run"} of A and of B, comparison ${Object.keys(TRUTH).indexOf(comparison) + 1}: `
-        + `mean ${meanA.toFixed(2)} % for A and ${meanB.toFixed(2)} % for B, so ${gain > 0 ? "B is ahead" : gain < 0 ? "A is ahead" : "both are equal"}`);
+        + `mean ${fixed(meanA, 2)} % for A and ${fixed(meanB, 2)} % for B, so ${gain > 0 ? "B is ahead" : gain < 0 ? "A is ahead" : "both are equal"}`);
     };
     const drawGains = ({ gains, gain, aheadA, aheadB }, isDecided) => {
       histogram.clear();
@@ -162,19 +162,19 @@ const LESSON = {
     } };
   },
   formula: ({ n }, { drawnA, drawnB, meanA, meanB, deviationA, deviationB, gain, error, limit }) => {
-    const number = (value) => `<mn>${value.toFixed(2)}</mn>`;
-    const list = (values) => values.map((value) => value.toFixed(2)).join(", ");
+    const number = (value) => `<mn>${fixed(value, 2)}</mn>`;
+    const list = (values) => values.map((value) => fixed(value, 2)).join(", ");
     const means = `<p>Drawn runs of A: ${list(drawnA)}; of B: ${list(drawnB)}.</p><p>Mean:
       <math><mover><mi>x</mi><mo>¯</mo></mover><mo>=</mo><mfrac><mn>1</mn><mi>n</mi></mfrac><mo>∑</mo><msub><mi>x</mi><mi>i</mi></msub></math>,
       here <math>${number(meanA)}</math> for A and <math>${number(meanB)}</math> for B.</p>`;
-    if (n < 2) return `${means}<p><b>One run has no standard deviation.</b> Nothing tells you whether the gain of ${gain.toFixed(2)} points is real.</p>`;
+    if (n < 2) return `${means}<p><b>One run has no standard deviation.</b> Nothing tells you whether the gain of ${fixed(gain, 2)} points is real.</p>`;
     return `${means}<p>Standard deviation, how far runs of one setting spread:
       <math><mi>s</mi><mo>=</mo><msqrt><mfrac><mrow><mo>∑</mo><msup><mrow><mo>(</mo><msub><mi>x</mi><mi>i</mi></msub><mo>−</mo><mover><mi>x</mi><mo>¯</mo></mover><mo>)</mo></mrow><mn>2</mn></msup></mrow><mrow><mi>n</mi><mo>−</mo><mn>1</mn></mrow></mfrac></msqrt></math>,
       here <math>${number(deviationA)}</math> for A and <math>${number(deviationB)}</math> for B.</p>
       <p>Standard error of the gain, how far the difference of two means varies by chance:<br>
       <math><msqrt><mfrac><msubsup><mi>s</mi><mi>A</mi><mn>2</mn></msubsup><mi>n</mi></mfrac><mo>+</mo><mfrac><msubsup><mi>s</mi><mi>B</mi><mn>2</mn></msubsup><mi>n</mi></mfrac></msqrt>
       <mo>=</mo><msqrt><mrow><mfrac><msup>${number(deviationA)}<mn>2</mn></msup><mn>${n}</mn></mfrac><mo>+</mo><mfrac><msup>${number(deviationB)}<mn>2</mn></msup><mn>${n}</mn></mfrac></mrow></msqrt><mo>=</mo>${number(error)}</math></p>
-      <p>Your gain is <b>${gain.toFixed(2)}</b>${error > 0 ? `, which is <b>${Math.abs(gain / error).toFixed(1)}</b> standard errors` : ""}. By Student’s t, chance alone exceeds <b>${limit.toFixed(1)}</b> of them in one case of 20 with ${n} runs of each setting: distrust a smaller gain.</p>`;
+      <p>Your gain is <b>${fixed(gain, 2)}</b>${error > 0 ? `, which is <b>${fixed(Math.abs(gain / error), 1)}</b> standard errors` : ""}. By Student’s t, chance alone exceeds <b>${fixed(limit, 1)}</b> of them in one case of 20 with ${n} runs of each setting: distrust a smaller gain.</p>`;
   },
   fails: "Choose comparison 1 and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain is four standard errors, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
   takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",

@@ -176,10 +176,10 @@ const LESSON = {
   },
   formula: ({ gamma, step }, { affinity, leaks, classes }) => {
     const strongest = leaks.reduce((one, other) => (other.flow > one.flow ? other : one));
-    const words = affinity[strongest.to].map((value, classNumber) => `${SHAPES[classNumber]} ${(100 * value).toFixed(2)} %`).join(", ");
+    const words = affinity[strongest.to].map((value, classNumber) => `${SHAPES[classNumber]} ${fixed(100 * value, 2)} %`).join(", ");
     return `<p>In a step, each point averages its neighbors, and a label adds its own part again:
       <math><msub><mi>F</mi><mrow><mi>t</mi><mo>+</mo><mn>1</mn></mrow></msub><mo>=</mo><mi>γ</mi><mi>Q</mi><msub><mi>F</mi><mi>t</mi></msub><mo>+</mo><mo>(</mo><mn>1</mn><mo>−</mo><mi>γ</mi><mo>)</mo><mi>Y</mi></math>,
-      here with <math><mi>γ</mi><mo>=</mo><mn>${gamma.toFixed(2)}</mn></math>. Q averages the ${NEIGHBORS} neighbors; Y is 1 where a point has a label of the class.
+      here with <math><mi>γ</mi><mo>=</mo><mn>${fixed(gamma, 2)}</mn></math>. Q averages the ${NEIGHBORS} neighbors; Y is 1 where a point has a label of the class.
       After all steps, <math><mi>F</mi><mo>=</mo><mo>(</mo><mn>1</mn><mo>−</mo><mi>γ</mi><mo>)</mo><msup><mrow><mo>(</mo><mi>I</mi><mo>−</mo><mi>γ</mi><mi>Q</mi><mo>)</mo></mrow><mrow><mo>−</mo><mn>1</mn></mrow></msup><mi>Y</mi></math>.</p>
       <p>F is the <b>affinity</b>: how strongly the labels of each class reach a point. The widest dashed arrow ends at a ${SHAPES[classes[strongest.to]]}. ${step < ALL_STEPS ? `After ${step} steps` : "In the end"} its affinities are: ${words}.</p>`;
   },

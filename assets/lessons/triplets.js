@@ -62,18 +62,19 @@ const LESSON = {
       return [negative[0] + reach * Math.cos(turn), negative[1] + reach * Math.sin(turn)];
     });
   },
-  readout: ({ value, after, angle, near, far }, { loss, alpha }) => [["loss", value.toFixed(2)], ["loss after one step", after.toFixed(2)],
-    ...(loss === "margin" ? [["δ²(A, P)", near.toFixed(2)], ["δ²(A, N)", far.toFixed(2)]] : [["half angle at N", `${angle.toFixed(0)}°`], ["α", `${alpha}°`]])],
+  readout: ({ value, after, angle, near, far }, { loss, alpha }) => [[say("loss"), fixed(value, 2)], [say("loss after one step"), fixed(after, 2)],
+    ...(loss === "margin" ? [["δ²(A, P)", fixed(near, 2)], ["δ²(A, N)", fixed(far, 2)]] : [[say("half angle at N"), `${fixed(angle, 0)}°`], ["α", `${alpha}°`]])],
   build({ stage, state, change }) {
     const plane = new Plane(stage, { x: [-3, 3], y: [-2, 2], width: 660, height: 430, label: "A triplet in the plane" });
     const names = ["anchor", "positive", "negative"];
+    const labels = [say("anchor"), say("positive"), say("negative")];
     const colors = [COLORS.query, COLORS.hit, COLORS.miss];
-    const handles = names.map((name, row) => plane.handle({ label: name, sign: "APN"[row], color: colors[row], low: [-3, -2], high: [3, 2],
+    const handles = names.map((name, row) => plane.handle({ label: labels[row], sign: "APN"[row], color: colors[row], low: [-3, -2], high: [3, 2],
       moved: (point) => change({ [name]: point }) }));
     let stepped = null;
     const inside = (point) => [clamp(point[0], -3, 3), clamp(point[1], -2, 2)];
     const step = element("button", { type: "button", style: "white-space:nowrap", onclick: () => change(Object.fromEntries(names.map((name, row) => [name, inside(stepped[row])]))) },
-      "Take a step");
+      say("Take a step"));
     const words = element("span", { role: "status" });
     stage.append(element("p", { style: "display:flex;gap:10px;align-items:center;margin:8px 0 0" }, step, words));
     const sliders = stage.closest(".touch")?.querySelectorAll(".slider") ?? [];
@@ -84,7 +85,7 @@ const LESSON = {
       sliders.forEach((slider, row) => { slider.style.display = (row === 0) === (loss === "margin") ? "" : "none"; });
       plane.clear();
       plane.circle(center, radius, { color: COLORS.miss, dashed: true, fill: COLORS.miss, "fill-opacity": 0.12 });
-      plane.text([clamp(center[0], -2.2, 2.2), Math.max(center[1] - radius + 0.3, -1.9)], "violates the bound", { size: 13 });
+      plane.text([clamp(center[0], -2.2, 2.2), Math.max(center[1] - radius + 0.3, -1.9)], say("violates the bound"), { size: 13 });
       plane.line(anchor, positive, { color: COLORS.hit, width: 2 });
       if (loss === "margin") plane.line(anchor, negative, { color: COLORS.miss, width: 2, dashed: true });
       else {
@@ -99,26 +100,30 @@ const LESSON = {
         if (Math.hypot(mx, my) > 0.05) {
           const arc = LESSON.arc(numbers, state());
           plane.path(arc, { color: "currentColor", width: 3 });
-          plane.text(arc[Math.floor(arc.length / 2)], `${numbers.angle.toFixed(0)}°`, { size: 14, dx: 4, dy: 16 });
+          plane.text(arc[Math.floor(arc.length / 2)], `${fixed(numbers.angle, 0)}°`, { size: 14, dx: 4, dy: 16 });
         }
       }
       points.forEach((point, row) => plane.arrow(point, point.map((part, axis) => part + 8 * (stepped[row][axis] - part)), { color: "currentColor", width: 3 }));
       points.forEach((point, row) => handles[row].place(point));
       step.disabled = value === 0;
-      words.textContent = value === 0 ? "✓ The bound is satisfied: loss 0, no arrows, nothing to learn." : "✕ The bound is violated. The arrows show the step, eight times enlarged.";
-      plane.svg.setAttribute("aria-label", `A triplet in the plane. The negative is ${argument > 0 ? "inside" : "outside"} the region that violates the bound; the loss is ${value.toFixed(2)}.`);
+      words.textContent = value === 0 ? say("✓ The bound is satisfied: loss 0, no arrows, nothing to learn.")
+        : say("✕ The bound is violated. The arrows show the step, eight times enlarged.");
+      plane.svg.setAttribute("aria-label", argument > 0
+        ? say("A triplet in the plane. The negative is inside the region that violates the bound; the loss is {loss}.", { loss: fixed(value, 2) })
+        : say("A triplet in the plane. The negative is outside the region that violates the bound; the loss is 0."));
     } };
   },
   formula: ({ loss, margin, alpha }, { near, far, tightness, value }) => {
-    const number = (part) => `<mn>${part.toFixed(2)}</mn>`;
+    const number = (part) => `<mn>${fixed(part, 2)}</mn>`;
     const squared = (one, other) => `<msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>${one}</mi><mo>,</mo><mi>${other}</mi><mo>)</mo>`;
     const plus = (inner) => `<msub><mrow><mo>[</mo>${inner}<mo>]</mo></mrow><mo>+</mo></msub>`;
-    const meaning = "<math><mi>δ</mi></math> is the distance in the plane, and <math><msub><mrow><mo>[</mo><mi>z</mi><mo>]</mo></mrow><mo>+</mo></msub></math> is z if z is positive, else 0.";
+    const meaning = say("{distance} is the distance in the plane, and {bracket} is z if z is positive, else 0.", { distance: "<math><mi>δ</mi></math>",
+      bracket: "<math><msub><mrow><mo>[</mo><mi>z</mi><mo>]</mo></mrow><mo>+</mo></msub></math>" });
     return loss === "margin"
-      ? `<p>Triplet loss: <math>${plus(`${squared("A", "P")}<mo>−</mo>${squared("A", "N")}<mo>+</mo><mi>μ</mi>`)}<mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(far)}<mo>+</mo>${number(margin)}`)}<mo>=</mo>${number(value)}</math></p>
-        <p>${meaning} N must leave the circle around A.</p>`
-      : `<p>Angular loss: <math>${plus(`${squared("A", "P")}<mo>−</mo><mn>4</mn><msup><mi>tan</mi><mn>2</mn></msup><mi>α</mi>${squared("N", "M")}`)}<mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(tightness)}<mo>·</mo>${number(far)}`)}<mo>=</mo>${number(value)}</math>, α = ${alpha}°</p>
-        <p>M is the middle between A and P. The gray sides make the triangle symmetric, and α bounds half its angle at N, between a gray side and the line to M. ${meaning} N must leave the circle around M.</p>`;
+      ? `<p>${say("Triplet loss: {formula}", { formula: `<math>${plus(`${squared("A", "P")}<mo>−</mo>${squared("A", "N")}<mo>+</mo><mi>μ</mi>`)}<mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(far)}<mo>+</mo>${number(margin)}`)}<mo>=</mo>${number(value)}</math>` })}</p>
+        <p>${meaning} ${say("N must leave the circle around A.")}</p>`
+      : `<p>${say("Angular loss: {formula}", { formula: `<math>${plus(`${squared("A", "P")}<mo>−</mo><mn>4</mn><msup><mi>tan</mi><mn>2</mn></msup><mi>α</mi>${squared("N", "M")}`)}<mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(tightness)}<mo>·</mo>${number(far)}`)}<mo>=</mo>${number(value)}</math>` })}, α = ${alpha}°</p>
+        <p>${say("M is the middle between A and P. The gray sides make the triangle symmetric, and α bounds half its angle at N, between a gray side and the line to M.")} ${meaning} ${say("N must leave the circle around M.")}</p>`;
   },
   fails: "With the margin, drag N exactly onto A; with the angle, onto M, the middle between A and P. N could not be worse, but its arrow disappears: every direction is equally good, so the step prefers none. And with the margin, shrink the whole triangle. The margin μ stays, so even a well-shaped small triangle violates the bound.",
   takeaway: "A triplet that violates its bound moves its points; any other triplet teaches nothing. The margin bounds a difference of squared distances. The angle bounds the shape of the triangle.",

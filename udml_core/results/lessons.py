@@ -24,11 +24,12 @@ from udml_core.base.offline import offline_page
 from udml_core.base.paths import ASSETS
 from udml_core.base.spreadsheets import write_rows
 from udml_core.results.lesson_tasks import TASKS
+from udml_core.results.lesson_texts import as_script, texts_of_content, texts_of_script, texts_script
 
 FOLDER = ASSETS / "lessons"
 KIT = FOLDER / "kit"
 INDEX = "index.html"
-LESSON_KIT = ("draw", "tsne", "guide", "print", "present", "frame")
+LESSON_KIT = ("language", "draw", "tsne", "guide", "print", "present", "frame")
 """Files of the toolkit that a lesson needs, in this order."""
 MOST_BYTES = 4_000_000
 """Size at which the file of answers takes no more."""
@@ -94,10 +95,38 @@ def find_lesson(name: str) -> Lesson | None:
     return next((lesson for lesson in course() if lesson.id == name), None)
 
 
-def lesson_kit(*others: str) -> str:
-    """Return the colors and the toolkit of lessons as one script, with others of its files if named."""
-    scripts = (ASSETS / "palette.js", *(KIT / f"{name}.js" for name in (*LESSON_KIT, *others)))
+def _kit() -> str:
+    """Return the colors and the toolkit of lessons as one script."""
+    scripts = (ASSETS / "palette.js", *(KIT / f"{name}.js" for name in LESSON_KIT))
     return "".join(script.read_text(encoding="utf-8") for script in scripts)
+
+
+def lesson_script(lesson: Lesson) -> str:
+    """Return a lesson with its toolkit, and its texts in all languages."""
+    texts = course_texts()
+    wanted = ("kit", "course", "tasks", lesson.id)
+    others = (other.title for other in course())
+    return f"{texts_script([*(text for place in wanted for text in texts[place]), *others])}{_kit()}{lesson.script}\n"
+
+
+def path_script() -> str:
+    """Return the toolkit of the course's contents, and its texts in all languages."""
+    texts = course_texts()
+    lessons = (text for lesson in course() for text in (lesson.title, lesson.claim))
+    return f"{texts_script([*texts['kit'], *texts['course'], *lessons])}{_kit()}{_path()}\n"
+
+
+def _path() -> str:
+    return (KIT / "course.js").read_text(encoding="utf-8")
+
+
+@cache
+def course_texts() -> dict[str, list[str]]:
+    """Return all texts of the course in English, by where they stand: kit, course, tasks, or the id of a lesson."""
+    places = {"kit": texts_of_script(_kit() + _path()), "course": texts_of_content(course_guide()),
+              "tasks": (task.text for task in TASKS.values()),
+              **{lesson.id: texts_of_script(lesson.script) for lesson in course()}}
+    return {place: [*dict.fromkeys(texts)] for place, texts in places.items()}
 
 
 def kit_style() -> str:
@@ -140,16 +169,15 @@ def lesson_file(lesson: Lesson) -> bytes:
     task = TASKS.get(lesson.id)
     header = {"course": course_header("{}.html"), "index": INDEX, "heading": True, "content": lesson.content(),
               "guide": course_guide(), "task": task and {"text": task.text, "command": task.command}}
-    script = (f"{lesson_kit()}{lesson.script}\n"
-              f"window.lesson = new Lesson(document.querySelector('.lesson'), LESSON, {_embedded(header)}, {{}});")
+    script = (f"{lesson_script(lesson)}"
+              f"window.lesson = new Lesson(document.querySelector('.lesson'), LESSON, {as_script(header)}, {{}});")
     return _page(lesson.title, "lesson", script)
 
 
 def index_file() -> bytes:
     """Return the course's contents as one HTML file that works offline."""
     header = {"course": course_header("{}.html", pictures=True), "heading": True, "guide": course_guide()}
-    script = (f"{lesson_kit('course')}\n"
-              f"showCourse(document.querySelector('.course'), {_embedded(header)}, null);")
+    script = f"{path_script()}showCourse(document.querySelector('.course'), {as_script(header)}, null);"
     return _page("Learn metric learning", "course", script)
 
 
@@ -167,11 +195,6 @@ def export_course(folder: Path) -> list[Path]:
     for name, content in files.items():
         replace_bytes(folder / name, content)
     return [folder / name for name in files]
-
-
-def _embedded(value: Any) -> str:
-    """Return a value as JavaScript inside an HTML file."""
-    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def _page(title: str, kind: str, script: str) -> bytes:

@@ -1,7 +1,8 @@
 // The path through the lessons, with the progress that this browser keeps.
 // header: {course: [{id, title, claim, minutes, href, pictures: [light, dark]}], heading, guide, solved: [id]}; answers: trigger "go" id
 function drawCourse(root, header, go) {
-  const { course, heading, guide, solved = [] } = header;
+  const { heading, solved = [] } = header;
+  const { course, guide } = localized({ course: header.course, guide: header.guide });
   const kept = readCourse().lessons;
   const isDone = ({ id }) => typeof kept[id]?.after === "number";
   const isBegun = ({ id }) => kept[id]?.before !== undefined;
@@ -10,30 +11,32 @@ function drawCourse(root, header, go) {
   const [red, green, blue] = getComputedStyle(root).color.match(/[\d.]+/g).map(Number);
   const isDark = red + green + blue > 3 * 128; // light letters stand on a dark page
   const minutes = course.reduce((sum, lesson) => sum + lesson.minutes, 0);
-  const link = ({ id, href }, ...children) => element("a", { href, onclick: (event) => {
+  const link = ({ id, href }, ...children) => element("a", { href: inLanguage(href), onclick: (event) => {
     if (!go || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     go(id);
   } }, ...children);
+  nameLanguage(root, heading && say("Learn metric learning"));
   root.replaceChildren(
-    ...(heading ? [element("h1", {}, "Learn metric learning")] : []),
+    ...(heading ? [element("h1", {}, say("Learn metric learning"))] : []),
+    languageLinks(),
     element("div", { class: "status" },
-      element("span", {}, `${course.length} lessons, ${minutes} minutes in all. ${done} of ${course.length} finished.`),
-      element("progress", { value: done, max: course.length, "aria-label": "Finished lessons" }),
-      link(next, done ? `Continue: ${next.title}` : `Begin: ${next.title}`),
-      ...(Object.keys(kept).length || solved.length ? [...linkButton("Copy link with my answers", () => {
+      element("span", {}, say("{count} lessons, {minutes} minutes in all. {done} of {count} finished.", { count: course.length, minutes, done })),
+      element("progress", { value: done, max: course.length, "aria-label": say("Finished lessons") }),
+      link(next, done ? say("Continue: {title}", next) : say("Begin: {title}", next)),
+      ...(Object.keys(kept).length || solved.length ? [...linkButton(say("Copy link with my answers"), () => {
         const course = readCourse();
         keepCourse(course); // a reader keeps one name
         return linkOfAnswers(course, solved);
       }), element("button", { type: "button", class: "plain", onclick: () => {
         keepCourse({ ...readCourse(), lessons: {} });
         drawCourse(root, header, go);
-      } }, "Forget my progress")] : [])),
+      } }, say("Forget my progress"))] : [])),
     element("ol", { class: "path" }, course.map((lesson, index) => element("li", {}, link(lesson,
       ...(lesson.pictures?.length ? [element("img", { src: lesson.pictures[isDark ? 1 : 0], alt: "" })] : []),
       element("span", { class: "number" }, String(index + 1)), element("b", {}, lesson.title),
-      element("small", {}, isDone(lesson) ? element("span", { class: "mark" }, "✓ finished") : isBegun(lesson) ? "begun" : `${lesson.minutes} min`,
-        ...(solved.includes(lesson.id) ? [element("span", { class: "mark" }, " ✓ task")] : [])),
+      element("small", {}, isDone(lesson) ? element("span", { class: "mark" }, say("✓ finished")) : isBegun(lesson) ? say("begun") : say("{minutes} min", lesson),
+        ...(solved.includes(lesson.id) ? [element("span", { class: "mark" }, ` ${say("✓ task")}`)] : [])),
       element("p", {}, lesson.claim))))),
     ...guideParts(guide, (id, words) => link(course.find((lesson) => lesson.id === id), words), Object.fromEntries(course.map(({ id, title }) => [id, title]))));
 }

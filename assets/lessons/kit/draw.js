@@ -32,7 +32,6 @@ function shape(tag, attributes = {}, ...children) {
   return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
-const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
 // Arrays of data files arrive as {dtype, shape, base64}; `array` gives a typed array with its `shape`.
@@ -67,7 +66,7 @@ class Plane {
     this.origin = [width / 2 - across * middle[0], height / 2 + up * middle[1]];
     this.drawn = shape("g");
     this.handles = shape("g");
-    this.svg = shape("svg", { class: "plane", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label },
+    this.svg = shape("svg", { class: "plane", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": say(label) },
       this.drawn, this.handles);
     stage.append(this.svg);
   }
@@ -131,7 +130,7 @@ class Plane {
   handle({ label, color = COLORS.query, sign = "", low, high, step = 0.05, moved }) {
     const circle = shape("circle", { r: 13, fill: color });
     const letter = shape("text", { "text-anchor": "middle", dy: 5, "font-size": 14, "font-weight": 700, fill: "#fff" }, sign);
-    const grip = shape("g", { class: "handle", tabindex: 0, role: "slider", "aria-label": `${label}: arrow keys move it`,
+    const grip = shape("g", { class: "handle", tabindex: 0, role: "slider", "aria-label": say("{label}: arrow keys move it", { label: say(label) }),
       "aria-valuemin": low[0], "aria-valuemax": high[0] }, shape("circle", { r: 22, fill: "transparent" }), circle, letter);
     let point = low;
     const move = (to) => moved([0, 1].map((axis) => clamp(to[axis], low[axis], high[axis])));
@@ -153,7 +152,7 @@ class Plane {
       point = to;
       grip.setAttribute("transform", `translate(${this.at(to).join(" ")})`);
       grip.setAttribute("aria-valuenow", to[0].toFixed(2));
-      grip.setAttribute("aria-valuetext", `${to[0].toFixed(2)} across, ${to[1].toFixed(2)} up`);
+      grip.setAttribute("aria-valuetext", say("{x} across, {y} up", { x: fixed(to[0], 2), y: fixed(to[1], 2) }));
     } };
   }
 }
@@ -164,7 +163,7 @@ class Plane {
 class Cloud {
   constructor(stage, { label, height = 420, title = null, paint = null, picked = null, stretch = false }) {
     Object.assign(this, { title, paint, stretch, content: null });
-    this.canvas = element("canvas", { class: "cloud", role: "img", "aria-label": label, style: `height:${height}px` });
+    this.canvas = element("canvas", { class: "cloud", role: "img", "aria-label": say(label), style: `height:${height}px` });
     this.tip = element("div", { class: "tip", hidden: true });
     this.box = element("div", { class: "cloud-box" }, this.canvas, this.tip);
     stage.append(this.box);
@@ -262,7 +261,7 @@ class Chart {
   constructor(stage, options) {
     Object.assign(this, { width: 640, height: 260, ticks: null, letters: Math.max(13, leastLetters(stage)), left: 54, right: 130, ...options });
     this.width *= shareOf(stage, this.width);
-    this.svg = shape("svg", { class: "chart", viewBox: `0 0 ${this.width} ${this.height}`, role: "img", "aria-label": this.label });
+    this.svg = shape("svg", { class: "chart", viewBox: `0 0 ${this.width} ${this.height}`, role: "img", "aria-label": say(this.label) });
     stage.append(this.svg);
   }
 
@@ -278,7 +277,7 @@ class Chart {
     const nodes = [];
     const wide = (words) => 0.58 * this.letters * words.length; // pixels, about
     const axis = (low, high) => [low, (low + high) / 2, high];
-    const valueWords = (y) => (this.format ? this.format(y) : String(Number(y.toPrecision(3))));
+    const valueWords = (y) => (this.format ? this.format(y) : plain(Number(y.toPrecision(3))));
     this.left = Math.max(this.left, ...axis(...this.y).map((y) => wide(valueWords(y)) + 12));
     this.right = Math.max(this.right, ...series.map(({ name }) => wide(name) + 22)); // room for the names beside the lines
     const rule = (from, to, attributes) => {
@@ -292,10 +291,10 @@ class Chart {
         { "text-anchor": "end" });
     }
     for (const x of this.ticks ?? axis(...this.x)) {
-      write(String(Number(x.toPrecision(3))), this.at([x, 0])[0], this.height - 11 - this.letters, { "text-anchor": "middle" });
+      write(plain(Number(x.toPrecision(3))), this.at([x, 0])[0], this.height - 11 - this.letters, { "text-anchor": "middle" });
     }
-    write(this.xLabel, this.at([(this.x[0] + this.x[1]) / 2, 0])[0], this.height - 6, { "text-anchor": "middle" });
-    write(this.yLabel, 4, 12, {});
+    write(say(this.xLabel), this.at([(this.x[0] + this.x[1]) / 2, 0])[0], this.height - 6, { "text-anchor": "middle" });
+    write(say(this.yLabel), 4, 12, {});
     if (cursor !== null) rule([cursor, this.y[0]], [cursor, this.y[1]], { class: "cursor" });
     const ends = [];
     for (const { name, points, color, dashed } of series) {

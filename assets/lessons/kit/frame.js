@@ -26,7 +26,10 @@ class Lesson {
   //   task: {text, command} in exported files}
   // outside: {go(id), open(page, query), answered(question, choice, reader)}
   constructor(root, lesson, header, outside) {
-    Object.assign(this, { root, lesson, header, outside });
+    const { course, guide } = localized({ course: header.course, guide: header.guide });
+    Object.assign(this, { root, lesson: localized(lesson), english: { lesson, terms: header.guide.terms }, header: { ...header, course, guide }, outside });
+    lesson = this.lesson;
+    nameLanguage(root, header.heading && lesson.title);
     this.course = readCourse();
     this.kept = this.course.lessons[lesson.id] ??= {};
     this.start = Object.fromEntries(this.fields().map(({ name, start }) => [name, start]));
@@ -126,8 +129,8 @@ class Lesson {
     this.formula = element("div", { class: "formula" });
     this.widgets = {};
     this.controls = element("div", { class: "controls" }, lesson.controls.map((control) => this.control(control)),
-      element("button", { type: "button", class: "plain", onclick: () => this.change(structuredClone(this.start)) }, "Start over"));
-    this.before = this.question("before", `Predict: ${lesson.before.text}`, lesson.before);
+      element("button", { type: "button", class: "plain", onclick: () => this.change(structuredClone(this.start)) }, say("Start over")));
+    this.before = this.question("before", say("Predict: {question}", { question: lesson.before.text }), lesson.before);
     this.after = this.question("after", lesson.after.text, lesson.after);
     this.root.replaceChildren(...[this.presentation.title, this.heading(position),
       element("section", { class: "touch" },
@@ -135,20 +138,20 @@ class Lesson {
         element("div", { class: "panel", "data-on": "predict do try see" }, on("predict", this.before), this.presentation.step,
           markup("p", lesson.touch, { class: "do" }), on("try", this.controls), on("try", this.readout))),
       element("section", { class: "explain" },
-        on("formula", element("div", {}, element("h2", {}, "The formula, with your numbers"), this.formula)),
-        on("fails", element("div", {}, element("h2", {}, "When it fails"), markup("p", lesson.fails)))),
+        on("formula", element("div", {}, element("h2", {}, say("The formula, with your numbers")), this.formula)),
+        on("fails", element("div", {}, element("h2", {}, say("When it fails")), markup("p", lesson.fails)))),
       element("section", { class: "end" },
-        on("takeaway", element("div", {}, element("h2", {}, "Takeaway"), markup("p", lesson.takeaway, { class: "takeaway" }), this.tryLink())),
-        on("check", element("div", {}, element("h2", {}, "Check yourself"), this.after))),
+        on("takeaway", element("div", {}, element("h2", {}, say("Takeaway")), markup("p", lesson.takeaway, { class: "takeaway" }), this.tryLink())),
+        on("check", element("div", {}, element("h2", {}, say("Check yourself")), this.after))),
       this.more(),
       this.task(),
       this.terms(),
       this.notes(),
-      element("nav", { "aria-label": "Lessons" },
+      element("nav", { "aria-label": say("Lessons") },
         previous ? this.link(previous, `← ${previous.title}`) : element("span"),
-        this.link({ id: "", href: header.index }, "All lessons"),
+        this.link({ id: "", href: header.index }, say("All lessons")),
         next ? this.link(next, `${next.title} →`) : element("span")),
-      element("p", { class: "hint" }, "→ next · ← previous · ↑ ↓ move a slider · Esc ends the presentation")].filter(Boolean));
+      element("p", { class: "hint" }, say("→ next · ← previous · ↑ ↓ move a slider · Esc ends the presentation"))].filter(Boolean));
   }
 
   heading(position) {
@@ -158,16 +161,17 @@ class Lesson {
       header.heading ? element("h1", {}, lesson.title) : null,
       this.claim,
       element("div", { class: "tools" },
-        element("span", {}, `Lesson ${position + 1} of ${header.course.length} · ${lesson.minutes} minutes`),
+        element("span", {}, say("Lesson {number} of {count} · {minutes} minutes", { number: position + 1, count: header.course.length, minutes: lesson.minutes })),
         this.needs(),
-        button("Present", () => this.presentation.set(true, true), "start-present"),
-        button("Print summary", () => printPage(this.root, summaryToPrint(this))),
-        button("Print handout", () => printPage(this.root, handoutToPrint(this))),
-        linkButton("Copy link", () => { this.writeAddress(); return location.href; })));
+        button(say("Present"), () => this.presentation.set(true, true), "start-present"),
+        button(say("Print summary"), () => printPage(this.root, summaryToPrint(this))),
+        button(say("Print handout"), () => printPage(this.root, handoutToPrint(this))),
+        linkButton(say("Copy link"), () => { this.writeAddress(); return location.href; }),
+        languageLinks(() => this.writeAddress())));
   }
 
   link({ id, href }, words) {
-    return element("a", { href, onclick: (event) => {
+    return element("a", { href: inLanguage(href), onclick: (event) => {
       if (!this.outside.go || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
       this.outside.go(id);
@@ -176,14 +180,14 @@ class Lesson {
 
   tryLink() {
     const { page, label, query } = this.lesson.open;
-    const words = `Try it on your data: ${label}`;
+    const words = say("Try it on your data: {label}", { label });
     if (this.outside.open) {
       return element("button", { type: "button", class: "try", onclick: () => this.outside.open(page, query?.(this.state) ?? {}) }, words);
     }
     const link = element("a", { class: "try", onclick: () => {
       link.href = `http://localhost:8501/${page}?${new URLSearchParams(query?.(this.state) ?? {})}`;
     }, href: `http://localhost:8501/${page}` }, words);
-    return element("p", {}, link, element("small", {}, " The link needs UDML Explorer running on this computer."));
+    return element("p", {}, link, element("small", {}, ` ${say("The link needs UDML Explorer running on this computer.")}`));
   }
 
   // A second figure, with controls of its own.
@@ -201,33 +205,35 @@ class Lesson {
   task() {
     const { task } = this.header;
     if (!task) return null;
-    return element("section", { class: "more" }, element("h2", {}, "Try it with a real run"), element("p", {}, task.text),
-      element("pre", {}, task.command), element("small", {}, "These commands need UDML Explorer on this computer. Its page Learn checks the task from your runs."));
+    return element("section", { class: "more" }, element("h2", {}, say("Try it with a real run")), element("p", {}, say(task.text)),
+      element("pre", {}, task.command), element("small", {}, say("These commands need UDML Explorer on this computer. Its page Learn checks the task from your runs.")));
   }
 
   // The terms of the glossary that the lesson uses.
   terms() {
-    const { lesson, header: { course, guide, index } } = this;
-    const used = termsIn([lesson.claim, lesson.touch, lesson.see, lesson.fails, lesson.takeaway, lesson.before.text, lesson.after.text].join(" "), guide.terms);
-    const titles = Object.fromEntries(course.filter(({ id }) => id !== lesson.id).map(({ id, title }) => [id, title]));
-    return element("details", { class: "guide" }, element("summary", {}, `Terms of this lesson: ${used.map(({ term }) => term).join(", ")}`),
+    const { english, header: { course, guide, index } } = this;
+    const { id: own, claim, touch, see, fails, takeaway, before, after } = english.lesson; // words have no cases in English
+    const found = termsIn([claim, touch, see, fails, takeaway, before.text, after.text].join(" "), english.terms);
+    const used = found.map((term) => guide.terms[english.terms.indexOf(term)]);
+    const titles = Object.fromEntries(course.filter(({ id }) => id !== own).map(({ id, title }) => [id, title]));
+    return element("details", { class: "guide" }, element("summary", {}, say("Terms of this lesson: {terms}", { terms: used.map(({ term }) => term).join(", ") })),
       termList(used, (id, words) => this.link(course.find((other) => other.id === id), words), titles),
-      this.link({ id: "", href: `${index}#glossary` }, "All terms"));
+      this.link({ id: "", href: `${index}#glossary` }, say("All terms")));
   }
 
   // The lessons on which this one builds.
   needs() {
     const { lesson, header: { course, guide } } = this;
     const links = (guide.needs[lesson.id] ?? []).map((id) => course.find((other) => other.id === id)).filter(Boolean);
-    return links.length ? element("span", {}, "Builds on: ", links.flatMap((other, at) => [...(at ? [", "] : []), this.link(other, other.title)])) : null;
+    return links.length ? element("span", {}, `${say("Builds on")}: `, links.flatMap((other, at) => [...(at ? [", "] : []), this.link(other, other.title)])) : null;
   }
 
   notes() {
     const { ask, wrong, stuck } = this.lesson.notes;
-    return element("details", { class: "notes" }, element("summary", {}, "Teacher notes"), element("dl", {},
-      ...[["Ask", ask], ["Common wrong answer", wrong], ["Where students get stuck", stuck]].flatMap(
+    return element("details", { class: "notes" }, element("summary", {}, say("Teacher notes")), element("dl", {},
+      ...[[say("Ask"), ask], [say("Common wrong answer"), wrong], [say("Where students get stuck"), stuck]].flatMap(
         ([name, words]) => [element("dt", {}, name), markup("dd", words)])),
-    element("button", { type: "button", onclick: () => printPage(this.root, notesToPrint(this)) }, "Print notes and answers"));
+    element("button", { type: "button", onclick: () => printPage(this.root, notesToPrint(this)) }, say("Print notes and answers")));
   }
 
   question(name, text, { choices, right, because }) {
@@ -237,7 +243,7 @@ class Lesson {
       const kept = this.kept[name];
       inputs.forEach((input, index) => { input.checked = kept === index; });
       reason.replaceChildren();
-      if (typeof kept === "number") reason.append(markup("span", `${kept === right ? "✓ Correct." : "✕ Not in this case."} ${because}`));
+      if (typeof kept === "number") reason.append(markup("span", `${kept === right ? say("✓ Correct.") : say("✕ Not in this case.")} ${because}`));
       reason.className = `because ${kept === right ? "right" : ""}`;
       if (skip) skip.hidden = typeof kept === "number";
       if (wait) wait.hidden = kept !== undefined;
@@ -247,9 +253,9 @@ class Lesson {
       show();
     } }));
     const skip = name === "before"
-      ? element("button", { type: "button", class: "plain skip", onclick: () => { this.keep(name, "skipped"); show(); } }, "Skip the question")
+      ? element("button", { type: "button", class: "plain skip", onclick: () => { this.keep(name, "skipped"); show(); } }, say("Skip the question"))
       : null;
-    const wait = name === "before" ? element("p", { class: "wait" }, "Answer first; then the picture moves.") : null;
+    const wait = name === "before" ? element("p", { class: "wait" }, say("Answer first; then the picture moves.")) : null;
     const box = element("fieldset", { class: "question" }, markup("legend", text),
       choices.map((words, index) => element("label", {}, inputs[index], markup("span", words))), wait, skip, reason);
     show();
@@ -266,13 +272,13 @@ class Lesson {
   // The controls, and the claim that would give the answer away, wait for a prediction, or for the reader to skip it.
   lock() {
     const isLocked = this.kept.before === undefined;
-    this.claim.textContent = isLocked ? "Predict first. After your answer the lesson says what it claims, with the formula and when it fails." : this.lesson.claim;
+    this.claim.textContent = isLocked ? say("Predict first. After your answer the lesson says what it claims, with the formula and when it fails.") : this.lesson.claim;
     this.root.classList.toggle("locked", isLocked);
     this.controls.inert = this.stage.inert = isLocked && !this.presentation.isOn; // an audience answers aloud
   }
 
   control(control) {
-    const { name, kind, label, low, high, step, options, unit = "", format = (value) => `${Number(value.toPrecision(4))}${unit}` } = control;
+    const { name, kind, label, low, high, step, options, unit = "", format = (value) => `${plain(Number(value.toPrecision(4)))}${unit}` } = control;
     if (kind === "choice") {
       const buttons = options.map(({ value, words }) => element("button", { type: "button", onclick: () => this.change({ [name]: value }) }, words));
       this.widgets[name] = { show: (value) => buttons.forEach((button, index) => button.setAttribute("aria-pressed", String(options[index].value === value))) };
@@ -309,5 +315,6 @@ function mountLesson({ data, parentElement, setTriggerValue }, lesson) {
     open: (page, query) => root.setAnswer("open", { page, query }),
     answered: (question, choice, reader) => root.setAnswer("answered", { question, choice, reader }),
   });
+  if (data.language !== LANGUAGE) root.setAnswer("language", LANGUAGE); // the title above the lesson follows
   return () => setTimeout(() => { if (!root.isConnected) { root.live?.end(); root.live = null; } }, 1000);
 }

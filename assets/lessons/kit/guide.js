@@ -5,32 +5,33 @@ function termsIn(text, terms) {
   return terms.filter(({ term }) => new RegExp(`(^|[^\\p{L}])${term}s?($|[^\\p{L}])`, "iu").test(text));
 }
 
-// A list of terms; `link(id, words)` leads to a lesson.
+// A list of terms in the order of the language; `link(id, words)` leads to a lesson.
 function termList(terms, link, titles) {
-  return element("dl", { class: "terms" }, terms.flatMap(({ term, meaning, lesson }) => [element("dt", {}, term),
+  const sorted = terms.toSorted((one, other) => one.term.localeCompare(other.term, LANGUAGE));
+  return element("dl", { class: "terms" }, sorted.flatMap(({ term, meaning, lesson }) => [element("dt", {}, term),
     element("dd", {}, `${meaning} `, ...(titles[lesson] ? [link(lesson, titles[lesson])] : []))]));
 }
 
 // What stands below the cards of the course.
 function guideParts({ prerequisites, plans, terms }, link, titles) {
-  const plan = ({ minutes, title, steps }) => element("section", {}, element("h3", {}, `${minutes} minutes: ${title}`),
-    element("ol", {}, steps.map((step) => element("li", {}, `${step.minutes} min: `,
+  const plan = ({ minutes, title, steps }) => element("section", {}, element("h3", {}, say("{minutes} minutes: {title}", { minutes, title })),
+    element("ol", {}, steps.map((step) => element("li", {}, `${say("{minutes} min", step)}: `,
       ...(step.lesson ? [link(step.lesson, titles[step.lesson]), ". "] : []), step.words))));
   return [
-    element("details", { class: "guide" }, element("summary", {}, "Plans for 45 and 90 minutes, and what students need"),
+    element("details", { class: "guide" }, element("summary", {}, say("Plans for 45 and 90 minutes, and what students need")),
       element("p", {}, prerequisites), plans.map(plan)),
     element("details", { class: "guide", id: "glossary", open: location.hash === "#glossary" },
-      element("summary", {}, `Glossary: ${terms.length} terms`), termList(terms, link, titles))];
+      element("summary", {}, say("Glossary: {count} terms", { count: terms.length })), termList(terms, link, titles))];
 }
 
 // A button that copies a link, and shows it where a page may not copy.
 function linkButton(words, make) {
-  const shown = element("input", { type: "text", readonly: true, hidden: true, "aria-label": "Link" });
+  const shown = element("input", { type: "text", readonly: true, hidden: true, "aria-label": say("Link") });
   const button = element("button", { type: "button", class: "plain", onclick: async () => {
     shown.value = make();
     try {
       await navigator.clipboard.writeText(shown.value);
-      button.textContent = "Link copied";
+      button.textContent = say("Link copied");
     } catch {
       shown.hidden = false;
       shown.select();

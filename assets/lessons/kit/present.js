@@ -134,7 +134,11 @@ class Presentation {
     const lesson = way > 0 ? next : previous;
     if (!lesson) return;
     if (outside.go) outside.go(lesson.id);
-    else location.href = `${lesson.href}?${PRESENT}=1`;
+    else {
+      const address = new URL(inLanguage(lesson.href), location.href);
+      address.searchParams.set(PRESENT, "1");
+      location.href = address.href;
+    }
   }
 
   end() {

@@ -24,7 +24,7 @@ function printedPicture(stage) {
 // One page: the current picture, the formula, the failure and the takeaway.
 function summaryToPrint({ lesson, stage, formula }) {
   return `<h1>${lesson.title}</h1><p><b>${lesson.claim}</b></p>${printedPicture(stage)}
-    <h2>Formula</h2>${formula.innerHTML}<h2>When it fails</h2><p>${lesson.fails}</p><h2>Takeaway</h2><p>${lesson.takeaway}</p>`;
+    <h2>${say("Formula")}</h2>${formula.innerHTML}<h2>${say("When it fails")}</h2><p>${lesson.fails}</p><h2>${say("Takeaway")}</h2><p>${lesson.takeaway}</p>`;
 }
 
 // Exercises with room to write. The questions of the lesson are asked again; no answer is printed.
@@ -34,31 +34,31 @@ function handoutToPrint({ lesson, stage, readout }) {
   const names = [...readout.querySelectorAll("dt")].map(({ textContent }) => textContent);
   const settings = lesson.controls.map(({ label }) => label);
   const cells = (tag, words) => words.map((word) => `<${tag}>${word}</${tag}>`).join("");
-  return `<p class="name">Name: ______________________</p><h1>${lesson.title}</h1>
-    <h2>1. Predict</h2><p>${lesson.before.text}</p>${boxes(lesson.before)}<p>Why do you think so?</p>${lines}
-    <h2>2. Try</h2><p>${lesson.touch}</p>${printedPicture(stage)}
-    <h2>3. Write down two settings and what you read</h2>
+  return `<p class="name">${say("Name")}: ______________________</p><h1>${lesson.title}</h1>
+    <h2>1. ${say("Predict")}</h2><p>${lesson.before.text}</p>${boxes(lesson.before)}<p>${say("Why do you think so?")}</p>${lines}
+    <h2>2. ${say("Try")}</h2><p>${lesson.touch}</p>${printedPicture(stage)}
+    <h2>3. ${say("Write down two settings and what you read")}</h2>
     <table><tr>${cells("th", [...settings, ...names])}</tr>${`<tr>${cells("td", [...settings, ...names].map(() => ""))}</tr>`.repeat(WRITTEN_ROWS)}</table>
-    <h2>4. Explain</h2><p>What changed between the two rows, and why? Was your prediction right?</p>${lines}
-    <h2>5. Discuss</h2><p>${lesson.notes.ask}</p>${lines}
-    <h2>6. Check yourself</h2><p>${lesson.after.text}</p>${boxes(lesson.after)}`;
+    <h2>4. ${say("Explain")}</h2><p>${say("What changed between the two rows, and why? Was your prediction right?")}</p>${lines}
+    <h2>5. ${say("Discuss")}</h2><p>${lesson.notes.ask}</p>${lines}
+    <h2>6. ${say("Check yourself")}</h2><p>${lesson.after.text}</p>${boxes(lesson.after)}`;
 }
 
 // For the teacher alone: the answers, and what students get wrong.
 function notesToPrint({ lesson }) {
   const answer = (name, { text, choices, right, because }) => `<h2>${name}</h2><p>${text}</p><p><b>✓ ${choices[right]}.</b> ${because}</p>`;
   const { ask, wrong, stuck } = lesson.notes;
-  return `<h1>${lesson.title}: teacher notes</h1><p>${lesson.minutes} minutes. ${lesson.claim}</p>${answer("Prediction", lesson.before)}
-    <h2>Ask</h2><p>${ask}</p><h2>Common wrong answer</h2><p>${wrong}</p><h2>Where students get stuck</h2><p>${stuck}</p>
-    <h2>When it fails</h2><p>${lesson.fails}</p>${answer("Check yourself", lesson.after)}`;
+  return `<h1>${say("{title}: teacher notes", lesson)}</h1><p>${say("{minutes} minutes.", lesson)} ${lesson.claim}</p>${answer(say("Prediction"), lesson.before)}
+    <h2>${say("Ask")}</h2><p>${ask}</p><h2>${say("Common wrong answer")}</h2><p>${wrong}</p><h2>${say("Where students get stuck")}</h2><p>${stuck}</p>
+    <h2>${say("When it fails")}</h2><p>${lesson.fails}</p>${answer(say("Check yourself"), lesson.after)}`;
 }
 
 // Print HTML that a lesson's author wrote, from a frame of its own.
-function printPage(root, body, language = document.documentElement.lang || "en") {
-  const frame = element("iframe", { class: "printed", title: "Page to print" });
+function printPage(root, body) {
+  const frame = element("iframe", { class: "printed", title: say("Page to print") });
   root.append(frame);
   const page = frame.contentDocument;
-  page.documentElement.lang = language;
+  page.documentElement.lang = LANGUAGE;
   page.body.innerHTML = body;
   page.head.append(element("style", {}, PRINT_STYLE));
   frame.contentWindow.addEventListener("afterprint", () => frame.remove());

@@ -6,12 +6,13 @@ from typing import Any
 
 import streamlit as st
 
+from udml_core.results.lesson_texts import translated
 from udml_core.results.lessons import (
     Lesson,
     course_guide,
     course_header,
     kit_style,
-    lesson_kit,
+    lesson_script,
     record_answer,
 )
 from udml_core.runs import runs_folder
@@ -27,11 +28,16 @@ HTML = '<div class="lesson"></div>\n'
 
 def show_lesson(lesson: Lesson) -> None:
     """Show a lesson."""
-    st.title(lesson.title)
+    language = st.query_params.get("language", "en")
+    st.title(translated(lesson.title, language))
     header = {"course": course_header("learn?lesson={}"), "index": "learn", "heading": False,
-              "content": _content(lesson), "guide": course_guide()}
+              "content": _content(lesson), "guide": course_guide(), "language": language}
     result = _component(lesson)(data=header, key=f"lesson-{lesson.id}", on_go_change=lambda: None,
-                                   on_open_change=lambda: None, on_answered_change=lambda: None)
+                                   on_open_change=lambda: None, on_answered_change=lambda: None,
+                                on_language_change=lambda: None)
+    if result.language is not None and result.language != language:
+        st.query_params["language"] = str(result.language)
+        st.rerun()
     if result.answered:
         _record(lesson, result.answered)
     if result.go is not None:
@@ -44,8 +50,7 @@ def show_lesson(lesson: Lesson) -> None:
 @st.cache_resource(show_spinner=False)
 def _component(lesson: Lesson) -> Any:
     """Register the component of a lesson."""
-    script = (f"{lesson_kit()}{lesson.script}\n"
-              "export default (answers) => mountLesson(answers, LESSON);\n")
+    script = f"{lesson_script(lesson)}export default (answers) => mountLesson(answers, LESSON);\n"
     return st.components.v2.component(f"udml_lesson_{lesson.id}", html=HTML, css=kit_style(), js=script)
 
 
@@ -55,8 +60,9 @@ def _content(lesson: Lesson) -> dict[str, Any]:
 
 
 def go(lesson: str) -> None:
-    """Open another lesson, or the path for an empty name; the presentation goes on."""
-    kept = {"present": "1"} if st.query_params.get("present") == "1" and lesson else {}
+    """Open another lesson, or the path for an empty name, in the same language; the presentation goes on."""
+    names = ("language", "present") if lesson else ("language",)
+    kept = {name: st.query_params[name] for name in names if name in st.query_params}
     st.query_params.from_dict(({"lesson": lesson} if lesson else {}) | kept)
     st.rerun()
 

@@ -17,7 +17,7 @@ from udml_core.results.lessons import (
     course_guide,
     course_header,
     kit_style,
-    lesson_kit,
+    path_script,
     read_answers,
     record_links,
     right_choices,
@@ -49,7 +49,7 @@ def show_path() -> None:
 
 @st.cache_resource(show_spinner=False)
 def _component() -> Any:
-    script = f"{lesson_kit('course')}\nexport default mountCourse;\n"
+    script = f"{path_script()}export default mountCourse;\n"
     return st.components.v2.component("udml_course", html=HTML, css=kit_style(), js=script)
 
 

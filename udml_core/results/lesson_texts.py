@@ -1,0 +1,70 @@
+"""The texts of the course in every language.
+
+A text stands in English where it is shown: in a field of a lesson such as `title`, or in `say("…")` where code needs it.
+It is its own key in `assets/lessons/course/de.json` and the like, which hold a translation of each text.
+`python -m experiments.make_lessons texts` lists all texts in `en.json`, and says which translations are missing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from udml_core.base.paths import ASSETS
+
+FOLDER = ASSETS / "lessons" / "course"
+LIST = FOLDER / "en.json"
+"""All texts of the course, by where they stand."""
+FIELDS = ("title", "claim", "text", "choices", "because", "touch", "see", "label", "words", "fails", "takeaway", "ask",
+          "wrong", "stuck", "prerequisites", "term", "meaning", "xLabel", "yLabel")
+"""Fields of lessons, figures and the guide whose values are texts."""
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+_TEXT = re.compile(rf'\bsay\(\s*({_STRING})|\b(?:{"|".join(FIELDS)}): ({_STRING})'
+                   rf'|\bchoices: (\[\s*{_STRING}(?:,\s*{_STRING})*\s*\])')
+_WORD = re.compile(r"[^\W\d_]{2}")
+
+
+def texts_of_script(script: str) -> Iterator[str]:
+    """Yield the texts of a script in their order."""
+    for said, of_field, choices in _TEXT.findall(script):
+        yield from filter(_WORD.search, json.loads(choices) if choices else [json.loads(said or of_field)])
+
+
+def texts_of_content(content: Any, name: str = "") -> Iterator[str]:
+    """Yield the texts in the fields of an object, at any depth."""
+    if isinstance(content, str) and name in FIELDS:
+        yield content
+    elif isinstance(content, Mapping):
+        for inner, part in content.items():
+            yield from texts_of_content(part, inner)
+    elif isinstance(content, list):
+        for part in content:
+            yield from texts_of_content(part, name)
+
+
+@cache
+def translations() -> dict[str, dict[str, str]]:
+    """Return, by language, the translation of each English text."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted(FOLDER.glob("??.json")) if path != LIST}
+
+
+def translated(text: str, language: str | None) -> str:
+    """Return a text in a language; in English if it has no translation."""
+    return translations().get(language or "", {}).get(text, text)
+
+
+def texts_script(texts: Iterable[str]) -> str:
+    """Return the script that gives texts in all languages to the toolkit of lessons."""
+    english = [*dict.fromkeys(texts)]
+    languages = {language: [known.get(text, text) for text in english] for language, known in translations().items()}
+    content = {"fields": FIELDS, "english": english, "languages": languages}
+    return f"const COURSE_TEXTS = {as_script(content)};\n"
+
+
+def as_script(value: Any) -> str:
+    """Return a value as JavaScript that may stand inside an HTML file."""
+    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
