@@ -18,6 +18,8 @@ const LESSON = {
     { name: "step", kind: "slider", label: "Training step", low: 0, high: 10, step: 1, start: 10, format: (value) => String([0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20][value]) },
   ],
   kinds: ["orthonormal", "free"],
+  names: [say("orthonormal"), say("free")],
+  measures: [say("Effective rank"), "R@1"],
   compute({ rate, step }, { collapse: { shares, recalls, losses, positions, classes, rates, steps } }) {
     const [, rateCount, stepCount, width] = shares.shape;
     const runs = LESSON.kinds.map((_kind, row) => {
@@ -31,24 +33,24 @@ const LESSON = {
     });
     return { runs, size: rates[rate], number: steps[step] };
   },
-  readout: ({ runs: [orthonormal, free] }) => [["effective rank, orthonormal", fixed(orthonormal.rank, 1)], ["effective rank, free", fixed(free.rank, 1)],
-    ["R@1, orthonormal", percent(orthonormal.recall)], ["R@1, free", percent(free.recall)],
-    ["loss, orthonormal", significant(orthonormal.loss, 3)], ["loss, free", free.loss < 1000 ? significant(free.loss, 3) : "over 1,000"]],
+  readout: ({ runs: [orthonormal, free] }) => [[say("effective rank, orthonormal"), fixed(orthonormal.rank, 1)], [say("effective rank, free"), fixed(free.rank, 1)],
+    [say("R@1, orthonormal"), percent(orthonormal.recall)], [say("R@1, free"), percent(free.recall)],
+    [say("loss, orthonormal"), significant(orthonormal.loss, 3)], [say("loss, free"), free.loss < 1000 ? significant(free.loss, 3) : say("over {bound}", { bound: 1000 })]],
   build({ stage, data: { collapse: { classes, steps } } }) {
     const grid = element("div", { style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(300px,100%),1fr));gap:4px 14px" });
     stage.append(grid);
     const colors = [COLORS.hit, COLORS.miss];
     const maps = LESSON.kinds.map((kind, row) => {
-      const title = element("b", { style: "font-size:0.9em" }, kind === "free" ? "Free projection" : "Orthonormal projection, LᵀL = I");
+      const title = element("b", { style: "font-size:0.9em" }, kind === "free" ? say("Free projection") : say("Orthonormal projection, LᵀL = I"));
       const canvas = element("canvas", { role: "img", style: "width:100%;height:215px;display:block;border:1px solid var(--edge);border-radius:6px" });
       const bars = shape("svg", { class: "chart", viewBox: "0 0 400 44", role: "img" });
       grid.append(element("div", {}, title, canvas, bars));
       return { kind, canvas, bars, color: colors[row] };
     });
-    const charts = [["effective rank", [0, 8], (value) => String(value)], ["R@1", [0, 1], (value) => `${Math.round(100 * value)} %`]].map(([name, y, format]) => {
+    const charts = [["effective rank", [0, 8], plain], ["R@1", [0, 1], (value) => percent(value, 0)]].map(([label, y, format]) => {
       const box = element("div");
       grid.append(box);
-      return new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", label: name, width: 400, height: 175, right: 104, ticks: [0, 10, 20], format });
+      return new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", label, width: 400, height: 175, right: 104, ticks: [0, 10, 20], format });
     });
     let runs = null;
     const paint = () => maps.forEach(({ canvas }, row) => {
@@ -64,28 +66,31 @@ const LESSON = {
     return { draw(_state, numbers) {
       ({ runs } = numbers);
       const { size, number } = numbers;
-      maps.forEach(({ kind, canvas, bars, color }, row) => {
+      maps.forEach(({ canvas, bars, color }, row) => {
         const { part, rank, recall } = runs[row];
-        canvas.setAttribute("aria-label", `Map of the ${kind} projection after ${number} steps of size ${size}: effective rank ${fixed(rank, 1)}, R@1 ${percent(recall)}`);
-        bars.setAttribute("aria-label", `Shares of the 8 directions, in percent: ${part.map((share) => fixed(100 * share, 0)).join(", ")}`);
+        canvas.setAttribute("aria-label", say("{name}, map after {number} steps of size {size}: effective rank {rank}, R@1 {recall}", { name: LESSON.names[row], number, size, rank: fixed(rank, 1), recall: percent(recall) }));
+        bars.setAttribute("aria-label", say("Shares of the 8 directions, in percent: {shares}", { shares: part.map((share) => fixed(100 * share, 0)).join(", ") }));
         bars.replaceChildren(...part.map((share, at) => shape("rect", { x: 50 * at + 2, y: 40 - 40 * share, width: 44, height: 40 * share + 2, fill: color })));
       });
       charts.forEach((chart, at) => {
         const name = ["rank", "recall"][at];
-        chart.describe(`${["Effective rank", "R@1"][at]} over the training steps with step size ${size}: ${runs.map(({ curves }, row) => `${LESSON.kinds[row]} from ${curves[0][name].toFixed(2)} to ${curves.at(-1)[name].toFixed(2)}`).join(", ")}`);
-        chart.draw(runs.map(({ curves }, row) => ({ name: LESSON.kinds[row], color: colors[row], dashed: row === 1,
+        chart.describe(say("{measure} over the training steps with step size {size}: orthonormal from {begin} to {end}, free from {freeBegin} to {freeEnd}", {
+          measure: LESSON.measures[at], size, ...Object.fromEntries(runs.flatMap(({ curves }, row) => [[["begin", "freeBegin"][row], fixed(curves[0][name], 2)],
+            [["end", "freeEnd"][row], fixed(curves.at(-1)[name], 2)]])) }));
+        chart.draw(runs.map(({ curves }, row) => ({ name: LESSON.names[row], color: colors[row], dashed: row === 1,
           points: curves.map((curve, index) => [steps[index], curve[name]]) })), number);
-        chart.svg.append(shape("text", { x: 60, y: 12, "font-size": chart.letters, "font-weight": 700 }, ["Effective rank", "R@1"][at]));
+        chart.svg.append(shape("text", { x: 60, y: 12, "font-size": chart.letters, "font-weight": 700 }, LESSON.measures[at]));
       });
       paint();
     } };
   },
   formula: (_state, { runs: [orthonormal, free], number }) => {
-    const line = ({ part, rank }) => `<math><mi>p</mi><mo>=</mo><mo>(</mo>${part.slice(0, 4).map((share) => `<mn>${fixed(share, 2)}</mn>`).join("<mo>,</mo>")}<mo>,</mo><mi>…</mi><mo>)</mo></math>, effective rank ${fixed(rank, 2)}`;
-    return `<p><math><mtext>effective rank</mtext><mo>=</mo><mi>exp</mi><mo>(</mo><mo>−</mo><munder><mo>∑</mo><mi>k</mi></munder><msub><mi>p</mi><mi>k</mi></msub><mi>log</mi><msub><mi>p</mi><mi>k</mi></msub><mo>)</mo></math>,
-      where p are the singular values of the centered embedding (the lengths of its main directions), divided by their sum. It is 8 if all directions are equally long, and 1 on a line.</p>
-      <p>After ${number} steps: orthonormal ${line(orthonormal)}; free ${line(free)}.</p>
-      <p>Both train with the angular loss J and a strict bound, α = 15°. Free: <math><mi>L</mi><mo>←</mo><mi>L</mi><mo>−</mo><mi>s</mi><mi>∇</mi><mi>J</mi></math>. Orthonormal: the same step, then back to the nearest L with <math><msup><mi>L</mi><mo>⊤</mo></msup><mi>L</mi><mo>=</mo><mi>I</mi></math>.</p>`;
+    const line = ({ part, rank }) => `<math><mi>p</mi><mo>=</mo><mo>(</mo>${part.slice(0, 4).map((share) => `<mn>${fixed(share, 2)}</mn>`).join(`<mo>${LIST_SIGN}</mo>`)}<mo>${LIST_SIGN}</mo><mi>…</mi><mo>)</mo></math>, ${say("effective rank {rank}", { rank: fixed(rank, 2) })}`;
+    return `<p>${say("{formula}, where p are the singular values of the centered embedding (the lengths of its main directions), divided by their sum. It is 8 if all directions are equally long, and 1 on a line.", {
+      formula: `<math><mtext>${say("effective rank")}</mtext><mo>=</mo><mi>exp</mi><mo>(</mo><mo>−</mo><munder><mo>∑</mo><mi>k</mi></munder><msub><mi>p</mi><mi>k</mi></msub><mi>log</mi><msub><mi>p</mi><mi>k</mi></msub><mo>)</mo></math>` })}</p>
+      <p>${say("After {number} steps: orthonormal {orthonormal}; free {free}.", { number, orthonormal: line(orthonormal), free: line(free) })}</p>
+      <p>${say("Both train with the angular loss J and a strict bound, α = 15°. Free: {free}. Orthonormal: the same step, then back to the nearest L with {constraint}.", {
+      free: "<math><mi>L</mi><mo>←</mo><mi>L</mi><mo>−</mo><mi>s</mi><mi>∇</mi><mi>J</mi></math>", constraint: "<math><msup><mi>L</mi><mo>⊤</mo></msup><mi>L</mi><mo>=</mo><mi>I</mi></math>" })}</p>`;
   },
   fails: "An orthonormal projection is no guarantee of success. Its directions stay, but the images can lie along a few of them: at the largest step size its effective rank falls from 7.6 to 4.8, and its R@1 ends lower than with the next smaller step size. There the free projection does not collapse to lower its loss, it diverges: each step overshoots farther than the last, until one direction hides the others. And a high effective rank alone proves nothing: the random start has the highest rank and the lowest R@1 of the orthonormal runs.",
   takeaway: "Watch effective rank and R@1 together: a low loss can hide lost directions. A loss that rises without limit is divergence: take smaller steps.",

@@ -94,9 +94,9 @@ const LESSON = {
       diamond: (1 + distance) ** -N_BETA,
       explained: own.members.reduce((sum, vector) => sum + dot(direction, vector) ** 2, 0) / total };
   },
-  readout: ({ distance, cosine, similarity, diamond, members, tested, explained }) => [["distance", fixed(distance, 2)],
-    ["cosine, if of length 1", fixed(cosine, 2)], ["similarity", fixed(similarity, 2)], ["similarity at ◇", fixed(diamond, 2)],
-    ["members", `${members} of ${tested.length}`], ["their share along the flat", percent(explained)]],
+  readout: ({ distance, cosine, similarity, diamond, members, tested, explained }) => [[say("distance"), fixed(distance, 2)],
+    [say("cosine, if of length 1"), fixed(cosine, 2)], [say("similarity"), fixed(similarity, 2)], [say("similarity at ◇"), fixed(diamond, 2)],
+    [say("members"), say("{count} of {all}", { count: members, all: tested.length })], [say("their share along the flat"), percent(explained)]],
   build({ stage, change }) {
     const plane = new Plane(stage, { x: [-1.25, 1.25], y: [0.02, 1.32], height: 335, label: "Two curves of points" });
     const strip = new Plane(stage, { x: [-2.2, 24.7], y: [-0.32, 1.12], height: 84, equal: false, label: "Candidates" });
@@ -127,7 +127,7 @@ const LESSON = {
     };
     const drawBars = ({ tested }, threshold) => {
       strip.clear();
-      strip.text([-0.9, 0.9], "share", { size: 11, dx: 4, anchor: "end" });
+      strip.text([-0.9, 0.9], say("share"), { size: 11, dx: 4, anchor: "end" });
       tested.forEach(({ worst, isMember, row }, position) => {
         const [[left, top], [right, bottom]] = [strip.at([position + 0.12, worst]), strip.at([position + 0.88, 0])];
         strip.add("rect", { x: left, y: top, width: right - left, height: Math.max(bottom - top, 1.5),
@@ -136,8 +136,8 @@ const LESSON = {
       });
       strip.line([0, threshold], [24.2, threshold], { dashed: true, color: COLORS.query, width: 2 });
       strip.text([-0.2, threshold], "T", { size: 13, dy: 4, anchor: "end" });
-      strip.svg.setAttribute("aria-label", `${tested.length} candidates, nearest first. Members: ${
-        tested.map(({ isMember }, position) => (isMember ? position + 1 : 0)).filter(Boolean).join(", ")}`);
+      strip.svg.setAttribute("aria-label", say("{count} candidates, nearest first. Members: {members}", { count: tested.length,
+        members: tested.map(({ isMember }, position) => (isMember ? position + 1 : 0)).filter(Boolean).join(", ") }));
     };
     return { draw({ turn, threshold }, shown) {
       numbers = shown;
@@ -150,7 +150,7 @@ const LESSON = {
       plane.line(along(b, other, -0.3), along(b, other, 0.3), { color: COLORS.refined, width: 2.5 });
       const foot = along(center, direction, dot(direction, minus(b, center)));
       plane.line(foot, b, { color: COLORS.miss, width: 2, dashed: true });
-      if (fromA.across > 0.12) plane.text([(foot[0] + b[0]) / 2, (foot[1] + b[1]) / 2], `across ${fixed(fromA.across, 2)}`, { dx: 8, dy: 5, size: 13, anchor: "start" });
+      if (fromA.across > 0.12) plane.text([(foot[0] + b[0]) / 2, (foot[1] + b[1]) / 2], say("across {distance}", { distance: fixed(fromA.across, 2) }), { dx: 8, dy: 5, size: 13, anchor: "start" });
       const status = new Map(tested.map(({ row, isMember }) => [row, isMember]));
       CURVES.forEach(({ curve, point }, row) => {
         const [x, y] = plane.at(point);
@@ -169,17 +169,19 @@ const LESSON = {
       grips.a.place(center);
       grips.b.place(b);
       grips.turn.place(along(center, direction, reach));
-      plane.svg.setAttribute("aria-label", `B is ${fixed(distance, 2)} from A and has similarity ${fixed(similarity, 2)}; a point as far from A but on its flat has ${fixed(diamond, 2)}. The flat has ${members} members, ${strangers} of them from the other curve${turn ? `, and is turned by ${fixed(turn, 0)} degrees` : ""}.`);
+      plane.svg.setAttribute("aria-label", `${say("B is {distance} from A and has similarity {similarity}; a point as far from A but on its flat has {diamond}. The flat has {members} members, {strangers} of them from the other curve.", {
+        distance: fixed(distance, 2), similarity: fixed(similarity, 2), diamond: fixed(diamond, 2), members, strangers })} ${turn ? say("It is turned by {turn} degrees.", { turn: fixed(turn, 0) }) : ""}`);
     } };
   },
   formula: (_state, { fromA, fromB, similarity }) => {
     const part = ({ along, across, similarity: value }) => `<math><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mfrac><mn>${fixed(across, 2)}</mn><mn>2</mn></mfrac><mo>)</mo></mrow><mrow><mo>−</mo><mn>${N_ALPHA}</mn></mrow></msup>
-      <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mn>${fixed(along, 2)}</mn><mo>)</mo></mrow><mrow><mo>−</mo><mn>${N_BETA}</mn></mrow></msup><mo>=</mo><mn>${fixed(value, 2)}</mn></math>`;
-    return `<p>Split the step from A to B into <i>o</i>, across a flat, and <i>p</i>, along it. Then
-      <math><mi>s′</mi><mo>=</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>o</mi><mo>/</mo><mn>2</mn><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>α</mi></msub></mrow></msup>
-      <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>p</mi><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>β</mi></msub></mrow></msup></math>,
-      with N<sub>α</sub> = ${N_ALPHA} and N<sub>β</sub> = ${N_BETA}: distance across costs more.</p>
-      <p>By A's flat: ${part(fromA)}</p><p>By B's flat: ${part(fromB)}</p><p>The similarity is their mean, ${fixed(similarity, 2)}. A neighbor joins only if afterwards, for every member, at least the share T of its squared distance lies along the flat.</p>`;
+      <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mn>${fixed(along, 2)}</mn><mo>)</mo></mrow><mrow><mo>−</mo><mn>${plain(N_BETA)}</mn></mrow></msup><mo>=</mo><mn>${fixed(value, 2)}</mn></math>`;
+    const formula = `<math><mi>s′</mi><mo>=</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>o</mi><mo>/</mo><mn>2</mn><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>α</mi></msub></mrow></msup>
+      <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>p</mi><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>β</mi></msub></mrow></msup></math>`;
+    return `<p>${say("Split the step from A to B into <i>o</i>, across a flat, and <i>p</i>, along it. Then {formula}, with N<sub>α</sub> = {alpha} and N<sub>β</sub> = {beta}: distance across costs more.", {
+      formula, alpha: N_ALPHA, beta: N_BETA })}</p>
+      <p>${say("By A's flat: {formula}", { formula: part(fromA) })}</p><p>${say("By B's flat: {formula}", { formula: part(fromB) })}</p>
+      <p>${say("The similarity is their mean, {similarity}. A neighbor joins only if afterwards, for every member, at least the share T of its squared distance lies along the flat.", { similarity: fixed(similarity, 2) })}</p>`;
   },
   fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A's flat no longer follows A's curve, and similarity is measured along a wrong direction. Drag B very close to A: the cosine of embeddings of length 1 is nearly 1 on every side, but so is the similarity. A flat is of no help at tiny distances. On real images the curves are not drawn, so a wrong flat stays unnoticed.",
   takeaway: "Fit a flat to the neighbors that lie along it. Judge two points by how far apart they are across their flats, not only by their distance or cosine.",

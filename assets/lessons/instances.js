@@ -59,8 +59,8 @@ const LESSON = {
       loss: -Math.log(probability) - weight * shares.reduce((sum, share) => sum + Math.log1p(-share / weight), 0),
       strongest: others.map((_row, at) => at).sort((one, other) => shares[other] - shares[one]).slice(0, STRONGEST) };
   },
-  readout: ({ probability, sameShare, equalShare, competitors }) => [["own second view, P", percent(probability)],
-    ["push on the same class", percent(sameShare)], ["if all were pushed equally", percent(equalShare)], ["effective competitors", fixed(competitors, 1)]],
+  readout: ({ probability, sameShare, equalShare, competitors }) => [[say("own second view, P"), percent(probability)],
+    [say("push on the same class"), percent(sameShare)], [say("if all were pushed equally"), percent(equalShare)], [say("effective competitors"), fixed(competitors, 1)]],
   build({ stage, data: { instances: { views, classes } }, change }) {
     const count = classes.length;
     const pixels = (view) => views.subarray(64 * view, 64 * view + 64);
@@ -88,11 +88,11 @@ const LESSON = {
     const pick = (image) => () => change({ image });
     return { draw({ temperature }, { chosen, others, cosines, own, shares, probability, isSame, sameShare, equalShare, strongest }) {
       show(choice, [
-        { image: chosen, kind: "query", sign: "★ ", words: "chosen", label: `Chosen image, a ${classes[chosen]}` },
-        { image: chosen + count, sign: "", words: "2nd view", label: "Second view of the chosen image" },
+        { image: chosen, kind: "query", sign: "★ ", words: say("chosen"), label: say("Chosen image, a {digit}", { digit: classes[chosen] }) },
+        { image: chosen + count, sign: "", words: say("2nd view"), label: say("Second view of the chosen image") },
         ...Array.from({ length: 10 }, (_digit, digit) => digit * count / 10).map((image) => ({ image, sign: "", words: String(classes[image]),
-          label: `Choose a ${classes[image]}`, pressed: image === chosen, onclick: pick(image) })),
-      ], "Chosen image, and images to choose", "The chosen view ★, its second view, and other digits to choose");
+          label: say("Choose a {digit}", { digit: classes[image] }), pressed: image === chosen, onclick: pick(image) })),
+      ], say("Chosen image, and images to choose"), say("The chosen view ★, its second view, and other digits to choose"));
       plane.clear();
       const top = Math.max(...shares, 1e-9);
       const curve = Array.from({ length: 90 }, (_step, step) => {
@@ -101,8 +101,8 @@ const LESSON = {
       }).filter(([, share]) => share <= 1.1);
       plane.path(curve, { color: COLORS.gray, width: 1 });
       plane.line([LOWEST_COSINE, 0], [1.04, 0]);
-      for (const cosine of [-0.5, 0, 0.5, 1]) plane.text([cosine, 0], String(cosine), { dy: 14, size: 11 });
-      plane.text([0.25, 0], "cosine: similarity to the chosen view", { dy: 29, size: 12 });
+      for (const cosine of [-0.5, 0, 0.5, 1]) plane.text([cosine, 0], plain(cosine), { dy: 14, size: 11 });
+      plane.text([0.25, 0], say("cosine: similarity to the chosen view"), { dy: 29, size: 12 });
       for (const part of [0.5, 1]) plane.text([LOWEST_COSINE, part], `${significant(100 * top * part, 2)} %`, { dx: -6, dy: 4, size: 11, anchor: "end" });
       cosines.forEach((cosine, at) => {
         const [color, end] = [isSame[at] ? COLORS.hit : COLORS.miss, [cosine, shares[at] / top]];
@@ -114,8 +114,9 @@ const LESSON = {
         }
       });
       plane.line([own, 0], [own, 1.02], { color: COLORS.query, width: 2, dashed: true });
-      plane.text([own, 1.02], "own second view", { dy: -4, size: 12, anchor: own > 0.6 ? "end" : "middle" });
-      plane.svg.setAttribute("aria-label", `Shares of the push by similarity. ${percent(sameShare)} of the push falls on views of the same class, ${percent(equalShare)} if all were pushed equally. The own second view has cosine ${fixed(own, 2)} and probability ${percent(probability)}.`);
+      plane.text([own, 1.02], say("own second view"), { dy: -4, size: 12, anchor: own > 0.6 ? "end" : "middle" });
+      plane.svg.setAttribute("aria-label", say("Shares of the push by similarity. {share} of the push falls on views of the same class, {equal} if all were pushed equally. The own second view has cosine {cosine} and probability {probability}.",
+        { share: percent(sameShare), equal: percent(equalShare), cosine: fixed(own, 2), probability: percent(probability) }));
       strip.clear();
       const bar = (from, to, attributes) => {
         const [[x, y], [right, bottom]] = [strip.at([from, 0.85]), strip.at([to, 0.15])];
@@ -123,23 +124,24 @@ const LESSON = {
       };
       bar(0, sameShare, { fill: COLORS.hit });
       bar(sameShare, 1, { fill: "none", stroke: COLORS.miss, "stroke-width": 2 });
-      strip.text([0, 0.5], `● same class ${percent(sameShare)}`, sameShare > 0.35 ? { dx: 614 * equalShare + 8, dy: 5, size: 13, anchor: "start", style: "fill:#fff" }
+      strip.text([0, 0.5], say("● same class {share}", { share: percent(sameShare) }), sameShare > 0.35 ? { dx: 614 * equalShare + 8, dy: 5, size: 13, anchor: "start", style: "fill:#fff" }
         : { dx: 614 * sameShare + 8, dy: 5, size: 13, anchor: "start" });
-      if (sameShare < 0.72) strip.text([1, 0.5], "□ other classes", { dx: -8, dy: 5, size: 13, anchor: "end" });
+      if (sameShare < 0.72) strip.text([1, 0.5], say("□ other classes"), { dx: -8, dy: 5, size: 13, anchor: "end" });
       strip.line([equalShare, 0], [equalShare, 1], { color: COLORS.query, width: 3 });
-      strip.svg.setAttribute("aria-label", `${percent(sameShare)} of the push falls on the same class; the mark at ${percent(equalShare)} is an equal push.`);
+      strip.svg.setAttribute("aria-label", say("{share} of the push falls on the same class; the mark at {equal} is an equal push.", { share: percent(sameShare), equal: percent(equalShare) }));
       show(competitors, strongest.map((at) => ({ image: others[at], kind: isSame[at] ? "hit" : "miss", sign: isSame[at] ? "✓ " : "✕ ", words: percent(shares[at]),
-        label: `A ${classes[others[at] % count]} with ${percent(shares[at])}: choose it`, onclick: pick(others[at] % count) })),
-      "Strongest competitors", `Strongest competitors: ✓ same class, ✕ another class. The mark | in the bar: all views pushed equally.`);
+        label: say("A {digit} with {share}: choose it", { digit: classes[others[at] % count], share: percent(shares[at]) }), onclick: pick(others[at] % count) })),
+      say("Strongest competitors"), say("Strongest competitors: ✓ same class, ✕ another class. The mark | in the bar: all views pushed equally."));
     } };
   },
-  formula: ({ temperature, eta }, { probability, shares, strongest, loss, sameShareOfLoss }) => `<p>The <b>softmax</b> turns similarities into shares that add up to 1. The own second view, with cosine <i>s</i>, gets
-    <math><mi>P</mi><mo>=</mo><mfrac><msup><mi>e</mi><mrow><mi>s</mi><mo>/</mo><mi>τ</mi></mrow></msup><mrow><msup><mi>e</mi><mrow><mi>s</mi><mo>/</mo><mi>τ</mi></mrow></msup><mo>+</mo><mi>η</mi><munder><mo>∑</mo><mi>k</mi></munder><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow></mfrac><mo>=</mo><mn>${significant(probability, 2)}</mn></math>
-    at τ = ${fixed(temperature, 2)} and η = ${eta}.</p>
-    <p>The loss −log P pushes view k away with the strength
-    <math><mfrac><mn>1</mn><mi>τ</mi></mfrac><mo>·</mo><mfrac><mrow><mi>η</mi><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow><mtext>denominator</mtext></mfrac></math>,
-    which is its share divided by τ: for the strongest competitor ${shares[strongest[0]].toPrecision(2)} / ${fixed(temperature, 2)} = ${significant(shares[strongest[0]] / temperature, 2)}.</p>
-    <p>PSLR and ISIF add −η Σ log(1 − P<sub>k</sub>), where P<sub>k</sub> is the share of view k divided by η. The whole loss is ${significant(loss, 3)}, and ${percent(sameShareOfLoss)} of its push falls on the same class.</p>`,
+  formula: ({ temperature, eta }, { probability, shares, strongest, loss, sameShareOfLoss }) => `<p>${say("The <b>softmax</b> turns similarities into shares that add up to 1. The own second view, with cosine <i>s</i>, gets {formula} at τ = {temperature} and η = {eta}.", {
+    formula: `<math><mi>P</mi><mo>=</mo><mfrac><msup><mi>e</mi><mrow><mi>s</mi><mo>/</mo><mi>τ</mi></mrow></msup><mrow><msup><mi>e</mi><mrow><mi>s</mi><mo>/</mo><mi>τ</mi></mrow></msup><mo>+</mo><mi>η</mi><munder><mo>∑</mo><mi>k</mi></munder><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow></mfrac><mo>=</mo><mn>${significant(probability, 2)}</mn></math>`,
+    temperature: fixed(temperature, 2), eta })}</p>
+    <p>${say("The loss −log P pushes view k away with the strength {formula}, which is its share divided by τ: for the strongest competitor {share} / {temperature} = {strength}.", {
+    formula: `<math><mfrac><mn>1</mn><mi>τ</mi></mfrac><mo>·</mo><mfrac><mrow><mi>η</mi><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow><mtext>${say("denominator")}</mtext></mfrac></math>`,
+    share: significant(shares[strongest[0]], 2), temperature: fixed(temperature, 2), strength: significant(shares[strongest[0]] / temperature, 2) })}</p>
+    <p>${say("PSLR and ISIF add −η Σ log(1 − P<sub>k</sub>), where P<sub>k</sub> is the share of view k divided by η. The whole loss is {loss}, and {share} of its push falls on the same class.", {
+    loss: significant(loss, 3), share: percent(sameShareOfLoss) })}</p>`,
   fails: "Choose the 0 or the 1 and set τ to 0.1. A random crop changed its second view so much that other images are more similar: P is nearly zero. At τ = 0.05 a few look-alikes take nearly the whole push. At τ = 1 nearly all views share it, even views of very different digits, and the model learns little from any of them.",
   takeaway: "Instance discrimination pushes look-alikes apart, because it treats every image as a class of its own. τ decides how many of them share the push.",
   open: { page: "instances", label: "competitors at this τ and η", query: ({ temperature, eta }) => ({ temperature: String(temperature), eta }) },

@@ -1,5 +1,5 @@
 const [NEIGHBORS, ALL_STEPS, PLAY_MS] = [5, 60, 300];
-const SHAPES = ["circle", "square", "triangle"];
+const SHAPES = [say("circle"), say("square"), say("triangle")];
 
 // Two interlocked arcs and a cloud, with the nearest neighbors of each point.
 const GRAPH = (() => {
@@ -57,7 +57,7 @@ const LESSON = {
   touch: "Press Play, or move the slider of steps. Then click points to give or remove a label, and try to remove all mistakes (✕) with few labels.",
   see: "Lines are edges: they join each point to its five nearest neighbors, and together they are the graph. The shape of a point is its true class. Its color is the class whose labels reach it most; a pale color means a close call, and an empty point is not reached yet. Dashed arrows are edges between two classes, where a color can leak: a wider arrow carries more.",
   controls: [
-    { name: "step", kind: "slider", label: "Steps of spreading", low: 0, high: ALL_STEPS, step: 1, start: 3, format: (value) => (value < ALL_STEPS ? String(value) : "all") },
+    { name: "step", kind: "slider", label: "Steps of spreading", low: 0, high: ALL_STEPS, step: 1, start: 3, format: (value) => (value < ALL_STEPS ? plain(value) : say("all")) },
     { name: "gamma", kind: "slider", label: "γ, the part that a point takes from its neighbors", low: 0.5, high: 0.99, step: 0.01, start: 0.95 },
   ],
   hidden: [{ name: "labels", start: [3, 25, 50], count: 60 }],
@@ -84,8 +84,8 @@ const LESSON = {
       reached: best.filter((classNumber) => classNumber >= 0).length,
       wrong: best.flatMap((classNumber, row) => (classNumber >= 0 && classNumber !== points[row].classNumber ? [row] : [])) };
   },
-  readout: ({ reached, wrong, leaks, best }, { labels }) => [["labels", labels.length], ["reached points", `${reached} of ${best.length}`],
-    ["mistakes ✕", wrong.length], ["edges between classes", leaks.length]],
+  readout: ({ reached, wrong, leaks, best }, { labels }) => [[say("labels"), labels.length], [say("reached points"), say("{count} of {all}", { count: reached, all: best.length })],
+    [say("mistakes ✕"), wrong.length], [say("edges between classes"), leaks.length]],
   build({ stage, state, change }) {
     const { points, neighbors } = GRAPH;
     const plane = new Plane(stage, { x: [-1.2, 3.4], y: [-0.8, 1.3], height: 330, label: "Points and their nearest neighbors" });
@@ -140,14 +140,14 @@ const LESSON = {
       if (step >= ALL_STEPS || !stage.isConnected) pause();
       else change({ step: step + 1 });
     };
-    const pause = () => { clearInterval(timer); timer = 0; play.textContent = isStill ? "Next step" : "Play"; };
+    const pause = () => { clearInterval(timer); timer = 0; play.textContent = isStill ? say("Next step") : say("Play"); };
     const play = element("button", { type: "button", onclick: () => {
       if (timer) { pause(); return; }
       if (state().step >= ALL_STEPS) change({ step: 0 });
       if (isStill) { advance(); return; }
       timer = setInterval(advance, PLAY_MS);
-      play.textContent = "Pause";
-    } }, isStill ? "Next step" : "Play");
+      play.textContent = say("Pause");
+    } }, isStill ? say("Next step") : say("Play"));
     stage.append(element("div", {}, play));
 
     return { draw({ labels, step }, { best, certainty, leaks, wrong, reached }) {
@@ -168,20 +168,24 @@ const LESSON = {
           "stroke-width": isLabeled ? 3.5 : 1.5, "fill-opacity": clamp(1.5 * certainty[row] - 0.5, 0.12, 1) });
         if (wrong.includes(row)) plane.text(point, "✕", { size: 15, dx: 11, dy: -5, "font-weight": 700 });
         buttons[row].setAttribute("aria-pressed", String(isLabeled));
-        buttons[row].setAttribute("aria-label", `${SHAPES[classNumber]} ${row + 1}: ${best[row] < 0 ? "not reached"
-          : `colored as ${SHAPES[best[row]]}, ${percent(certainty[row])}`}${isLabeled ? ", labeled" : ""}`);
+        buttons[row].setAttribute("aria-label", `${best[row] < 0 ? say("{shape} {number}: not reached", { shape: SHAPES[classNumber], number: row + 1 })
+          : say("{shape} {number}: has the color of a {other}, {share}", { shape: SHAPES[classNumber], number: row + 1, other: SHAPES[best[row]], share: percent(certainty[row]) })}${isLabeled ? `. ${say("Labeled")}` : ""}`);
       });
-      plane.svg.setAttribute("aria-label", `After ${step < ALL_STEPS ? step : "all"} steps from ${labels.length} labels: ${reached} of ${points.length} points are reached, ${wrong.length} have the color of a wrong class. ${leaks.length} edges join two classes.`);
+      plane.svg.setAttribute("aria-label", say("After {steps} steps from {labels} labels: {reached} of {points} points are reached, {wrong} have the color of a wrong class. {leaks} edges join two classes.", {
+        steps: step < ALL_STEPS ? step : say("all"), labels: labels.length, reached, points: points.length, wrong: wrong.length, leaks: leaks.length }));
     } };
   },
   formula: ({ gamma, step }, { affinity, leaks, classes }) => {
     const strongest = leaks.reduce((one, other) => (other.flow > one.flow ? other : one));
-    const words = affinity[strongest.to].map((value, classNumber) => `${SHAPES[classNumber]} ${fixed(100 * value, 2)} %`).join(", ");
-    return `<p>In a step, each point averages its neighbors, and a label adds its own part again:
-      <math><msub><mi>F</mi><mrow><mi>t</mi><mo>+</mo><mn>1</mn></mrow></msub><mo>=</mo><mi>γ</mi><mi>Q</mi><msub><mi>F</mi><mi>t</mi></msub><mo>+</mo><mo>(</mo><mn>1</mn><mo>−</mo><mi>γ</mi><mo>)</mo><mi>Y</mi></math>,
-      here with <math><mi>γ</mi><mo>=</mo><mn>${fixed(gamma, 2)}</mn></math>. Q averages the ${NEIGHBORS} neighbors; Y is 1 where a point has a label of the class.
-      After all steps, <math><mi>F</mi><mo>=</mo><mo>(</mo><mn>1</mn><mo>−</mo><mi>γ</mi><mo>)</mo><msup><mrow><mo>(</mo><mi>I</mi><mo>−</mo><mi>γ</mi><mi>Q</mi><mo>)</mo></mrow><mrow><mo>−</mo><mn>1</mn></mrow></msup><mi>Y</mi></math>.</p>
-      <p>F is the <b>affinity</b>: how strongly the labels of each class reach a point. The widest dashed arrow ends at a ${SHAPES[classes[strongest.to]]}. ${step < ALL_STEPS ? `After ${step} steps` : "In the end"} its affinities are: ${words}.</p>`;
+    const affinities = numberList(affinity[strongest.to].map((value, classNumber) => `${SHAPES[classNumber]} ${percent(value, 2)}`));
+    const reached = { shape: SHAPES[classes[strongest.to]], step, affinities };
+    return `<p>${say("In a step, each point averages its neighbors, and a label adds its own part again: {formula}, here with {gamma}. Q averages the {count} neighbors; Y is 1 where a point has a label of the class.", {
+      formula: "<math><msub><mi>F</mi><mrow><mi>t</mi><mo>+</mo><mn>1</mn></mrow></msub><mo>=</mo><mi>γ</mi><mi>Q</mi><msub><mi>F</mi><mi>t</mi></msub><mo>+</mo><mo>(</mo><mn>1</mn><mo>−</mo><mi>γ</mi><mo>)</mo><mi>Y</mi></math>",
+      gamma: `<math><mi>γ</mi><mo>=</mo><mn>${fixed(gamma, 2)}</mn></math>`, count: NEIGHBORS })}
+      ${say("After all steps, {formula}.", { formula: "<math><mi>F</mi><mo>=</mo><mo>(</mo><mn>1</mn><mo>−</mo><mi>γ</mi><mo>)</mo><msup><mrow><mo>(</mo><mi>I</mi><mo>−</mo><mi>γ</mi><mi>Q</mi><mo>)</mo></mrow><mrow><mo>−</mo><mn>1</mn></mrow></msup><mi>Y</mi></math>" })}</p>
+      <p>${say("F is the <b>affinity</b>: how strongly the labels of each class reach a point.")}
+      ${step < ALL_STEPS ? say("The widest dashed arrow ends at a {shape}. After {step} steps its affinities are: {affinities}.", reached)
+    : say("The widest dashed arrow ends at a {shape}. In the end its affinities are: {affinities}.", reached)}</p>`;
   },
   fails: "Set γ to 0.99 with all steps: colors travel farther, and the leak grows. Label only the point where a dashed arrow begins: its color leaks at full strength. Remove the label of the triangles: a class without a label gets the color of another class, or none.",
   takeaway: "Labels spread along the edges of the neighbor graph, so a wrong edge carries a wrong label. Ask for a label where two classes touch.",
