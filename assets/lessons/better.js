@@ -3,10 +3,12 @@ const SURE = 1.96; // standard errors of an interval that holds in 19 of 20 case
 const NEEDED = 5; // judgments before the labels are shown
 
 const COMPARED = {
-  joined: "Before: the sums of the columns of a digit. After: the sums of its rows are added.",
-  noise: "Before: the sums of the columns of a digit. After: the same with noise.",
-  nothing: "Before and after: the same sums with equally strong noise, drawn twice.",
+  joined: say("Before: the sums of the columns of a digit. After: the sums of its rows are added."),
+  noise: say("Before: the sums of the columns of a digit. After: the same with noise."),
+  nothing: say("Before and after: the same sums with equally strong noise, drawn twice."),
 };
+const VERDICTS = { better: say("better"), worse: say("worse"), "cannot tell": say("cannot tell") };
+const SIDES = [[say("left"), say("The left result is more similar")], [say("right"), say("The right result is more similar")]];
 
 // Wilson's interval of a share: it stays within 0 and 1, and means something after few judgments.
 function shareInterval(successes, count) {
@@ -58,8 +60,10 @@ const LESSON = {
       classes: digits.classes };
   },
   interval: shareInterval,
-  readout: ({ own, opinion, recall, isRevealed }) => [["you", own.count ? `${own.after} of ${own.count}: ${own.verdict}` : "no judgments"], ["second opinion", `${opinion.after} of ${opinion.count}: ${opinion.verdict}`],
-    ["R@1 from labels", isRevealed ? `${fixed(recall[0], 1)} → ${fixed(recall[1], 1)} %` : `after ${NEEDED} judgments`]],
+  counted: ({ after, count, verdict }) => say("{count} of {all}: {verdict}", { count: after, all: count, verdict: VERDICTS[verdict] }),
+  change: ([from, to]) => `${fixed(from, 1)} → ${percent(to / 100)}`,
+  readout: ({ own, opinion, recall, isRevealed }) => [[say("you"), own.count ? LESSON.counted(own) : say("no judgments")], [say("second opinion"), LESSON.counted(opinion)],
+    [say("R@1 from labels"), isRevealed ? LESSON.change(recall) : say("after {count} judgments", { count: NEEDED })]],
   build({ stage, data: { digits }, state, change }) {
     const asking = element("div", { style: "display:grid;gap:6px;justify-items:start" });
     const plane = new Plane(stage, { x: [-0.28, 1.04], y: [-0.5, 2.4], width: 640, height: 230, equal: false, label: "Intervals of the judgments" });
@@ -68,36 +72,38 @@ const LESSON = {
     const judge = (pair, choice) => change({ judged: [...state().judged, CHOICES * pair + choice] });
     return { draw({ comparison, judged }, { own, opinion, pair, query, shown, isRevealed, recall }) {
       const focused = [...asking.querySelectorAll("button")].indexOf(asking.getRootNode().activeElement);
-      const tile = (row, at) => ({ pixels: picture(row), kind: "", words: ["left", "right"][at], label: `The ${["left", "right"][at]} result is more similar`, onclick: () => judge(pair, at) });
-      asking.replaceChildren(...(pair < 200 ? [element("span", {}, `Pair ${pair + 1}: which result is more similar to the query?`),
+      const tile = (row, at) => ({ pixels: picture(row), kind: "", words: SIDES[at][0], label: SIDES[at][1], onclick: () => judge(pair, at) });
+      asking.replaceChildren(...(pair < 200 ? [element("span", {}, say("Pair {number}: which result is more similar to the query?", { number: pair + 1 })),
         element("div", { style: "display:flex;gap:14px;align-items:center;flex-wrap:wrap" },
-          digitTiles([{ pixels: picture(query), kind: "query", words: "query", label: "Query" }, ...shown.map(tile)], "A query and two results", 64),
-          element("button", { type: "button", onclick: () => judge(pair, 2) }, "Equal"),
-          element("button", { type: "button", disabled: !judged.length, onclick: () => change({ judged: [] }) }, "Judge from the start"))] : []));
+          digitTiles([{ pixels: picture(query), kind: "query", words: say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), 64),
+          element("button", { type: "button", onclick: () => judge(pair, 2) }, say("Equal")),
+          element("button", { type: "button", disabled: !judged.length, onclick: () => change({ judged: [] }) }, say("Judge from the start")))] : []));
       if (focused >= 0) asking.querySelectorAll("button")[Math.min(focused, 3)]?.focus();
       plane.clear();
       plane.line([0.5, -0.1], [0.5, 2.4], { color: COLORS.gray, dashed: true });
-      [["you", own, COLORS.query, 1.9], ["second opinion", opinion, COLORS.hit, 1.1]].forEach(([name, { after, count, interval: [low, high], verdict }, color, y]) => {
+      [[say("you"), own, COLORS.query, 1.9], [say("second opinion"), opinion, COLORS.hit, 1.1]].forEach(([name, { after, count, interval: [low, high], verdict }, color, y]) => {
         plane.text([-0.27, y], name, { anchor: "start", size: 14, dy: 5 });
         plane.line([low, y], [high, y], { color, width: 9, "stroke-opacity": 0.55, "stroke-linecap": "round" });
         if (count) plane.dot([after / count, y], { color, radius: 8, stroke: "currentColor" });
-        plane.text([(low + high) / 2, y], count ? verdict : "no judgments", { size: 13, dy: -12 });
+        plane.text([(low + high) / 2, y], count ? VERDICTS[verdict] : say("no judgments"), { size: 13, dy: -12 });
       });
-      const [from, to] = recall;
-      plane.text([-0.27, 0.4], "labels", { anchor: "start", size: 14, dy: 5 });
-      plane.text([0.5, 0.4], isRevealed ? `R@1 ${fixed(from, 1)} → ${fixed(to, 1)} %. ${COMPARED[comparison]}` : `hidden until you have judged ${NEEDED} pairs`,
+      plane.text([-0.27, 0.4], say("labels"), { anchor: "start", size: 14, dy: 5 });
+      plane.text([0.5, 0.4], isRevealed ? `R@1 ${LESSON.change(recall)}. ${COMPARED[comparison]}` : say("hidden until you have judged {count} pairs", { count: NEEDED }),
         { size: isRevealed ? 11 : 13, dy: 5 });
-      for (const share of [0, 0.5, 1]) plane.text([share, -0.3], `${100 * share} %`, { size: 13 });
-      plane.svg.setAttribute("aria-label", `Shares of pairs for the new embedding: you ${own.after} of ${own.count}, ${own.verdict}; second opinion ${opinion.after} of ${opinion.count}, ${opinion.verdict}`);
+      for (const share of [0, 0.5, 1]) plane.text([share, -0.3], percent(share, 0), { size: 13 });
+      plane.svg.setAttribute("aria-label", say("Shares of pairs for the new embedding: you {own}; second opinion {opinion}", { own: LESSON.counted(own), opinion: LESSON.counted(opinion) }));
     } };
   },
   formula: (_state, { opinion: { after, count, interval: [low, high] }, whole, wholeVerdict }, { better: { record } }) => {
     const [first, group] = [record["first result"], record["whole group"]];
-    return `<p>Wilson’s interval of the share <math><mi>p</mi><mo>=</mo><mfrac><mn>${after}</mn><mn>${count}</mn></mfrac></math> after <math><mi>n</mi><mo>=</mo><mn>${count}</mn></math> judgments, with <math><mi>z</mi><mo>=</mo><mn>1.96</mn></math>:<br>
-      <math><mfrac><mrow><mi>p</mi><mo>+</mo><mfrac><msup><mi>z</mi><mn>2</mn></msup><mrow><mn>2</mn><mi>n</mi></mrow></mfrac><mo>±</mo><mi>z</mi><msqrt><mfrac><mrow><mi>p</mi><mo>(</mo><mn>1</mn><mo>−</mo><mi>p</mi><mo>)</mo></mrow><mi>n</mi></mfrac><mo>+</mo><mfrac><msup><mi>z</mi><mn>2</mn></msup><mrow><mn>4</mn><msup><mi>n</mi><mn>2</mn></msup></mrow></mfrac></msqrt></mrow><mrow><mn>1</mn><mo>+</mo><mfrac><msup><mi>z</mi><mn>2</mn></msup><mi>n</mi></mfrac></mrow></mfrac></math>
-      , from ${percent(low)} to ${percent(high)}.</p>
-      <p>On all images, the judge’s cosine between a query and its first result changes by ${fixed(whole[0], 3)} to ${fixed(whole[1], 3)}: <b>${wholeVerdict}</b>.</p>
-      <p>Measured on six data sets: of ${first.large} true differences of two points in first results, the second opinion decided ${first.decided}, and ${first.right} verdicts were right; in whole groups ${group.right} of ${group.decided}. Of ${first.better} and ${group.better} embeddings that it called better, ${first["false better"] + group["false better"]} had lost half a point.</p>`;
+    return `<p>${say("Wilson’s interval of the share {share} after {count} judgments, with {z}:", { z: `<math><mi>z</mi><mo>=</mo><mn>${fixed(SURE, 2)}</mn></math>`,
+      share: `<math><mi>p</mi><mo>=</mo><mfrac><mn>${after}</mn><mn>${count}</mn></mfrac></math>`, count: `<math><mi>n</mi><mo>=</mo><mn>${count}</mn></math>` })}<br>
+      ${say("{formula}, from {low} to {high}.", { low: percent(low), high: percent(high),
+    formula: "<math><mfrac><mrow><mi>p</mi><mo>+</mo><mfrac><msup><mi>z</mi><mn>2</mn></msup><mrow><mn>2</mn><mi>n</mi></mrow></mfrac><mo>±</mo><mi>z</mi><msqrt><mfrac><mrow><mi>p</mi><mo>(</mo><mn>1</mn><mo>−</mo><mi>p</mi><mo>)</mo></mrow><mi>n</mi></mfrac><mo>+</mo><mfrac><msup><mi>z</mi><mn>2</mn></msup><mrow><mn>4</mn><msup><mi>n</mi><mn>2</mn></msup></mrow></mfrac></msqrt></mrow><mrow><mn>1</mn><mo>+</mo><mfrac><msup><mi>z</mi><mn>2</mn></msup><mi>n</mi></mfrac></mrow></mfrac></math>" })}</p>
+      <p>${say("On all images, the judge’s cosine between a query and its first result changes by {low} to {high}: <b>{verdict}</b>.", { low: fixed(whole[0], 3), high: fixed(whole[1], 3), verdict: VERDICTS[wholeVerdict] })}</p>
+      <p>${say("Measured on six data sets: of {differences} true differences of two points in first results, the second opinion decided {decided}, and {right} verdicts were right; in whole groups {groupRight} of {groupDecided}. Of {better} and {groupBetter} embeddings that it called better, {wrong} had lost half a point.", {
+      differences: first.large, decided: first.decided, right: first.right, groupRight: group.right, groupDecided: group.decided,
+      better: first.better, groupBetter: group.better, wrong: first["false better"] + group["false better"] })}</p>`;
   },
   fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. Move the slider up and down until a bar leaves the line: to stop at the first such moment is often wrong. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",
   takeaway: "Judge blindly, ask a judge that took no part, decide in advance how many pairs you judge, and report the interval together with the share.",

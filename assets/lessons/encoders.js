@@ -1,5 +1,6 @@
 const IMAGES = 600; // the first digits
 const SIDE = 8;
+const IMAGE_SETS = { birds: say("birds"), drawings: say("drawings"), clothes: say("clothes") }; // of the record
 const unitVector = (values) => { const length = Math.hypot(...values); return values.map((value) => value / length); };
 
 // What each weak encoder sees of 64 pixels: eight sums, or eight sums of neighboring columns.
@@ -71,8 +72,8 @@ const LESSON = {
     return { recalls: right.map(share), cells, row, results: found.map((list) => list[row]), right: right.map((list) => list[row]),
       cosines: spaces.map((rows) => dotProduct(rows[row], rows[other])), sameErrors: cells[0][0].count / (cells[0][0].count + cells[0][1].count), doubtful: doubtful.length };
   },
-  readout: ({ recalls: [one, two, both], sameErrors }) => [["R@1, A", percent(one)], ["R@1, second", percent(two)], ["R@1, both", percent(both)],
-    ["A's errors that the second makes too", percent(sameErrors)]],
+  readout: ({ recalls: [one, two, both], sameErrors }) => [["R@1, A", percent(one)], [say("R@1, second"), percent(two)], [say("R@1, both"), percent(both)],
+    [say("A's errors that the second makes too"), percent(sameErrors)]],
   build({ stage, data: { digits }, change, state }) {
     const plane = new Plane(stage, { x: [-0.06, 1.06], y: [-0.03, 1.1], width: 640, height: 330, equal: false, label: "Errors of two encoders" });
     const row = element("div", {});
@@ -93,30 +94,31 @@ const LESSON = {
           if (height > 0) {
             box(left, bottom, filled, height, COLORS.hit, { fill: COLORS.hit, "fill-opacity": 0.45 });
             box(left + filled, bottom, width - filled, height, COLORS.miss, { fill: COLORS.miss, "fill-opacity": 0.12, "stroke-dasharray": "5 4" });
-            if (height > 0.08) plane.text([left + width / 2, bottom + height / 2], `${b ? "second right" : "second wrong"}: ${both} of ${count}`, { size: 13, dy: 5 });
+            if (height > 0.08) plane.text([left + width / 2, bottom + height / 2], b ? say("second right: {both} of {count}", { both, count }) : say("second wrong: {both} of {count}", { both, count }), { size: 13, dy: 5 });
           }
           bottom += height + 0.02;
         }
-        plane.text([left + width / 2, 1.04], a ? "A is right" : "A is wrong", { size: 14, "font-weight": 700 });
+        plane.text([left + width / 2, 1.04], a ? say("A is right") : say("A is wrong"), { size: 14, "font-weight": 700 });
       });
-      plane.svg.setAttribute("aria-label", `Of 600 images, A finds ${percent(recalls[0])}, the second encoder ${percent(recalls[1])}, and both with weight ${weight} find ${percent(recalls[2])}. Of the ${cells[0][0].count} images on which both fail, ${cells[0][0].both} are found by the joined vector.`);
-      const names = ["A", "second", "both"];
-      row.replaceChildren(element("button", { type: "button", onclick: () => change({ query: (Math.round(state().query) + 1) % doubtful }) }, "Another query"),
-        digitTiles([{ pixels: picture(image), kind: "query", words: String(digits.classes[image]), label: `Query: a ${digits.classes[image]}` },
+      plane.svg.setAttribute("aria-label", say("Of 600 images, A finds {one}, the second encoder {two}, and both with weight {weight} find {joined}. Of the {count} images on which both fail, {both} are found by the joined vector.", {
+        one: percent(recalls[0]), two: percent(recalls[1]), joined: percent(recalls[2]), weight, count: cells[0][0].count, both: cells[0][0].both }));
+      const names = ["A", say("second"), say("both")];
+      row.replaceChildren(element("button", { type: "button", onclick: () => change({ query: (Math.round(state().query) + 1) % doubtful }) }, say("Another query")),
+        digitTiles([{ pixels: picture(image), kind: "query", words: String(digits.classes[image]), label: say("Query: a {digit}", { digit: digits.classes[image] }) },
           ...results.map((other, at) => ({ pixels: picture(other), kind: right[at] ? "hit" : "miss", words: names[at],
-            label: `Nearest by ${names[at]}: a ${digits.classes[other]}, ${right[at] ? "right" : "wrong"}` }))], "A query and its nearest image by each encoder", 48));
+            label: right[at] ? say("Nearest by {name}: a {digit}, right", { name: names[at], digit: digits.classes[other] })
+              : say("Nearest by {name}: a {digit}, wrong", { name: names[at], digit: digits.classes[other] }) }))], say("A query and its nearest image by each encoder"), 48));
     } };
   },
   formula: ({ weight }, { cosines }, { encoders }) => {
     const number = (value) => `<mn>${fixed(value, 3)}</mn>`;
     const cells = (list) => list.map((value) => `<td style="padding:0 8px;text-align:right">${fixed(value, 1)}</td>`).join("");
-    return `<p>Both vectors have length 1 before they are joined, so the cosine of the joined vectors is a weighted mean of both cosines:<br>
-      <math><mi>c</mi><mo>=</mo><mfrac><mrow><msub><mi>c</mi><mi>A</mi></msub><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup><msub><mi>c</mi><mi>B</mi></msub></mrow><mrow><mn>1</mn><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup></mrow></mfrac>
-      <mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${fixed(weight ** 2, 2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${fixed(1 + weight ** 2, 2)}</mn></mfrac><mo>=</mo>${number(cosines[2])}</math>,
-      for the query ★ and the nearest image of both.</p>
-      <p>Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent.</p>
-      <table><thead><tr><td></td>${["E", "S", "both", "E", "S", "both"].map((name) => `<th scope="col" style="padding:0 8px">${name}</th>`).join("")}</tr></thead>
-      <tbody>${encoders.record.map(({ name, first, second, both }) => `<tr><th scope="row" style="text-align:left">${name}</th>${cells([first[0], second[0], both[0], first[1], second[1], both[1]])}</tr>`).join("")}</tbody></table>`;
+    const mean = `<math><mi>c</mi><mo>=</mo><mfrac><mrow><msub><mi>c</mi><mi>A</mi></msub><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup><msub><mi>c</mi><mi>B</mi></msub></mrow><mrow><mn>1</mn><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup></mrow></mfrac>
+      <mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${fixed(weight ** 2, 2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${fixed(1 + weight ** 2, 2)}</mn></mfrac><mo>=</mo>${number(cosines[2])}</math>`;
+    return `<p>${say("Both vectors have length 1 before they are joined, so the cosine of the joined vectors is a weighted mean of both cosines: {formula}, for the query ★ and the nearest image of both.", { formula: mean })}</p>
+      <p>${say("Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent.")}</p>
+      <table><thead><tr><td></td>${["E", "S", say("both"), "E", "S", say("both")].map((name) => `<th scope="col" style="padding:0 8px">${name}</th>`).join("")}</tr></thead>
+      <tbody>${encoders.record.map(({ name, first, second, both }) => `<tr><th scope="row" style="text-align:left">${IMAGE_SETS[name]}</th>${cells([first[0], second[0], both[0], first[1], second[1], both[1]])}</tr>`).join("")}</tbody></table>`;
   },
   fails: "Choose encoder C, which sees pairs of columns. It makes nearly the same errors as A, so the joined vector gains little. And raise w to 3: the joined vector then follows one encoder and repeats its errors. Two encoders also cost twice the time, and neither of them may judge the result, because a judge must take no part.",
   takeaway: "Join encoders whose errors differ. A second encoder that is weaker but sees something else helps more than a strong one that fails on the same images.",

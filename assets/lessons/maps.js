@@ -1,6 +1,6 @@
 const NEAREST = 10;
 const SIZES = { tsne: [2, 5, 30, 100], umap: [5, 15, 50, 200] };
-const SIZE_WORDS = { tsne: "perplexity", umap: "neighbors" };
+const sizeWords = (method, size) => (method === "tsne" ? say("perplexity {size}", { size }) : say("{size} neighbors", { size }));
 const unitRows = new WeakMap(); // pixels → the same rows with length 1
 
 function units(pixels) {
@@ -72,7 +72,7 @@ const KNOWN_GROUPS = {
   ],
   build({ box }) {
     const words = element("p", { role: "status" });
-    const canvases = ["The points", "Their t-SNE map"].map((title) => {
+    const canvases = [say("The points"), say("Their t-SNE map")].map((title) => {
       const canvas = element("canvas", { role: "img", "aria-label": title, style: "width:100%;height:200px;display:block;color:var(--text)" });
       box.append(element("figure", { style: "margin:0;min-width:0" }, element("figcaption", {}, title), canvas));
       return canvas;
@@ -92,9 +92,9 @@ const KNOWN_GROUPS = {
       for (let count = 0; count < 5 && !live.isDone; count += 1) live.step();
       paint(canvases[1], live.positions);
       const [real, drawn] = [groupRatios(points), groupRatios(live.positions)];
-      words.textContent = `Step ${live.done} of ${TSNE.steps}. A is ${fixed(real.width, 1)} times as wide as B, on the map ${fixed(drawn.width, 1)} times. `
-        + `C is ${fixed(real.gap, 1)} times as far from B as A, on the map ${fixed(drawn.gap, 1)} times.`;
-      canvases[1].setAttribute("aria-label", `Their t-SNE map. ${words.textContent}`);
+      words.textContent = say("Step {step} of {steps}. A is {width} times as wide as B, on the map {mapWidth} times. C is {gap} times as far from B as A, on the map {mapGap} times.", {
+        step: live.done, steps: TSNE.steps, width: fixed(real.width, 1), mapWidth: fixed(drawn.width, 1), gap: fixed(real.gap, 1), mapGap: fixed(drawn.gap, 1) });
+      canvases[1].setAttribute("aria-label", `${say("Their t-SNE map")}. ${words.textContent}`);
       if (!live.isDone) live.frame = requestAnimationFrame(frame);
     };
     return { draw({ spread, gap, perplexity }) {
@@ -149,13 +149,13 @@ const LESSON = {
     return { row, value, positions, neighbors, onMap, isKept, excess: total, count, keptHere: isKept.filter(Boolean).length,
       trustHere: 1 - 2 / (NEAREST * (2 * count - 3 * NEAREST - 1)) * total, kept, trustworthiness, continuity };
   },
-  readout: ({ keptHere, kept, trustworthiness, continuity }) => [["true neighbors kept, ★", `${keptHere} of ${NEAREST}`],
-    ["kept, all images", percent(kept)], ["trustworthiness", percent(trustworthiness)], ["continuity", percent(continuity)]],
+  readout: ({ keptHere, kept, trustworthiness, continuity }) => [[say("true neighbors kept, ★"), say("{count} of {all}", { count: keptHere, all: NEAREST })],
+    [say("kept, all images"), percent(kept)], [say("trustworthiness"), percent(trustworthiness)], [say("continuity"), percent(continuity)]],
   build({ stage, data: { maps }, state, change }) {
     const pixelsOf = () => maps[state().points].pixels;
     const picture = (row) => pixelsOf().subarray(64 * row, 64 * row + 64);
-    const words = (row) => (state().points === "digits" ? `a ${maps.classes[row]}` : `image ${row}`);
-    const [map, small] = [element("div", {}), element("div", { role: "group", "aria-label": "The same images with other settings",
+    const words = (row) => (state().points === "digits" ? say("a {digit}", { digit: maps.classes[row] }) : say("image {row}", { row }));
+    const [map, small] = [element("div", {}), element("div", { role: "group", "aria-label": say("The same images with other settings"),
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
     stage.append(element("div", { style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr));margin-bottom:6px" }, map, small));
     const cloud = new Cloud(map, { label: "Map", height: 340, title: words,
@@ -181,15 +181,16 @@ const LESSON = {
       const { positions, neighbors, isKept, keptHere, value } = drawn;
       const image = drawn.row;
       const kinds = new Map(neighbors.map((neighbor, at) => [neighbor, isKept[at]]));
-      cloud.describe(`${method === "tsne" ? "t-SNE" : "UMAP"} map with ${SIZE_WORDS[method]} ${value} of ${points === "digits" ? "the digits" : "random pixels"}: `
-        + `${keptHere} of the ${NEAREST} true neighbors of the chosen image are among its ${NEAREST} nearest on the map`);
+      const described = { method: method === "tsne" ? "t-SNE" : "UMAP", size: sizeWords(method, value), kept: keptHere, all: NEAREST };
+      cloud.describe(points === "digits" ? say("{method} map of the digits, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described)
+        : say("{method} map of random pixels, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described));
       cloud.draw({ positions, order: [...neighbors, image], segments: neighbors.map((neighbor) => [image, neighbor]),
         colors: (other) => (other === image ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : COLORS.gray),
         radius: (other) => (other === image ? 8 : kinds.has(other) ? (kinds.get(other) ? 6 : 4.5) : 2.4) });
       const key = `${points} ${method} ${getComputedStyle(stage).color}`;
       thumbnails.forEach(({ button, canvas, caption }, at) => {
         button.setAttribute("aria-pressed", String(at === Math.round(size)));
-        caption.textContent = `${SIZE_WORDS[method]} ${SIZES[method][at]}`;
+        caption.textContent = sizeWords(method, SIZES[method][at]);
         if (key !== shown) paintSmallMap(canvas, maps[points].maps[`${method}${SIZES[method][at]}`].positions);
       });
       shown = key;
@@ -198,25 +199,26 @@ const LESSON = {
       const focused = row.contains(row.getRootNode().activeElement) ? [...row.querySelectorAll("button")].indexOf(row.getRootNode().activeElement) : -1;
       row.replaceChildren(
         element("div", { class: "choice", style: "margin-bottom:4px" },
-          walk("Image that lost the most neighbors", findWorst),
-          walk("Previous image", () => change({ image: (image + drawn.count - 1) % drawn.count })),
-          walk("Next image", () => change({ image: (image + 1) % drawn.count }))),
-        digitTiles([tile(image, "query", `Chosen image: ${words(image)}`), ...neighbors.map((other, at) => tile(other, isKept[at] ? "hit" : "miss",
-          `True neighbor ${at + 1}: ${words(other)}, ${isKept[at] ? "kept" : "lost"} on the map; press to choose it`))],
-        "The chosen image and its true neighbors, nearest first", 42));
+          walk(say("Image that lost the most neighbors"), findWorst),
+          walk(say("Previous image"), () => change({ image: (image + drawn.count - 1) % drawn.count })),
+          walk(say("Next image"), () => change({ image: (image + 1) % drawn.count }))),
+        digitTiles([tile(image, "query", say("Chosen image: {image}", { image: words(image) })), ...neighbors.map((other, at) => tile(other, isKept[at] ? "hit" : "miss",
+          isKept[at] ? say("True neighbor {rank}: {image}, kept on the map; press to choose it", { rank: at + 1, image: words(other) })
+            : say("True neighbor {rank}: {image}, lost on the map; press to choose it", { rank: at + 1, image: words(other) })))],
+        say("The chosen image and its true neighbors, nearest first"), 42));
       if (focused >= 0) row.querySelectorAll("button")[focused]?.focus();
     } };
   },
-  formula: ({ method }, { keptHere, value, excess, count, trustHere }) => `<p>The <b>${method === "tsne" ? "perplexity" : "number of neighbors"}</b>,
-    here ${value}, says how many others each image tries to stay close to on the map${method === "tsne" ? ", roughly" : ""}.</p>
-    <p><b>Neighbors kept</b> by ★: N are its true neighbors, M its nearest on the map, and
-    <math><mi>k</mi><mo>=</mo><mn>${NEAREST}</mn></math>:
+  formula: ({ method }, { keptHere, value, excess, count, trustHere }) => `<p>${method === "tsne"
+    ? say("The <b>perplexity</b>, here {size}, says roughly how many others each image tries to stay close to on the map.", { size: value })
+    : say("The <b>number of neighbors</b>, here {size}, says how many others each image tries to stay close to on the map.", { size: value })}</p>
+    <p>${say("<b>Neighbors kept</b> by ★: N are its true neighbors, M its nearest on the map, and {k}:", { k: `<math><mi>k</mi><mo>=</mo><mn>${NEAREST}</mn></math>` })}
     <math><mfrac><mrow><mo>|</mo><mi>N</mi><mo>∩</mo><mi>M</mi><mo>|</mo></mrow><mi>k</mi></mfrac><mo>=</mo><mfrac><mn>${keptHere}</mn><mn>${NEAREST}</mn></mfrac></math></p>
-    <p><b>Trustworthiness</b> of ★: each false neighbor on the map costs its true rank minus k, and n is the number of images:<br>
+    <p>${say("<b>Trustworthiness</b> of ★: each false neighbor on the map costs its true rank minus k, and n is the number of images:")}<br>
     <math><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mrow><mi>k</mi><mo>(</mo><mn>2</mn><mi>n</mi><mo>−</mo><mn>3</mn><mi>k</mi><mo>−</mo><mn>1</mn><mo>)</mo></mrow></mfrac>
-    <munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><mi>M</mi><mo>∖</mo><mi>N</mi></mrow></munder><mo>(</mo><msub><mi>rank</mi><mi>j</mi></msub><mo>−</mo><mi>k</mi><mo>)</mo>
-    <mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mn>${NEAREST * (2 * count - 3 * NEAREST - 1)}</mn></mfrac><mo>·</mo><mn>${excess}</mn><mo>=</mo><mn>${fixed(trustHere, 3)}</mn></math><br>
-    <b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.</p>`,
+    <munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><mi>M</mi><mo>∖</mo><mi>N</mi></mrow></munder><mo>(</mo><msub><mi>${say("rank")}</mi><mi>j</mi></msub><mo>−</mo><mi>k</mi><mo>)</mo>
+    <mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mn>${plain(NEAREST * (2 * count - 3 * NEAREST - 1))}</mn></mfrac><mo>·</mo><mn>${plain(excess)}</mn><mo>=</mo><mn>${fixed(trustHere, 3)}</mn></math><br>
+    ${say("<b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.")}</p>`,
   fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. Small groups appear, but the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a third here, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
   open: { page: "explore", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },

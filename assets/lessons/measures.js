@@ -1,15 +1,15 @@
 const RELEVANT = 4; // R: the other images of the query's class
 const PIXEL_RANKING = [4, 0, 2, 9, 1, 6, 5, 3, 7, 8];
 const RANKINGS = [
-  ["Nearest pixels", PIXEL_RANKING],
-  ["A hit first, then misses", [0, 4, 5, 6, 7, 8, 9, 1, 2, 3]],
-  ["A miss first, then all hits", [4, 0, 1, 2, 3, 5, 6, 7, 8, 9]],
+  [say("Nearest pixels"), PIXEL_RANKING],
+  [say("A hit first, then misses"), [0, 4, 5, 6, 7, 8, 9, 1, 2, 3]],
+  [say("A miss first, then all hits"), [4, 0, 1, 2, 3, 5, 6, 7, 8, 9]],
 ];
 const KMEANS = [2, 2, 2, 2, 2, 0, 0, 0, 1, 2, 2];
 const CLUSTERINGS = [
   ["k-means", KMEANS],
-  ["One cluster", KMEANS.map(() => 0)],
-  ["Every picture alone", KMEANS.map((_cluster, image) => image)],
+  [say("One cluster"), KMEANS.map(() => 0)],
+  [say("Every picture alone"), KMEANS.map((_cluster, image) => image)],
 ];
 const isSame = (one, other) => one.join() === other.join();
 const isComplete = (order) => order.length === PIXEL_RANKING.length && new Set(order).size === order.length;
@@ -110,16 +110,16 @@ const LESSON = {
         slots[to].button.focus();
       };
     }
-    const rankingCases = cases("Ranking", RANKINGS, "order");
+    const rankingCases = cases(say("Ranking"), RANKINGS, "order");
     const row = element("div", { class: "tiles", role: "group", style: "gap:3px" }, slots.map(({ button }) => button));
     const query = picture(52);
     paint(query, 0);
     const searched = element("div", { style: "display:flex;gap:12px;margin:6px 0 16px" },
-      element("div", { class: "tile query", role: "img", "aria-label": `Query: an ${classes[0]}`, style: "align-self:start" },
-        element("span", {}, "query"), query, element("span", {}, "★")), row);
+      element("div", { class: "tile query", role: "img", "aria-label": say("Query: an {digit}", { digit: classes[0] }), style: "align-self:start" },
+        element("span", {}, say("query")), query, element("span", {}, "★")), row);
 
     // The clusters: boxes with the query and the ten images.
-    const clusterCases = cases("Clusters", CLUSTERINGS, "clusters");
+    const clusterCases = cases(say("Clusters"), CLUSTERINGS, "clusters");
     const boxes = element("div", { role: "group", style: "display:flex;flex-wrap:wrap;gap:6px;min-height:122px;align-content:start;margin-top:6px" });
     const members = Array.from(classes, (_class, image) => {
       const canvas = picture(34);
@@ -155,30 +155,34 @@ const LESSON = {
         button.style.opacity = held === rank ? 0.6 : 1;
         top.textContent = `${rank + 1}${rank < k ? " k" : ""}${rank < RELEVANT ? " R" : ""}`;
         bottom.textContent = `${isHit ? "✓" : "✕"}${isHit && rank < RELEVANT ? ` ${fraction(precisions[rank], rank)}` : ""}`;
-        button.setAttribute("aria-label", `Rank ${rank + 1}: a ${classes[image]}, ${isHit ? "hit" : "miss"}; arrow keys move it`);
+        button.setAttribute("aria-label", isHit ? say("Rank {rank}: a {digit}, hit; arrow keys move it", { rank: rank + 1, digit: classes[image] })
+          : say("Rank {rank}: a {digit}, miss; arrow keys move it", { rank: rank + 1, digit: classes[image] }));
       });
       const places = hits.flatMap((isHit, rank) => (isHit ? [rank + 1] : []));
-      row.setAttribute("aria-label", `Ranking for a query of class ${classes[0]}: hits at ranks ${places.join(", ")}`);
+      row.setAttribute("aria-label", say("Ranking for a query of class {digit}: hits at ranks {ranks}", { digit: classes[0], ranks: places.join(", ") }));
       boxes.replaceChildren(...boxNames().map((name) => {
         const inside = members.filter((_member, image) => assignment[image] === name);
         return element("div", { style: `border:1px ${inside.length ? "solid" : "dashed"} var(--edge);border-radius:8px;padding:2px 6px` },
-          element("small", {}, inside.length ? String.fromCharCode(65 + name) : "new"), element("div", { class: "tiles", style: "gap:1px" }, inside));
+          element("small", {}, inside.length ? String.fromCharCode(65 + name) : say("new")), element("div", { class: "tiles", style: "gap:1px" }, inside));
       }));
-      members.forEach((member, image) => member.setAttribute("aria-label",
-        `${image ? "A" : "The query, an"} ${classes[image]} in cluster ${String.fromCharCode(65 + assignment[image])}; press to move it on`));
-      boxes.setAttribute("aria-label", `${new Set(assignment).size} clusters of the query and the ten images; NMI ${percent(drawn.nmi)}`);
+      members.forEach((member, image) => {
+        const placed = { digit: classes[image], cluster: String.fromCharCode(65 + assignment[image]) };
+        member.setAttribute("aria-label", image ? say("A {digit} in cluster {cluster}; press to move it on", placed) : say("The query, an {digit} in cluster {cluster}; press to move it on", placed));
+      });
+      boxes.setAttribute("aria-label", say("{count} clusters of the query and the ten images; NMI {nmi}", { count: new Set(assignment).size, nmi: percent(drawn.nmi) }));
     } };
   },
   formula: ({ k }, { recall1, recallK, terms, hits, precisions, mapAtR, ofClusters, ofClasses, information, nmi }) => {
     const number = (value, digits = 2) => `<mn>${fixed(value, digits)}</mn>`;
     const part = (term, rank) => (hits[rank]
       ? `<mfrac><mn>${Math.round(precisions[rank] * (rank + 1))}</mn><mn>${rank + 1}</mn></mfrac>` : "<mn>0</mn>");
-    return `<p><b>R@1</b> (recall@1): is rank 1 a hit? <b>${recall1 ? "Yes: 1" : "No: 0"}</b>.
-      <b>R@${k}</b> (recall@${k}): is a hit among the first ${k}? <b>${recallK ? "Yes: 1" : "No: 0"}</b>. Both are then averaged over all queries.</p>
-      <p><b>MAP@R</b>, mean average precision at R, adds the precision at each hit among the first R ranks:<br>
-      <math><mfrac><mn>1</mn><mi>R</mi></mfrac><munderover><mo>∑</mo><mrow><mi>r</mi><mo>=</mo><mn>1</mn></mrow><mi>R</mi></munderover><mi>precision</mi><mo>(</mo><mi>r</mi><mo>)</mo><mo>·</mo><mi>hit</mi><mo>(</mo><mi>r</mi><mo>)</mo>
-      <mo>=</mo><mfrac><mn>1</mn><mn>${RELEVANT}</mn></mfrac><mo>(</mo>${terms.map((term, rank) => part(term, rank)).join("<mo>+</mo>")}<mo>)</mo><mo>=</mo>${number(mapAtR, 3)}</math></p>
-      <p><b>NMI</b>, normalized mutual information: I is what clusters C and classes Y tell about each other, and the entropy H says how evenly the images are spread:<br>
+    const sum = `<math><mfrac><mn>1</mn><mi>R</mi></mfrac><munderover><mo>∑</mo><mrow><mi>r</mi><mo>=</mo><mn>1</mn></mrow><mi>R</mi></munderover><mi>${say("precision")}</mi><mo>(</mo><mi>r</mi><mo>)</mo><mo>·</mo><mi>${say("hit")}</mi><mo>(</mo><mi>r</mi><mo>)</mo>
+      <mo>=</mo><mfrac><mn>1</mn><mn>${RELEVANT}</mn></mfrac><mo>(</mo>${terms.map((term, rank) => part(term, rank)).join("<mo>+</mo>")}<mo>)</mo><mo>=</mo>${number(mapAtR, 3)}</math>`;
+    const answer = (isHit) => `<b>${isHit ? say("Yes: 1") : say("No: 0")}</b>`;
+    return `<p>${say("<b>R@1</b> (recall@1): is rank 1 a hit? {answer}.", { answer: answer(recall1) })}
+      ${say("<b>R@{k}</b> (recall@{k}): is a hit among the first {k}? {answer}. Both are then averaged over all queries.", { k, answer: answer(recallK) })}</p>
+      <p>${say("<b>MAP@R</b>, mean average precision at R, adds the precision at each hit among the first R ranks:")}<br>${sum}</p>
+      <p>${say("<b>NMI</b>, normalized mutual information: I is what clusters C and classes Y tell about each other, and the entropy H says how evenly the images are spread:")}<br>
       <math><mfrac><mrow><mn>2</mn><mi>I</mi><mo>(</mo><mi>C</mi><mo>,</mo><mi>Y</mi><mo>)</mo></mrow><mrow><mi>H</mi><mo>(</mo><mi>C</mi><mo>)</mo><mo>+</mo><mi>H</mi><mo>(</mo><mi>Y</mi><mo>)</mo></mrow></mfrac>
       <mo>=</mo><mfrac><mrow><mn>2</mn><mo>·</mo>${number(Math.abs(information))}</mrow><mrow>${number(ofClusters)}<mo>+</mo>${number(ofClasses)}</mrow></mfrac><mo>=</mo>${number(nmi, 3)}</math></p>`;
   },

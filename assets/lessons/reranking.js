@@ -1,5 +1,4 @@
 const SHOWN = 5; // nearest images of the query that are judged
-const SHAPES = ["circles", "squares", "triangles"];
 const QUERY_CLASS = 0;
 
 // Points on a sphere, seen from above: embeddings of length 1. Two classes of twelve and a class of five.
@@ -47,7 +46,7 @@ function measureGallery(rows) {
   return { recall: hits / rows.length, map: score / rows.length };
 }
 
-const change100 = (before, after) => `${fixed(100 * before, 0)} → ${fixed(100 * after, 0)} %`;
+const change100 = (before, after) => `${fixed(100 * before, 0)} → ${percent(after, 0)}`;
 
 const LESSON = {
   id: "reranking",
@@ -80,15 +79,15 @@ const LESSON = {
       hitsBefore: hits(listed), hitsAfter: hits(relisted), measuresBefore: (GALLERY.measures ??= measureGallery(before)), measures: measureGallery(after) };
   },
   readout: ({ hitsBefore, hitsAfter, measuresBefore, measures }) => [
-    ["hits of the query", `${hitsBefore} → ${hitsAfter}`],
+    [say("hits of the query"), `${hitsBefore} → ${hitsAfter}`],
     ["R@1", change100(measuresBefore.recall, measures.recall)],
     ["MAP@R", change100(measuresBefore.map, measures.map)]],
   build({ stage, data: { reranking }, change }) {
     const plane = new Plane(stage, { x: [-0.68, 0.62], y: [-0.52, 0.5], height: 285, label: "Images before and after averaging" });
     const handle = plane.handle({ label: "Query", sign: "★", low: [-0.6, -0.5], high: [0.6, 0.48], step: 0.02, moved: (query) => change({ query }) });
-    stage.append(element("small", {}, "Galleries of digits, by k"));
+    stage.append(element("small", {}, say("Galleries of digits, by k")));
     const chart = new Chart(stage, { x: [0, 20], y: [30, 100], width: 640, height: 140, right: 190, ticks: [0, 5, 10, 15, 20], xLabel: "k",
-      yLabel: "", format: (value) => `${value} %`, label: "Measures on digits by k" });
+      yLabel: "", format: (value) => percent(value / 100, 0), label: "Measures on digits by k" });
     const form = ([x, y], classNumber, size) => {
       const [left, top] = plane.at([x, y]);
       return [`M${left - size} ${top}a${size} ${size} 0 1 0 ${2 * size} 0a${size} ${size} 0 1 0 ${-2 * size} 0Z`,
@@ -110,23 +109,30 @@ const LESSON = {
       plane.arrow(query, expanded, { color: COLORS.query, width: 3 });
       plane.dot(expanded, { color: COLORS.query, radius: 6, stroke: "currentColor", "stroke-width": 1.5 });
       handle.place(query);
-      plane.svg.setAttribute("aria-label", `With k ${k}, ${hitsAfter} of the query's 5 nearest images are circles, ${hitsBefore} before averaging. MAP@R of the gallery is ${percent(measures.map)}, ${percent(measuresBefore.map)} before.`);
+      plane.svg.setAttribute("aria-label", say("With k {k}, {hits} of the query's 5 nearest images are circles, {before} before averaging. MAP@R of the gallery is {map}, {mapBefore} before.", {
+        k, hits: hitsAfter, before: hitsBefore, map: percent(measures.map), mapBefore: percent(measuresBefore.map) }));
       const averaged = times === "1" ? reranking.averaged : reranking.averaged_twice;
       chart.draw([
-        { name: "R@1, re-ranked", points: line(reranking.reranked, 0), color: COLORS.refined, dashed: true },
-        { name: "R@1, averaged", points: line(averaged, 0), color: COLORS.after, dashed: true },
-        { name: "MAP@R, re-ranked", points: line(reranking.reranked, 1), color: COLORS.refined },
-        { name: "MAP@R, averaged", points: line(averaged, 1), color: COLORS.after }], k);
-      const at = (values, column) => `${fixed(values[2 * k + column], 1)} %`;
-      chart.describe(`On digits with k ${k}: averaged MAP@R ${at(averaged, 1)} and R@1 ${at(averaged, 0)}; re-ranked MAP@R ${at(reranking.reranked, 1)} and R@1 ${at(reranking.reranked, 0)}; at k 0 MAP@R ${fixed(averaged[1], 1)} % and R@1 ${fixed(averaged[0], 1)} %`);
+        { name: say("R@1, re-ranked"), points: line(reranking.reranked, 0), color: COLORS.refined, dashed: true },
+        { name: say("R@1, averaged"), points: line(averaged, 0), color: COLORS.after, dashed: true },
+        { name: say("MAP@R, re-ranked"), points: line(reranking.reranked, 1), color: COLORS.refined },
+        { name: say("MAP@R, averaged"), points: line(averaged, 1), color: COLORS.after }], k);
+      const at = (values, column) => percent(values[2 * k + column] / 100);
+      chart.describe(say("On digits with k {k}: averaged MAP@R {map} and R@1 {recall}; re-ranked MAP@R {rerankedMap} and R@1 {rerankedRecall}; at k 0 MAP@R {mapBefore} and R@1 {recallBefore}", {
+        k, map: at(averaged, 1), recall: at(averaged, 0), rerankedMap: at(reranking.reranked, 1), rerankedRecall: at(reranking.reranked, 0),
+        mapBefore: percent(averaged[1] / 100), recallBefore: percent(averaged[0] / 100) }));
     } };
   },
   formula: ({ k, times }, { hitsBefore, hitsAfter }, { reranking }) => {
     const averaged = times === "1" ? reranking.averaged : reranking.averaged_twice;
-    return `<p><math><msub><mi>x</mi><mi>i</mi></msub><mo>←</mo><mtext>unit</mtext><mo>(</mo><msub><mi>x</mi><mi>i</mi></msub><mo>+</mo><munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><msub><mi>N</mi><mi>k</mi></msub><mo>(</mo><mi>i</mi><mo>)</mo></mrow></munder><msub><mi>x</mi><mi>j</mi></msub><mo>)</mo></math>
-      with k = ${k}, ${times === "1" ? "once" : "twice"}; “unit” divides a vector by its length. The query then does the same with its neighbors, and has ${hitsAfter} circles among its ${SHOWN} nearest images instead of ${hitsBefore}.</p>
-      <p>R@1 is the share of images whose nearest image is of the same class; MAP@R judges as many ranks as the class has images. On digits, MAP@R goes from ${fixed(averaged[1], 1)} % to ${fixed(averaged[2 * k + 1], 1)} %, and R@1 from ${fixed(averaged[0], 1)} % to ${fixed(averaged[2 * k], 1)} %.</p>
-      <p><b>k-reciprocal re-ranking</b> (pink) moves nothing. It calls two images reciprocal neighbors if each is among the k nearest of the other, and ranks by how many such neighbors two images share.</p>`;
+    const formula = `<math><msub><mi>x</mi><mi>i</mi></msub><mo>←</mo><mtext>${say("unit")}</mtext><mo>(</mo><msub><mi>x</mi><mi>i</mi></msub><mo>+</mo><munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><msub><mi>N</mi><mi>k</mi></msub><mo>(</mo><mi>i</mi><mo>)</mo></mrow></munder><msub><mi>x</mi><mi>j</mi></msub><mo>)</mo></math>`;
+    const found = { formula, k, hits: hitsAfter, before: hitsBefore, shown: SHOWN };
+    const share = (at) => percent(averaged[at] / 100);
+    return `<p>${times === "1" ? say("{formula} with k = {k}, once; “unit” divides a vector by its length.", found) : say("{formula} with k = {k}, twice; “unit” divides a vector by its length.", found)}
+      ${say("The query then does the same with its neighbors, and has {hits} circles among its {shown} nearest images instead of {before}.", found)}</p>
+      <p>${say("R@1 is the share of images whose nearest image is of the same class; MAP@R judges as many ranks as the class has images. On digits, MAP@R goes from {mapBefore} to {map}, and R@1 from {recallBefore} to {recall}.", {
+      mapBefore: share(1), map: share(2 * k + 1), recallBefore: share(0), recall: share(2 * k) })}</p>
+      <p>${say("<b>k-reciprocal re-ranking</b> (pink) moves nothing. It calls two images reciprocal neighbors if each is among the k nearest of the other, and ranks by how many such neighbors two images share.")}</p>`;
   },
   fails: "With k = 10, twice, the five triangles cannot fill a neighborhood, and their means leave them. With k = 20 every class is smaller than a neighborhood, and all classes move together. And drag the query a little to the right, into the gap: averaging decides for a side, and the few hits that the query had are lost. On the digits with k = 5, once, MAP@R rises from 54 % to 66 %, and R@1 falls from 93 % to 90 %.",
   takeaway: "Neighbors vote without labels. Their vote helps while a neighborhood is smaller than its class. It makes a query between two classes more certain, not more correct.",

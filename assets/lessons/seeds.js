@@ -4,11 +4,11 @@ const LUCKY = -1; // the draw of B's best and A's worst runs
 const BIN = 0.2;
 const [COLOR_A, COLOR_B] = [PALETTE[6], COLORS.after];
 const TRUTH = {
-  nothing: "A and B have the same settings. Only their seeds differ, so no gain exists: even ten runs of each differ by chance.",
-  angle: "B trains with a larger angle α in its loss, 55° instead of 45°.",
-  width: "B has a wider embedding: 10 numbers for each image instead of 8.",
+  nothing: say("A and B have the same settings. Only their seeds differ, so no gain exists: even ten runs of each differ by chance."),
+  angle: say("B trains with a larger angle α in its loss, 55° instead of 45°."),
+  width: say("B has a wider embedding: 10 numbers for each image instead of 8."),
 };
-const VERDICTS = [["a", "A is better"], ["b", "B is better"], ["open", "Too close to say"]];
+const VERDICTS = [["a", say("A is better")], ["b", say("B is better")], ["open", say("Too close to say")]];
 
 // How many standard errors chance alone exceeds in one case of 20 (Student’s t), by the number of runs of each setting.
 const STUDENT = [null, null, 4.30, 2.78, 2.45, 2.31, 2.23, 2.18, 2.14, 2.12, 2.10];
@@ -87,20 +87,20 @@ const LESSON = {
   readout: ({ meanA, meanB, deviationA, deviationB, gain, error, aheadA, aheadB }, { verdict, comparison }) => {
     const spread = (middle, part) => `${fixed(middle, 1)} ± ${part === null ? "?" : fixed(part, 1)}`;
     const isDecided = verdict.startsWith(comparison);
-    return [["A, R@1 in %", spread(meanA, deviationA)], ["B, R@1 in %", spread(meanB, deviationB)],
-      ["gain B − A", `${gain < 0 ? "−" : "+"}${fixed(Math.abs(gain), 2)}`], ["standard error of the gain", error === null ? "?" : fixed(error, 2)],
-      ["A ahead, all draws", isDecided ? percent(aheadA) : "decide first"], ["B ahead, all draws", isDecided ? percent(aheadB) : "decide first"]];
+    return [[say("A, R@1 in %"), spread(meanA, deviationA)], [say("B, R@1 in %"), spread(meanB, deviationB)],
+      [say("gain B − A"), `${gain < 0 ? "−" : "+"}${fixed(Math.abs(gain), 2)}`], [say("standard error of the gain"), error === null ? "?" : fixed(error, 2)],
+      [say("A ahead, all draws"), isDecided ? percent(aheadA) : say("decide first")], [say("B ahead, all draws"), isDecided ? percent(aheadB) : say("decide first")]];
   },
   build({ stage, state, change }) {
     const width = stage.clientWidth < 480 ? 380 : 640; // so that a phone shows legible text
     const button = (words, onclick) => element("button", { type: "button", onclick }, words);
     stage.append(element("div", { class: "choice" },
-      button("Draw other runs", () => change({ draw: Math.floor(state().draw + 1) })),
-      button("Luckiest draw for B", () => change({ draw: LUCKY }))));
+      button(say("Draw other runs"), () => change({ draw: Math.floor(state().draw + 1) })),
+      button(say("Luckiest draw for B"), () => change({ draw: LUCKY }))));
     const strip = new Plane(stage, { x: [93.2, 98.4], y: [-0.75, 1.6], label: "Runs", width, height: 185, equal: false });
     const verdicts = VERDICTS.map(([value, words]) => button(words, () => change({ verdict: `${state().comparison}-${value}` })));
     const truth = element("p", { role: "status", style: "margin:4px 0;min-height:1.5em" });
-    stage.append(element("div", { class: "choice", role: "group", "aria-label": "Your decision" }, element("b", {}, "Your decision"), verdicts), truth);
+    stage.append(element("div", { class: "choice", role: "group", "aria-label": say("Your decision") }, element("b", {}, say("Your decision")), verdicts), truth);
     const histogram = new Plane(stage, { x: [-3, 4.2], y: [-0.3, 1.15], label: "Gain in all possible draws", width, height: 150, equal: false });
 
     const mark = (name, recall, row, isDrawn, at) => {
@@ -115,7 +115,7 @@ const LESSON = {
       strip.clear();
       for (const recall of [94, 95, 96, 97, 98]) {
         strip.line([recall, -0.4], [recall, 1.5], { width: 1, "stroke-opacity": 0.4 });
-        strip.text([recall, -0.68], `${recall} %`, { size: 12 });
+        strip.text([recall, -0.68], percent(recall / 100, 0), { size: 12 });
       }
       for (const [name, recalls, runs, middle, part, row] of [["A", a, runsA, meanA, deviationA, 1.1], ["B", b, runsB, meanB, deviationB, 0.1]]) {
         if (part !== null) strip.line([middle - part, row - 0.32], [middle + part, row - 0.32], { width: 6, "stroke-opacity": 0.8 });
@@ -124,17 +124,17 @@ const LESSON = {
         runs.forEach((run) => mark(name, recalls[run], row, true, run));
         strip.text([93.25, row], `${name} ${name === "A" ? "●" : "■"}`, { anchor: "start", size: 16, "font-weight": 700, dy: 5 });
       }
-      strip.svg.setAttribute("aria-label", `R@1 of ${n} ${n > 1 ? "runs" : "run"} of A and of B, comparison ${Object.keys(TRUTH).indexOf(comparison) + 1}: `
-        + `mean ${fixed(meanA, 2)} % for A and ${fixed(meanB, 2)} % for B, so ${gain > 0 ? "B is ahead" : gain < 0 ? "A is ahead" : "both are equal"}`);
+      strip.svg.setAttribute("aria-label", `${say("R@1 of {n} runs of A and of B, comparison {comparison}: mean {meanA} % for A and {meanB} % for B.", { n, comparison: Object.keys(TRUTH).indexOf(comparison) + 1,
+        meanA: fixed(meanA, 2), meanB: fixed(meanB, 2) })} ${gain > 0 ? say("B is ahead.") : gain < 0 ? say("A is ahead.") : say("Both are equal.")}`);
     };
     const drawGains = ({ gains, gain, aheadA, aheadB }, isDecided) => {
       histogram.clear();
       histogram.line([-3, 0], [4.2, 0], { width: 1 });
       for (const tick of [-2, -1, 0, 1, 2, 3, 4]) histogram.text([tick, -0.2], tick > 0 ? `+${tick}` : String(tick).replace("-", "−"), { size: 12 });
-      histogram.text([-3, 1.02], "Gain B − A in points, all possible draws", { anchor: "start", size: 13 });
+      histogram.text([-3, 1.02], say("Gain B − A in points, all possible draws"), { anchor: "start", size: 13 });
       if (!isDecided) {
-        histogram.text([0.6, 0.45], "Decide first: which setting is better?", { size: 15 });
-        histogram.svg.setAttribute("aria-label", "Hidden until you decide: the gain in all possible draws");
+        histogram.text([0.6, 0.45], say("Decide first: which setting is better?"), { size: 15 });
+        histogram.svg.setAttribute("aria-label", say("Hidden until you decide: the gain in all possible draws"));
         return;
       }
       const most = Math.max(...gains.values());
@@ -146,35 +146,36 @@ const LESSON = {
       }
       histogram.line([0, 0], [0, 0.95], { width: 2 });
       histogram.line([gain, -0.06], [gain, 0.95], { width: 2.5, dashed: true });
-      histogram.text([gain, 1], "this draw", { size: 12, anchor: gain > 0.9 ? "start" : "end", dx: gain > 0.9 ? 4 : -4, dy: 10 });
-      histogram.text([-2.95, 0.6], `● A ahead: ${percent(aheadA)}`, { anchor: "start", size: 13 });
-      histogram.text([4.15, 0.6], `■ B ahead: ${percent(aheadB)}`, { anchor: "end", size: 13 });
-      histogram.svg.setAttribute("aria-label", `In all possible draws of this size, A is ahead in ${percent(aheadA)} and B in ${percent(aheadB)}`);
+      histogram.text([gain, 1], say("this draw"), { size: 12, anchor: gain > 0.9 ? "start" : "end", dx: gain > 0.9 ? 4 : -4, dy: 10 });
+      histogram.text([-2.95, 0.6], say("● A ahead: {share}", { share: percent(aheadA) }), { anchor: "start", size: 13 });
+      histogram.text([4.15, 0.6], say("■ B ahead: {share}", { share: percent(aheadB) }), { anchor: "end", size: 13 });
+      histogram.svg.setAttribute("aria-label", say("In all possible draws of this size, A is ahead in {shareA} and B in {shareB}", { shareA: percent(aheadA), shareB: percent(aheadB) }));
     };
     return { draw(now, numbers) {
       const isDecided = now.verdict.startsWith(now.comparison);
       const chosen = isDecided ? now.verdict.split("-")[1] : "";
       verdicts.forEach((verdict, at) => verdict.setAttribute("aria-pressed", String(VERDICTS[at][0] === chosen)));
       const other = { a: ["B", numbers.aheadB], b: ["A", numbers.aheadA] }[chosen];
-      truth.textContent = isDecided ? `${TRUTH[now.comparison]} ${other ? `${other[0]} is ahead in ${percent(other[1])} of the draws.` : ""}` : "";
+      truth.textContent = isDecided ? `${TRUTH[now.comparison]} ${other ? say("{name} is ahead in {share} of the draws.", { name: other[0], share: percent(other[1]) }) : ""}` : "";
       drawStrip(numbers, now, isDecided);
       drawGains(numbers, isDecided);
     } };
   },
   formula: ({ n }, { drawnA, drawnB, meanA, meanB, deviationA, deviationB, gain, error, limit }) => {
     const number = (value) => `<mn>${fixed(value, 2)}</mn>`;
-    const list = (values) => values.map((value) => fixed(value, 2)).join(", ");
-    const means = `<p>Drawn runs of A: ${list(drawnA)}; of B: ${list(drawnB)}.</p><p>Mean:
-      <math><mover><mi>x</mi><mo>¯</mo></mover><mo>=</mo><mfrac><mn>1</mn><mi>n</mi></mfrac><mo>∑</mo><msub><mi>x</mi><mi>i</mi></msub></math>,
-      here <math>${number(meanA)}</math> for A and <math>${number(meanB)}</math> for B.</p>`;
-    if (n < 2) return `${means}<p><b>One run has no standard deviation.</b> Nothing tells you whether the gain of ${fixed(gain, 2)} points is real.</p>`;
-    return `${means}<p>Standard deviation, how far runs of one setting spread:
-      <math><mi>s</mi><mo>=</mo><msqrt><mfrac><mrow><mo>∑</mo><msup><mrow><mo>(</mo><msub><mi>x</mi><mi>i</mi></msub><mo>−</mo><mover><mi>x</mi><mo>¯</mo></mover><mo>)</mo></mrow><mn>2</mn></msup></mrow><mrow><mi>n</mi><mo>−</mo><mn>1</mn></mrow></mfrac></msqrt></math>,
-      here <math>${number(deviationA)}</math> for A and <math>${number(deviationB)}</math> for B.</p>
-      <p>Standard error of the gain, how far the difference of two means varies by chance:<br>
+    const list = (values) => numberList(values.map((value) => fixed(value, 2)));
+    const both = (a, b) => ({ a: `<math>${number(a)}</math>`, b: `<math>${number(b)}</math>` });
+    const means = `<p>${say("Drawn runs of A: {a}; of B: {b}.", { a: list(drawnA), b: list(drawnB) })}</p><p>${say("Mean: {formula}, here {a} for A and {b} for B.", { ...both(meanA, meanB),
+      formula: "<math><mover><mi>x</mi><mo>¯</mo></mover><mo>=</mo><mfrac><mn>1</mn><mi>n</mi></mfrac><mo>∑</mo><msub><mi>x</mi><mi>i</mi></msub></math>" })}</p>`;
+    if (n < 2) return `${means}<p>${say("<b>One run has no standard deviation.</b> Nothing tells you whether the gain of {gain} points is real.", { gain: fixed(gain, 2) })}</p>`;
+    const judged = { gain: fixed(gain, 2), limit: fixed(limit, 1), n };
+    return `${means}<p>${say("Standard deviation, how far runs of one setting spread: {formula}, here {a} for A and {b} for B.", { ...both(deviationA, deviationB),
+      formula: "<math><mi>s</mi><mo>=</mo><msqrt><mfrac><mrow><mo>∑</mo><msup><mrow><mo>(</mo><msub><mi>x</mi><mi>i</mi></msub><mo>−</mo><mover><mi>x</mi><mo>¯</mo></mover><mo>)</mo></mrow><mn>2</mn></msup></mrow><mrow><mi>n</mi><mo>−</mo><mn>1</mn></mrow></mfrac></msqrt></math>" })}</p>
+      <p>${say("Standard error of the gain, how far the difference of two means varies by chance:")}<br>
       <math><msqrt><mfrac><msubsup><mi>s</mi><mi>A</mi><mn>2</mn></msubsup><mi>n</mi></mfrac><mo>+</mo><mfrac><msubsup><mi>s</mi><mi>B</mi><mn>2</mn></msubsup><mi>n</mi></mfrac></msqrt>
       <mo>=</mo><msqrt><mrow><mfrac><msup>${number(deviationA)}<mn>2</mn></msup><mn>${n}</mn></mfrac><mo>+</mo><mfrac><msup>${number(deviationB)}<mn>2</mn></msup><mn>${n}</mn></mfrac></mrow></msqrt><mo>=</mo>${number(error)}</math></p>
-      <p>Your gain is <b>${fixed(gain, 2)}</b>${error > 0 ? `, which is <b>${fixed(Math.abs(gain / error), 1)}</b> standard errors` : ""}. By Student’s t, chance alone exceeds <b>${fixed(limit, 1)}</b> of them in one case of 20 with ${n} runs of each setting: distrust a smaller gain.</p>`;
+      <p>${error > 0 ? say("Your gain is <b>{gain}</b>, which is <b>{errors}</b> standard errors.", { ...judged, errors: fixed(Math.abs(gain / error), 1) }) : say("Your gain is <b>{gain}</b>.", judged)}
+      ${say("By Student’s t, chance alone exceeds <b>{limit}</b> of them in one case of 20 with {n} runs of each setting: distrust a smaller gain.", judged)}</p>`;
   },
   fails: "Choose comparison 1 and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain is four standard errors, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
   takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",

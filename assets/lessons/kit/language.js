@@ -26,7 +26,7 @@ const percent = (share, digits = 1) => `${fixed(100 * share, digits)} %`;
 const LIST_SIGN = fixed(0.5, 1).includes(",") ? ";" : ","; // between numbers that have a comma themselves
 const numberList = (numbers) => numbers.join(`${LIST_SIGN} `);
 
-// A text in the language: say("{count} of {all} points", {count, all}). Numbers are written as the language does.
+// A text in the language: say("{count} of {all}", {count, all}). Numbers are written as the language does.
 function say(text, values = {}) {
   return (TRANSLATED.get(text) ?? text).replace(/\{(\w+)\}/g, (whole, name) => {
     if (!(name in values)) return whole;
