@@ -7,7 +7,7 @@ const RANKINGS = [
 ];
 const KMEANS = [2, 2, 2, 2, 2, 0, 0, 0, 1, 2, 2];
 const CLUSTERINGS = [
-  ["k-means", KMEANS],
+  [say("k-means"), KMEANS],
   [say("One cluster"), KMEANS.map(() => 0)],
   [say("Every picture alone"), KMEANS.map((_cluster, image) => image)],
 ];
