@@ -81,7 +81,7 @@ const LESSON = {
       const first = which ? drawn.length : length;
       change({ axis: [first * Math.cos(angle), first * Math.sin(angle)], other: which ? length : state().other });
     } });
-    const handles = [end(0, "First end of the ellipse"), end(1, "Second end of the ellipse")];
+    const handles = [end(0, say("First end of the ellipse")), end(1, say("Second end of the ellipse"))];
     return { draw({ data, query }, numbers) {
       drawn = numbers;
       const { points, classes, at, ranked, nearest, isHit, distances, count } = numbers;

@@ -1,8 +1,8 @@
 """The texts of the course in every language.
 
-A text stands in English where it is shown: in a field of a lesson such as `title`, or in `say("…")` where code needs it.
-It is its own key in `assets/lessons/course/de.json` and the like, which hold a translation of each text.
-`python -m experiments.make_lessons texts` lists all texts in `en.json`, and says which translations are missing.
+A text stands in English where it is shown: in a field of a lesson such as `title`, or in `say("…")` inside code. It is
+its own key in `assets/lessons/course/de.json` and the like, which hold a translation of each text.
+`python -m experiments.make_lessons texts` lists all texts in `en.json` and names missing translations.
 """
 
 from __future__ import annotations
