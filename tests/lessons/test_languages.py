@@ -61,7 +61,7 @@ EXTRAS = {"triplets": {"negative": [2.9, 1.9]}, "seeds": {"verdict": "nothing-a"
           "flat": {"turn": 20}, "better": {"judged": [0, 4, 8, 9, 13, 15]}, "spread": {"labels": [3]},
           "measures": {"order": [0, 4, 1, 2, 3, 5, 6, 7, 8, 9]}}
 """States that show further texts."""
-# A lesson with each choice, with sliders at both ends, after both answers, with everything revealed, on slides, printed.
+# A lesson with each choice, with sliders at both ends, after both answers, all revealed, on slides, and printed.
 SHOW_ALL = """([extra, read]) => {
     const { lesson } = window;
     const unread = new Function(`return ${read}`)();

@@ -1,19 +1,20 @@
 // The presentation of a lesson: one step at a time, on the whole screen, to be read from the last row of a room.
 const PRESENT = "present";
 const MOST_WORDS = 40;
+const MOST_LETTERS = 232; // three lines of 24 pixels at 1024
 const PICTURE_SLIDES = ["predict", "do", "try", "see"];
 const LETTERS = [38, 34, 30, 27, 24]; // pixels: the largest that fits
 const WIDTHS = [340, 420, 500, 600, 720, 860]; // at which the picture is tried before it is enlarged
 const LEAST_LETTERS = 18; // pixels of the screen, of the letters in a picture
 const SIDE_BY_SIDE = 1.5; // width by height of a screen on which text stands beside the picture
 
-// Whole sentences, put together while they have at most MOST_WORDS words.
+// Whole sentences, put together while they have at most MOST_WORDS words and MOST_LETTERS letters.
 function stepsOf(html) {
-  const words = (text) => text.replace(/<[^>]*>/g, "").split(/\s+/).length;
+  const isShort = (text) => text.split(/\s+/).length <= MOST_WORDS && text.length <= MOST_LETTERS;
   const steps = [];
   for (const sentence of html.split(/(?<=[.!?])\s+/)) {
     const joined = steps.length ? `${steps.at(-1)} ${sentence}` : sentence;
-    if (steps.length && words(joined) <= MOST_WORDS) steps[steps.length - 1] = joined;
+    if (steps.length && isShort(joined.replace(/<[^>]*>/g, ""))) steps[steps.length - 1] = joined;
     else steps.push(sentence);
   }
   return steps;
