@@ -69,6 +69,7 @@ const LESSON = {
     const plane = new Plane(stage, { x: [LOWEST_COSINE - 0.16, 1.08], y: [-0.2, 1.1], height: 200, equal: false, label: "Shares of the push" });
     const strip = new Plane(stage, { x: [-0.02, 1.02], y: [0, 1], height: 38, equal: false, label: "Push by class" });
     for (const { svg } of [plane, strip]) svg.setAttribute("role", "img");
+    plane.svg.style.marginBottom = `${Math.max(0, 34 - 0.2 * plane.scale[1])}px`; // for the words below the axis
     stage.append(competitors);
     // Tiles are replaced only if other images are shown, so that τ moves smoothly; the keyboard focus stays at its position.
     const show = (box, tiles, label, words) => {

@@ -11,6 +11,7 @@ from tests.app.conftest import App
 from tests.app.test_browser import settle
 from tests.running import worked
 from udml_core.results.lesson_tasks import TASKS
+from udml_core.results.lesson_texts import translated
 from udml_core.results.lessons import read_answers
 
 pytestmark = pytest.mark.browser
@@ -49,6 +50,19 @@ def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(p
     page.wait_for_url(re.compile("/lab.*method=rpml.*epsilon%3A0.5"))
     settle(page)
     page.goto("/learn?lesson=epsilon&epsilon=0.35")
+    page.get_by_role("link", name="Deutsch").click()
+    page.wait_for_url("**/learn?lesson=epsilon&epsilon=0.35&language=de")
+    title = translated("ε merges and shatters", "de")
+    expect(page.get_by_role("heading", name=title)).to_be_visible()
+    expect(page.locator(".readout")).to_contain_text("100,0 %")
+    page.get_by_role("link", name=translated("All lessons", "de")).click()
+    page.wait_for_url(re.compile(r"/learn\?language=de$"))
+    settle(page)
+    page.goto("/learn?lesson=epsilon&epsilon=0.35")  # the browser keeps the language
+    expect(page.get_by_role("heading", name=title)).to_be_visible()
+    page.get_by_role("link", name="English").click()
+    page.wait_for_url(re.compile("language=en"))
+    settle(page)
     page.get_by_role("button", name="Try it on your data").click()
     page.wait_for_url(re.compile(r"tool=clusters.*epsilon=0\.35"))
     settle(page)

@@ -22,8 +22,8 @@ Open = Callable[..., Page]
 def described(page: Page) -> dict[str, Any]:
     """Return the texts and questions of the opened lesson."""
     return dict(page.evaluate("""() => {
-        const { id, before, after, open, notes, controls, hidden = [] } = window.lesson.lesson;
-        return { id, questions: [before, after], open, notes, names: [...controls, ...hidden].map(({ name }) => name),
+        const { id, title, claim, before, after, open, notes, controls, hidden = [] } = window.lesson.lesson;
+        return { id, title, claim, questions: [before, after], open, notes, names: [...controls, ...hidden].map(({ name }) => name),
             text: document.querySelector(".lesson").innerText };
     }"""))
 
@@ -33,7 +33,7 @@ def described(page: Page) -> dict[str, Any]:
 def test_a_lesson_works_from_disk_and_is_accessible(open_lesson: Open, lesson: Lesson) -> None:
     page = open_lesson(lesson.id)
     parts = described(page)
-    assert parts["id"] == lesson.id
+    assert (parts["id"], parts["title"], parts["claim"]) == (lesson.id, lesson.title, lesson.claim)
     assert parts["open"]["page"] in OPENED
     assert (ROOT / "pages" / f"{page_of(parts['open']['page'])}.py").is_file()
     for question, right in zip(parts["questions"], (right_choices(lesson)[name] for name in ("before", "after")),

@@ -80,7 +80,8 @@ def read_lesson(path: Path) -> Lesson:
     Its first fields must each be one line of JSON: number, minutes, title, claim, data.
     """
     script = path.read_text(encoding="utf-8")
-    texts = dict(reversed(_FIELD.findall(script)))  # the first field of a name is the lesson's own
+    own = script[script.find("const LESSON ="):]  # another figure may have fields of these names before it
+    texts = dict(reversed(_FIELD.findall(own)))  # the first field of a name is the lesson's own
     try:
         values = {name: json.loads(texts[name]) for name in ("number", "minutes", "title", "claim", "data")}
     except (KeyError, json.JSONDecodeError) as error:
