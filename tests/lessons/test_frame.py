@@ -13,6 +13,7 @@ from pages.parts.learn.lesson import OPENED
 from pages.parts.shell.views import page_of
 from tests.project.test_language import ROOT, phrases_in
 from tests.tiers import fast_first
+from udml_core.results.lesson_texts import translations
 from udml_core.results.lessons import Lesson, course, right_choices
 
 LESSONS = [pytest.param(lesson, id=lesson.id) for lesson in course()]
@@ -41,7 +42,7 @@ def test_a_lesson_works_from_disk_and_is_accessible(open_lesson: Open, lesson: L
         assert question["right"] == right
         assert 0 <= right < len(question["choices"])
     assert all(parts["notes"][name].strip() for name in ("ask", "wrong", "stuck"))
-    assert not {"lesson", "present", "run"} & set(parts["names"])
+    assert not {"language", "lesson", "present", "run"} & set(parts["names"])
     assert not phrases_in(parts["text"] + str(parts["questions"]) + str(parts["notes"]))
     assert "NaN" not in parts["text"]
     assert "undefined" not in parts["text"]
@@ -55,9 +56,10 @@ def test_a_lesson_works_from_disk_and_is_accessible(open_lesson: Open, lesson: L
 @pytest.mark.browser
 @pytest.mark.parametrize("lesson", fast_first(LESSONS, 2))
 def test_a_lesson_fits_a_telephone(open_lesson: Open, lesson: Lesson) -> None:
-    page = open_lesson(lesson.id)
-    page.set_viewport_size({"width": 390, "height": 800})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for language in ("en", *translations()):
+        page = open_lesson(lesson.id, f"?language={language}")
+        page.set_viewport_size({"width": 390, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, language
 
 
 def test_the_course_is_numbered_without_gaps() -> None:
