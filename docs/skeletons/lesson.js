@@ -20,7 +20,7 @@ const LESSON = {
     const distances = [[-1, 0], [1, 0]].map(([x, y]) => Math.hypot(query[0] - x, query[1] - y));
     return { distances, nearest: distances[0] <= distances[1] ? 0 : 1 };
   },
-  readout: ({ distances, nearest }) => [["nearest", ["left", "right"][nearest]], ["distance", distances[nearest].toFixed(2)]],
+  readout: ({ distances, nearest }) => [[say("nearest"), nearest ? say("right") : say("left")], [say("distance"), fixed(distances[nearest], 2)]],
   build({ stage, change }) {
     const plane = new Plane(stage, { x: [-2, 2], y: [-1, 1], label: "Two points and a query" });
     const handle = plane.handle({ label: "Query", sign: "★", low: [-2, -1], high: [2, 1], moved: (query) => change({ query }) });
@@ -32,7 +32,7 @@ const LESSON = {
       handle.place(query);
     } };
   },
-  formula: (_state, { distances }) => `<p>min(${distances.map((distance) => distance.toFixed(2)).join(", ")})</p>`,
+  formula: (_state, { distances }) => `<p>min(${numberList(distances.map((distance) => fixed(distance, 2)))})</p>`,
   fails: "Two points at the same distance have no nearest neighbor.",
   takeaway: "A neighbor is defined by a distance.",
   open: { page: "retrieval", label: "the nearest images of a query" },
