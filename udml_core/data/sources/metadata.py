@@ -68,7 +68,7 @@ def unused_table(path: Path) -> str:
                     f"{', '.join(open_columns(table).names) or 'none'}.")
     for table in (path / name for name in JSON_TABLES):
         if table.is_file() and may_read(table) and is_damaged(table):
-            return f"{table.name} is not used, because it could not be read as JSON. It may be cut short: write it again."
+            return f"{table.name} is not used, because it could not be read as JSON. Write it again."
     other = next((file for file in sorted(path.glob("*.csv")) if _names_paths(file)), None)
     return "" if other is None else (f"{other.name} is not used. To use it, open it by its path {other}, or name it "
                                      f"{CONVENTION[0]} with a column {FILE_COLUMNS[0]}.")
