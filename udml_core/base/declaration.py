@@ -12,7 +12,6 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 import annotated_types
-import numpy as np
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema
@@ -160,9 +159,9 @@ class Options(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _take_numpy_scalars(cls, value: Any) -> Any:
+    def _take_scalars(cls, value: Any) -> Any:
         """Take a number or truth value of NumPy, as a grid of values has them, like one of Python."""
-        return value.item() if isinstance(value, np.generic) else value
+        return value.item() if getattr(value, "shape", None) == () else value
 
     def __str__(self) -> str:
         """Return the text of `repr`, as estimators of scikit-learn do, so that tables of a search name the class."""
