@@ -18,10 +18,17 @@ const LANGUAGE = (() => {
 const TRANSLATED = new Map((COURSE_TEXTS.languages[LANGUAGE] ?? []).map((text, at) => [COURSE_TEXTS.english[at], text]));
 
 // Numbers as the language writes them. They are rounded as toFixed and toPrecision round.
-const formatter = (options) => new Intl.NumberFormat(LANGUAGE, { signDisplay: "negative", ...options });
-const fixed = (value, digits) => formatter({ minimumFractionDigits: digits, maximumFractionDigits: digits }).format(Number(value.toFixed(digits)));
-const significant = (value, digits) => formatter({ minimumSignificantDigits: digits, maximumSignificantDigits: digits }).format(value);
-const plain = (value) => formatter({ maximumSignificantDigits: 6 }).format(value);
+const formatters = new Map(); // a formatter is slow to make
+function formatted(value, kind, least, most) {
+  const key = `${kind} ${least} ${most}`;
+  if (!formatters.has(key)) {
+    formatters.set(key, new Intl.NumberFormat(LANGUAGE, { signDisplay: "negative", [`minimum${kind}Digits`]: least, [`maximum${kind}Digits`]: most }));
+  }
+  return formatters.get(key).format(value);
+}
+const fixed = (value, digits) => formatted(Number(value.toFixed(digits)), "Fraction", digits, digits);
+const significant = (value, digits) => formatted(value, "Significant", digits, digits);
+const plain = (value) => formatted(value, "Significant", 1, 6);
 const percent = (share, digits = 1) => `${fixed(100 * share, digits)} %`;
 const LIST_SIGN = fixed(0.5, 1).includes(",") ? ";" : ","; // between numbers that have a comma themselves
 const numberList = (numbers) => numbers.join(`${LIST_SIGN} `);
