@@ -58,8 +58,10 @@ def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(p
     page.get_by_role("link", name=translated("All lessons", "de")).click()
     page.wait_for_url(re.compile(r"/learn\?language=de$"))
     settle(page)
-    page.goto("/learn?lesson=epsilon&epsilon=0.35")  # the browser keeps the language
+    page.goto("/learn?lesson=epsilon&epsilon=0.35&language=xx")  # the browser keeps the language
     expect(page.get_by_role("heading", name=title)).to_be_visible()
+    settle(page)
+    expect(page).to_have_url(re.compile("epsilon=0.35&language=xx$"))  # so that Back leaves the lesson
     page.get_by_role("link", name="English").click()
     page.wait_for_url(re.compile("language=en"))
     settle(page)

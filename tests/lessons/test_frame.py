@@ -24,8 +24,8 @@ def described(page: Page) -> dict[str, Any]:
     """Return the texts and questions of the opened lesson."""
     return dict(page.evaluate("""() => {
         const { id, title, claim, before, after, open, notes, controls, hidden = [] } = window.lesson.lesson;
-        return { id, title, claim, questions: [before, after], open, notes, names: [...controls, ...hidden].map(({ name }) => name),
-            text: document.querySelector(".lesson").innerText };
+        const names = [...controls, ...hidden].map(({ name }) => name);
+        return { id, title, claim, questions: [before, after], open, notes, names, text: document.querySelector(".lesson").innerText };
     }"""))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from udml_core.results.lesson_texts import translated
+from udml_core.results.lesson_texts import translated, translations
 from udml_core.results.lessons import (
     Lesson,
     course_guide,
@@ -28,15 +28,15 @@ HTML = '<div class="lesson"></div>\n'
 
 def show_lesson(lesson: Lesson) -> None:
     """Show a lesson."""
-    language = st.query_params.get("language", "en")
+    language = _language()
     st.title(translated(lesson.title, language))
     header = {"course": course_header("learn?lesson={}"), "index": "learn", "heading": False,
               "content": _content(lesson), "guide": course_guide(), "language": language}
     result = _component(lesson)(data=header, key=f"lesson-{lesson.id}", on_go_change=lambda: None,
-                                   on_open_change=lambda: None, on_answered_change=lambda: None,
+                                on_open_change=lambda: None, on_answered_change=lambda: None,
                                 on_language_change=lambda: None)
     if result.language is not None and result.language != language:
-        st.query_params["language"] = str(result.language)
+        st.session_state["course_language"] = str(result.language)  # not in the address: Back would bring it again
         st.rerun()
     if result.answered:
         _record(lesson, result.answered)
@@ -45,6 +45,12 @@ def show_lesson(lesson: Lesson) -> None:
     if result.open:
         _open(result.open)
     show_task(lesson)
+
+
+def _language() -> str:
+    """Return the language of the address, or else the one that the browser chose."""
+    asked = st.query_params.get("language")
+    return asked if asked == "en" or asked in translations() else st.session_state.get("course_language", "en")
 
 
 @st.cache_resource(show_spinner=False)
