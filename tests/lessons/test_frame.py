@@ -25,7 +25,8 @@ def described(page: Page) -> dict[str, Any]:
     return dict(page.evaluate("""() => {
         const { id, title, claim, before, after, open, notes, controls, hidden = [] } = window.lesson.lesson;
         const names = [...controls, ...hidden].map(({ name }) => name);
-        return { id, title, claim, questions: [before, after], open, notes, names, text: document.querySelector(".lesson").innerText };
+        const text = document.querySelector(".lesson").innerText;
+        return { id, title, claim, questions: [before, after], open, notes, names, text };
     }"""))
 
 
