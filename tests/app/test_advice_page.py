@@ -709,7 +709,7 @@ def test_two_runs_of_one_race_are_compared_as_the_race_judged_them(
     for run in (rival, frozen):
         without_labels(run)
     shown = texts(opened("compare", runs=f"{rival.id}.{frozen.id}", part="Settings"))
-    assert "First result: no clear difference. Whole group: better." in shown
+    assert "against Plain search. First result: no clear difference. Whole group: better." in shown
     assert "First result: better" not in shown
 
 
