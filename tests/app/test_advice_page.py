@@ -45,6 +45,7 @@ from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Judging
 from udml_core.runs.tasks import Status
+from udml_core.runs.used import used_search
 from udml_core.work.jobs import concluding, first_method
 from udml_core.work.jobs.advising import race_of, race_words_of, wanted_advice
 from udml_core.work.jobs.verdicts import beside_best, best_words, said_lines, said_of_run, unraced_words
@@ -187,7 +188,7 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     headline, sure = verdict(test)
     assert headline == ":green[:material/trophy:] Best search: whitening"
     assert sure.startswith("How sure: luck alone shows a gain this large")
-    assert "Whole groups are clearly better than with the frozen features" in texts(test)
+    assert "Whole groups are clearly better than with the plain search" in texts(test)
     assert ("Short trainings were not tried: they would not have fitted into the time that was left. Run again with 5 "
             "minutes.") in texts(test).replace("\\", "")
     words = texts(test)
@@ -198,7 +199,7 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     assert "Not tried in 2 minutes: PLM (it would take about 3 min)." in words.replace("\\", "")
     assert "not possible. No judge is left." in words
     (alt,) = charts(test)
-    assert alt.startswith("Gain of 4 candidates over the frozen features: Test-time views −0.020; Whitening +0.020")
+    assert alt.startswith("Gain of 4 candidates over the plain search: Test-time views −0.020; Whitening +0.020")
 
 
 def test_a_link_without_choices_shows_the_newest_race(frozen: Run) -> None:
@@ -257,6 +258,24 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
     assert search_link(trained, "final")["compare"] == "frozen~final"
     assert search_link(trained, "refine-1")["compare"] == "frozen~refine-1"
+    chosen = "You chose **Whitening** for these images."
+    assert chosen in texts(opened("home")), "Home begins with it"
+    first = opened("retrieval")
+    assert first.session_state["app-run"] == frozen.id, "every page begins with it, although a run is newer"
+    assert first.multiselect[0].value == ["final", refinement.id]
+    assert chosen not in texts(first)
+    newer = opened("retrieval", run=trained.id)
+    assert chosen in texts(newer), "a newer training does not replace it unnoticed"
+    assert [link.proto.query_string for link in newer.get("page_link") if link.proto.label == "Search with it"] == [
+        f"run={frozen.id}&compare=final~{refinement.id}"]
+    button(newer, "Choose what is shown").click().run()
+    assert used_search([frozen, trained]) == (trained, "final")
+    assert chosen not in texts(newer)
+    assert used_search([frozen]) == (frozen, refinement.id), "the last choice counts among the runs that are there"
+    (frozen.folder / "used.json").write_text('{"frame": "refine-gone", "at": 1e12}')
+    assert used_search([frozen]) is None, "its refinement is gone"
+    (trained.folder / "used.json").write_text("{")
+    assert used_search([frozen, trained]) is None
 
 
 def test_links_name_the_search_and_the_judgments() -> None:
@@ -522,23 +541,23 @@ def test_own_judgments_of_the_advised_pair_stand_beside_the_advice(frozen: Run) 
     judging.answer(question, "equal")
     test = opened("data", **LINK)
     assert not test.exception
-    assert ("Your judgments of the first ten results, **whitening** against **the frozen features**, do not decide yet "
+    assert ("Your judgments of the first ten results, **whitening** against **the plain search**, do not decide yet "
             "(1 so far)") in texts(test)
     runs = texts(opened("runs", run=frozen.id))
-    assert "Your judgments of the first ten results, **whitening** against **the frozen features**, do not" in runs
+    assert "Your judgments of the first ten results, **whitening** against **the plain search**, do not" in runs
 
 
 def test_runs_and_searches_show_what_the_race_said_of_them(frozen: Run) -> None:
     finished(frozen, outcomes(frozen))
     refined = create_analysis(frozen, plan_analysis(Refinement, recipe="whiten"))
-    said = "The race for the best search compared whitening with the frozen features"
+    said = "The race for the best search compared whitening with the plain search"
     shown = texts(opened("runs", run=frozen.id)).replace("\\", "")
     assert "Whole groups: **Best search: whitening.**" in shown
-    assert "Whitening, compared with the frozen features: better whole groups (" in shown
+    assert "Whitening, compared with the plain search: better whole groups (" in shown
     assert said in texts(opened("refine", run=frozen.id, recipe="whiten"))
     assert race_words_of(frozen, "whiten").startswith(said)
     assert race_words_of(frozen, "diffuse") == ""
-    assert race_words_of(frozen, "whiten", is_brief=True).startswith("Whitening, against the frozen features, judged")
+    assert race_words_of(frozen, "whiten", is_brief=True).startswith("Whitening, against the plain search, judged")
     assert race_words_of(frozen, "") == ""
     assert refined.spec().recipe == "whiten"
 
@@ -548,7 +567,7 @@ def test_refine_shows_the_verdict_of_the_race_and_no_estimate_beside_it(frozen: 
     test = opened("refine", run=frozen.id, recipe="whiten")
     shown = {metric.label: metric.value for metric in test.metric}
     assert (shown["First result"], shown["Whole group"]) == ("no clear difference", "better")
-    assert (f"Judged against the frozen features, on all {len(frozen.dataset()):,} images in the race for the best "
+    assert (f"Judged against the plain search, on all {len(frozen.dataset()):,} images in the race for the best "
             "search") in texts(test)
     assert "live estimate" not in texts(test)
     other = opened("refine", run=frozen.id, recipe="whiten:k=9")
@@ -609,7 +628,7 @@ def test_a_run_is_told_the_advice_in_place_of_a_longer_search_with_a_larger_gain
                 duels=(duel,))
     create_analysis(frozen, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
     assert race.best == rows[1]
-    assert "compared whitening with the frozen features" in race_words_of(frozen)
+    assert "compared whitening with the plain search" in race_words_of(frozen)
     assert "averaging" in race_words_of(frozen, longer)
 
 
@@ -620,7 +639,7 @@ def test_the_table_of_runs_names_the_advised_search_and_leads_to_it(frozen: Run)
     finished(frozen, outcomes(frozen))
     row = leaderboard([frozen]).iloc[0]
     assert row["Advised search"] == "Whitening"
-    assert "Whole group" not in row, "the frozen features are not compared with themselves"
+    assert "Whole group" not in row, "the plain search are not compared with themselves"
     assert not opened("runs", run=frozen.id).exception
 
 
@@ -661,7 +680,7 @@ def test_the_line_of_a_run_names_what_its_button_opens(frozen: Run, launched: li
                               against_best=unclear, against_start=unclear, run="not-advised")])
     test = opened("runs", run=trained.id)
     shown = texts(test).replace("\\", "")
-    assert "A race judged this training together with further steps. Pca, then whitening, against the frozen" in shown
+    assert "A race judged this training together with further steps. Pca, then whitening, against the plain" in shown
     assert "Not judged alone yet: a race judged it with further steps only." in shown
     table = leaderboard([trained, worked(runs_folder())])
     assert table[["First result", "Whole group"]].to_numpy().tolist()[0] == [
@@ -924,7 +943,7 @@ def test_search_offers_the_advised_search_until_it_is_in_view(frozen: Run) -> No
     assert not test.exception
     assert test.toggle(key="search-whiten").value
     assert label not in [button.label for button in test.button]
-    assert "Whitening, against the frozen features, judged without labels" in texts(test)
+    assert "Whitening, against the plain search, judged without labels" in texts(test)
     test.toggle(key="search-diffuse").set_value(True).run()
     assert label in [button.label for button in test.button], "a visible way back"
 
@@ -951,7 +970,7 @@ def test_compare_says_of_two_embeddings_of_a_run_what_the_race_said(frozen: Run)
         return texts(test).replace("\\", "")
 
     st.cache_data.clear()
-    assert ("Over all images: Whitening, against the frozen features, judged without labels: no clear difference in "
+    assert ("Over all images: Whitening, against the plain search, judged without labels: no clear difference in "
             "first results, better whole groups.") in shown("whiten")
     assert "No race judged averaging with 4 neighbors, and it has no second opinion yet." in shown("average:k=4")
 
@@ -965,7 +984,7 @@ def test_the_caption_of_the_chart_and_the_table_mean_the_same_by_kept(frozen: Ru
     none = race.model_copy(update={"outcomes": tuple(
         row.model_copy(update={"kept": False}) for row in race.outcomes)})
     assert set(race_table(none)["Kept for the next steps"]) == {"no"}
-    assert kept_words(none) == "No candidate was kept: none beat the frozen features in whole groups."
+    assert kept_words(none) == "No candidate was kept: none beat the plain search in whole groups."
 
 
 def test_a_whole_group_has_both_sizes_where_its_verdict_stands(frozen: Run) -> None:

@@ -83,7 +83,7 @@ def test_answers_are_stored_undone_and_resumed(run: Run) -> None:
     assert shown_images(open_judge(run)) == second, "a reload resumes"
     assert shown_images(open_judge(run, ("final", "initial"))) == second, "also with the embeddings exchanged"
     assert shown_images(open_judge(run, judge="Ana"))[1] == first[1], "another person begins at the first query"
-    assert "Not decided yet: 1 judged, 0 of them equal." in texts(test).replace("\xa0", " ")
+    assert "**Not decided yet.** 1 judged, 0 of them equal." in texts(test).replace("\xa0", " ")
     assert "finds the better image" not in texts(test), "a range would tell which answers fall together"
 
 
@@ -93,7 +93,7 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
     while (question := judged(run).question()) and question.position < 9:
         is_second_left = question.left == judged(run).comparison.options(question.position)[1]
         press(test, f"judge-{'left' if is_second_left else 'right'}-{question.position}")
-    assert "Decided: the range excludes 50\xa0%" in test.success[0].value
+    assert "The range excludes 50\xa0%" in test.success[0].value
     everything = texts(test) + "".join(image.proto.imgs[0].alt for image in test.get("image"))
     for number in judged(run).comparison.differing[:10].tolist():
         assert run.dataset().names[number] not in everything
@@ -217,11 +217,11 @@ def test_a_refinement_is_confirmed_by_a_link_and_without_labels(run: Run, places
         patch.setenv("UDML_RUNS", str(places / "plain" / "runs"))
         refined = keep(plain, plan_analysis(kind="refine", recipe="whiten:k=4"), lambda _share, _step: None)
         link = next(link.proto for link in opened("refine", run=plain.id, recipe="whiten:k=4").get("page_link")
-                    if link.proto.label == "Confirm by judgments")
+                    if link.proto.label == "Judge them blind")
         assert f"{refined.id}" in link.query_string
         searched = opened("retrieval", run=plain.id, compare=f"frozen~2~{refined.id}", add="3").get("page_link")
         assert any("frozen" in link.proto.query_string for link in searched
-                   if link.proto.label == "Confirm by judgments")
+                   if link.proto.label == "Judge them blind")
         test = open_judge(plain, ("final", refined.id))
         assert QUESTION in texts(test)
         press(press(test, "judge-right-0"), "judge-reveal")

@@ -60,7 +60,7 @@ def test_runs_without_labels_are_listed_by_their_second_opinion_without_columns_
     assert rows[[FIRST, GROUP]].to_numpy().tolist() == [["better", "worse"], ["not judged"] * 2]
     assert not {BAR, "MAP@R", "R@1", "MAP@R − baseline", "R@1 − baseline"} & set(rows.columns)
     test = opened("runs", run=pair[0].id)
-    assert ("**First result: better. Whole group: worse.** Compared with the frozen features, without labels, by "
+    assert ("**First result: better. Whole group: worse.** Compared with the plain search, without labels, by "
             "SqueezeNet 1.1, which took no part in this run.") in texts(test)
     assert "These runs have no labels." in texts(test)
     assert "cannot be judged" not in texts(test)
@@ -90,7 +90,7 @@ def test_lab_says_without_labels_whether_training_helped(pair: list[Run]) -> Non
     assert not test.exception
     assert "**Did it help?**" in texts(test)
     (said,) = (element for element in test.markdown if "**First result: better. Whole group: worse.**" in element.value)
-    assert said.help.startswith("Compared with the frozen features, without labels, by SqueezeNet 1.1")
+    assert said.help.startswith("Compared with the plain search, without labels, by SqueezeNet 1.1")
 
 
 def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not(pair: list[Run]) -> None:
@@ -206,9 +206,9 @@ def test_runs_without_labels_are_compared_by_second_opinions(root: Path, monkeyp
     keep_opinion(second, WORSE, UNCLEAR)
     test = opened("compare", runs=f"{first.id}.{second.id}", part="Settings")
     shown = texts(test)
-    assert ("First result: **RPML on Digits** is better than the frozen features; **PCA on Digits** is worse than the "
-            "frozen features. Whole group: **RPML on Digits** is better than the frozen features; **PCA on Digits** "
-            "shows no clear difference to the frozen features.") in shown
+    assert ("First result: **RPML on Digits** is better than the plain search; **PCA on Digits** is worse than the "
+            "plain search. Whole group: **RPML on Digits** is better than the plain search; **PCA on Digits** "
+            "shows no clear difference to the plain search.") in shown
     assert "Measured on the test half" not in shown
     assert not test.exception
 
@@ -248,8 +248,8 @@ def test_seeds_share_a_verdict_only_if_all_have_it(pair: list[Run]) -> None:
 
 def test_names_in_the_verdict_are_escaped() -> None:
     words = frozen_words({"a*b": Verdicts("better", "worse"), "c": Verdicts("better", "better")})
-    assert words == (r"First result: **a\*b** and **c** are better than the frozen features. Whole group: **c** is "
-                     r"better than the frozen features; **a\*b** is worse than the frozen features.")
+    assert words == (r"First result: **a\*b** and **c** are better than the plain search. Whole group: **c** is "
+                     r"better than the plain search; **a\*b** is worse than the plain search.")
 
 
 @pytest.mark.parametrize(("verdicts", "icon"), [

@@ -42,7 +42,7 @@ def test_judgments_are_asked_undone_stored_and_summed_up(run: Run, shell: Shell)
     assert (first, second) == (f"A: {run.id}:initial", f"B: {run.id}:final")
     assert "queries differ (" in differing
     assert result.startswith("After 2 judgments: ")
-    assert advice.startswith("Not decided yet: 1 of 2 for ")
+    assert advice.startswith("Not decided yet. 1 of 2 for ")
     stored = answer(*shell, "judge", f"{run.folder}:initial", f"{run.folder}:final")
     assert stored["people"]["me"]["judgments"] == stored["result"]["judgments"] == 2
     assert stored["people"]["me"]["mean"] in (0.25, 0.75)

@@ -271,7 +271,7 @@ def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
     won = race.model_copy(update={"outcomes": (kept, lost)})
     assert won.best == kept
     assert setup_words(won, kept.setup) == "Other, then PLM, then test-time views, then k-reciprocal re-ranking"
-    assert ("frozen features: better whole groups (+0.020, 0.003 to 0.037), no clear difference in first results (0.000"
+    assert ("plain search: better whole groups (+0.020, 0.003 to 0.037), no clear difference in first results (0.000"
             in advice_words(won))
     lines = [outcome.model_dump(mode="json") for outcome in (lost, kept, lost)]
     assert race.with_lines(lines).outcomes == (lost, kept), "a repeated search counts once"
@@ -375,8 +375,8 @@ def test_an_advice_that_is_simpler_says_so() -> None:
     whiten, *_ = BY_SIMPLICITY
     race, _ = settled({whiten: 0.018, TRAINED: 0.02}, error=0.002)
     assert advice_words(race) == (
-        "Best search: whitening. First results are clearly better than with the frozen features, in the judges' eyes. "
-        "Simpler than PLM, and the judges see no clear difference between the two. Compared with the frozen features: "
+        "Best search: whitening. First results are clearly better than with the plain search, in the judges' eyes. "
+        "Simpler than PLM, and the judges see no clear difference between the two. Compared with the plain search: "
         "better first results (+0.018, 0.011 to 0.025), no clear difference in whole groups (0.000, −0.017 to 0.017). "
         "For first results, 2 of 2 candidates are better beyond chance. The race ended when every candidate was tried "
         f"(2). {limits(race)}")
@@ -466,7 +466,7 @@ def test_a_verdict_does_not_depend_on_how_many_candidates_were_tried(count: int,
 def test_a_race_that_runs_says_of_its_leader_what_stays_true() -> None:
     told = tell_advice(race_of(judged("Whitening", 0.02, 0.001), judged("PLM", 0.0, 0.001, "plm")), is_done=False)
     assert told.sentences == [
-        "Better so far: whitening.", "It beats the frozen features beyond chance; a later candidate may gain "
+        "Better so far: whitening.", "It beats the plain search beyond chance; a later candidate may gain "
         "more."]
 
 
@@ -506,7 +506,7 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
     assert advice_words(race) == (
         "Best search: PLM. It changes the first result of 13 % of images: a small change, so confirm it by eye. "
         "1 other candidate does about as well. Without training, the best is whitening. "
-        "Compared with the frozen features: better first results (+0.020, 0.017 to 0.023), no clear difference in "
+        "Compared with the plain search: better first results (+0.020, 0.017 to 0.023), no clear difference in "
         "whole groups (0.000, −0.017 to 0.017). For first results, 2 of 2 candidates are better beyond chance. The "
         f"race ended when every candidate was tried (2). {limits(race)}")
     assert is_small(race)
@@ -515,7 +515,7 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
     assert not caution_words(race_of(whiten)), "nothing is trained"
     assert not is_small(race_of(judged("PLM", 0.02, 0.001, "plm", changed=0.3)))
     assert searched_words(race, plm) == (
-        "The race for the best search compared PLM with the frozen features, without labels: better first results "
+        "The race for the best search compared PLM with the plain search, without labels: better first results "
         "(+0.020, 0.017 to 0.023), no clear difference in whole groups (0.000, −0.017 to 0.017). It changes the "
         "first result of 13 % of images: a small change, so confirm it by eye.")
 
@@ -539,7 +539,7 @@ def test_the_headline_says_of_100_images_how_many_find_a_better_first_image(bett
     assert " ".join(said_of_it.sentences).count(words) == 1
     for_groups = tell_advice(race_of(best).model_copy(update={"serves": "groups"})).sentences
     assert for_groups[:2] == ["Best search: whitening.", (
-        "Whole groups are clearly better than with the frozen features, in the judges' eyes.")]
+        "Whole groups are clearly better than with the plain search, in the judges' eyes.")]
     count = said.partition(" ")[0]
     better = f"{count} {'gets' if count == '1' else 'get'} better"
     assert f"better first results (of 100 searches {better}, " in for_groups[2], (
@@ -641,7 +641,7 @@ def test_each_name_in_a_race_has_a_phrase_and_a_list_explains_it_once() -> None:
         changes = len(setup.parsed.steps) + (setup.method != "frozen") + (setup.backbone != "net")
         assert len(phrases) == changes, "no part is left without a phrase"
         assert all(0 < len(words.split()) <= 12 for words in phrases.values())
-    assert plain_words(race_of(), START) == {"Frozen features": "the pretrained network as it is"}
+    assert plain_words(race_of(), START) == {"Plain search": "the pretrained network as it is"}
     whiten, viewed, *_ = BY_SIMPLICITY
     race, _ = settled({whiten: 0.01, viewed: 0.01, TRAINED: 0.01}, error=0.01)
     assert list(new_words(race).values()) == [PLAIN["whiten"], PLAIN["views"], PLAIN["plm"]]
@@ -655,7 +655,7 @@ def test_figures_have_their_start_where_it_is_known_in_either_order() -> None:
     of = comparison("cannot tell").model_copy(update={"groups": known})
     best = Outcome(name="Whitening", setup=Setup(backbone="net", recipe="whiten"), against_best=of, against_start=of)
     assert tell_advice(race_of(best).model_copy(update={"serves": "groups"})).sentences[1] == (
-        "Whole groups are clearly better than with the frozen features: the mean similarity of a query and its "
+        "Whole groups are clearly better than with the plain search: the mean similarity of a query and its "
         "results, in the judges' eyes, rises from 0.281 to 0.301, on a scale from −1 to 1.")
 
 
@@ -812,8 +812,8 @@ def test_a_race_without_a_winner_names_the_search_that_a_later_race_found_better
     words = advice_words(unclear, elsewhere=found)
     assert words.startswith(
         "Best search, found by a later race for whole groups, in 2 minutes: test-time views, then whitening. First "
-        "results are clearly better than with the frozen features, in the judges' eyes. Compared with the frozen "
-        "features: better first results (+0.020, 0.003 to 0.037), better whole groups (+0.050, 0.008 "
+        "results are clearly better than with the plain search, in the judges' eyes. Compared with the plain "
+        "search: better first results (+0.020, 0.003 to 0.037), better whole groups (+0.050, 0.008 "
         "to 0.092). This race alone has no clear winner. The largest gain, of whitening, may be chance")
     assert "Short trainings were not tried" in words
     assert "keep searching as now" not in words

@@ -25,7 +25,7 @@ from udml_core.runs.search.judging import Choice, Judging, Question
 from udml_core.runs.search.judging_words import (
     BLIND,
     QUESTIONS,
-    advice_words,
+    advice_parts,
     agreement_words,
     copies_words,
     differing_words,
@@ -201,9 +201,9 @@ def _undo(judging: Judging) -> None:
 def _show_progress(judging: Judging) -> None:
     """Show what the judgments say so far, without saying of which embedding, and when to stop."""
     share, comparison = judging.share(judging.judge), judging.comparison
-    advice = advice_words(judging, is_blind=True)
+    what, why = advice_parts(judging, is_blind=True)
     # Until then, a range would tell by its movement which answers fell together.
-    result = f" {result_words(share, comparison, BLIND)}." if share.is_decided else ""
+    result = f"{result_words(share, comparison, BLIND)}." if share.is_decided else ""
     message = st.session_state.pop(MESSAGE, "")
     with st.container(key="judge-progress"):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -217,11 +217,13 @@ def _show_progress(judging: Judging) -> None:
             st.caption(message or LEGENDS[comparison.results])
         if share.is_decided:
             range_bar(share, is_blind=True)
-        (st.success if share.is_decided else st.markdown)(unbroken(f"**{advice}**{result}"))
+        (st.success if share.is_decided else st.markdown)(unbroken(f"**{what}** {why}"))
+        if result:
+            st.caption(unbroken(result))
         if agreed := agreement_words(judging):
             st.markdown(f":material/group: {escaped(agreed)}")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">'
-            f"{html.escape(f'{message} {advice_words(judging, is_blind=True)}')}</div>")
+            f"{html.escape(f'{message} {what} {why}')}</div>")
 
 
 def _show_waiting(judging: Judging) -> None:

@@ -211,7 +211,7 @@ def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A") -> 
     stop = f"{CAN_STOP}{'' if is_blind else f', and keep {first}'}"
     if level := level_words(judging):
         return (f"The choice hardly matters. {stop}.",
-                f"{said} Most answers are equal." if is_blind else f"{said} {capitalized(level)}.")
+                said if is_blind else f"{said} {capitalized(level)}.")
     left, known = judging.left(), share.count // FEW * FEW
     if left is None:
         more = (f"more than {MOST_LEFT} further judgments" if total - share.count > MOST_LEFT else

@@ -31,7 +31,7 @@ from udml_core.work.jobs.advising import elsewhere_of, finished_race, races_besi
 SEARCHED = (exclusions.KIND, duplicate_decisions.KIND)
 """The logs on which it depends which queries differ."""
 START = "the plain search"
-AS_NOW = "the plain search, as now"
+AS_NOW = "the search as now"
 _MEMORY = Memory(16)
 """Comparisons and what their judgments say, by what they depend on."""
 
