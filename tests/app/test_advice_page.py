@@ -264,6 +264,15 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     assert first.session_state["app-run"] == frozen.id, "every page begins with it, although a run is newer"
     assert first.multiselect[0].value == ["final", refinement.id]
     assert chosen not in texts(first)
+    trained.write_status(trained.stored_status().model_copy(update={"finished": time.time()}))
+    for key in ("app-run", "app-run-trained"):  # as Lab leaves it
+        first.session_state[key] = trained.id
+    first.query_params.clear()
+    first.run()
+    assert first.session_state["app-run"] == frozen.id, "a training is never swapped in silently"
+    assert "Your training **PCA** is newer than your search: no judge has compared it yet." in texts(first)
+    button(first, "Keep my search").click().run()
+    assert "is newer" not in texts(first)
     newer = opened("retrieval", run=trained.id)
     assert chosen in texts(newer), "a newer training does not replace it unnoticed"
     assert [link.proto.query_string for link in newer.get("page_link") if link.proto.label == "Search with it"] == [

@@ -122,13 +122,13 @@ def test_frozen_features_are_the_start_where_another_run_is_judged(root: Path) -
 def test_the_overview_of_frozen_features_speaks_of_no_training_and_of_images_without_halves(root: Path) -> None:
     run = worked(root, method="frozen", split="all")
     test = opened("runs", run=run.id)
-    table = next(frame.value for frame in test.dataframe if "Plain search" in frame.value.columns)
-    assert list(table.columns) == ["Plain search", "PCA (centered)"]
-    assert table["Plain search"]["Trustworthiness"] == "reference"
+    table = next(frame.value for frame in test.dataframe if "Frozen features" in frame.value.columns)
+    assert list(table.columns) == ["Frozen features", "PCA (centered)"]
+    assert table["Frozen features"]["Trustworthiness"] == "reference"
     assert "All measures on the images." in texts(test)
     assert "How rarely an image that is far in the frozen features becomes a neighbor" in texts(test)
     linear = opened("runs", run=worked(root, method="pca", fields={"dimension": 16}).id)
-    shown = next(frame.value for frame in linear.dataframe if "Plain search" in frame.value.columns)
+    shown = next(frame.value for frame in linear.dataframe if "Frozen features" in frame.value.columns)
     assert "Before training" not in shown.columns
     assert "After training" not in shown.columns
     assert "PCA" in shown.columns
