@@ -262,7 +262,7 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     lines = [element.value for element in opened("home").markdown]
     number = next(number for number, line in enumerate(lines) if "you chose **Whitening** for these images." in line)
     assert number == 1, "Home begins with it, after the app's sentence"
-    assert "Best search: whitening" in lines[number], "with what the race found"
+    assert "Best search\\: whitening" in lines[number], "with what the race found"
     first = opened("retrieval")
     assert first.session_state["app-run"] == frozen.id, "every page begins with it, although a run is newer"
     assert first.multiselect[0].value == ["final", refinement.id]
