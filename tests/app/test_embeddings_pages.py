@@ -183,7 +183,7 @@ def test_negative_vectors_are_refused_in_planning_unless_they_are_split(tmp_path
     path = tmp_path / "signed.npz"
     vectors = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
     np.savez(path, embeddings=vectors, labels=np.arange(40) % 2)
-    with pytest.raises(UserError, match=r"needs features of at least 0.*Set the field 'negative' to 'split'"):
+    with pytest.raises(UserError, match=r"need features of at least 0.*set the field 'negative' to 'split'"):
         planned(path, "nml", fields={"dimension": 4})
     planned(path, "nml", fields={"dimension": 4, "negative": "split"})
 

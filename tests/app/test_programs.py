@@ -132,11 +132,18 @@ def test_the_example_of_the_documentation_searches_with_a_form(served: Served, t
         status, content, _ = asked(served.url, "POST", address, body, **form)
         assert (status, reason in content["error"]) == (400, True), content
     assert asked(served.url, "POST", address, b"", Content_Type="multipart/form-data")[0] == 400
+    field = "--b\r\nContent-Disposition: form-data; name={}\r\n\r\n{}\r\n"
+    fields = field.format("run", served.shown.id) + field.format("k", 3)
+    filled = file % png_of(image) + f"{fields}--b--\r\n".encode()
+    assert asked(served.url, "POST", "/api/search", filled, **form)[1]["hits"] == raw["hits"][:3]
+    named = file % png_of(image) + (field.format("count", 3) + "--b--\r\n").encode()
+    assert "'count' is unknown" in asked(served.url, "POST", address, named, **form)[1]["error"]
+    assert "run is given twice" in asked(served.url, "POST", address, filled, **form)[1]["error"]
 
 
 @pytest.mark.parametrize(("query", "status", "reason"), [
     ("k=0", 400, "between 1 and 100"), ("k=101", 400, "between 1 and 100"), ("k=-1", 400, "whole number"),
-    ("k=%D9%A3", 400, "whole number"), ("gallery=../x", 400, "all"), ("k=5&k=x", 400, "whole number"),
+    ("k=%D9%A3", 400, "whole number"), ("gallery=../x", 400, "all"), ("k=5&k=6", 400, "k is given twice"),
     ("n=5", 400, "The parameter 'n' is unknown. Known: run, k, gallery.")])
 def test_arguments_out_of_range_are_refused(query: str, status: int, reason: str, served: Served) -> None:
     image = png_of(Image.new("L", (8, 8)))

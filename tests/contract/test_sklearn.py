@@ -117,7 +117,7 @@ def test_fields_of_the_method_are_parameters_and_given_ones_are_not_lowered() ->
         with pytest.raises(ValueError, match=r"dimension|nothing"):
             MetricLearner(LMNN()).set_params(**wrong)
     search = GridSearchCV(make_pipeline(MetricLearner(LMNN(iterations=3)), KNeighborsClassifier()),
-                          {"metriclearner__method__dimension": [1, 3]}, cv=2).fit(X, y)
+                          {"metriclearner__method__dimension": np.arange(1, 4, 2)}, cv=2).fit(X, y)
     assert [params["metriclearner__method__dimension"] for params in search.cv_results_["params"]] == [1, 3]
     assert search.best_estimator_[0].method.iterations == 3
 

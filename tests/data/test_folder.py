@@ -238,6 +238,12 @@ def test_folders_of_halves_are_no_classes(tmp_path: Path) -> None:
         "20 images in 4 classes, by their folders. Halves given: 12 train, 8 test.")
     assert catalog.load(f"{folder}#level=1").class_names == ("test", "train")
     assert words_of_halves(catalog.load(f"{folder}#level=1")) == ""
+    inside = catalog.load(str(nested(tmp_path / "outer", *(f"ds/{file}" for file in files))))
+    assert (inside.class_names, words_of_halves(inside)) == (("a", "b", "c", "d"), "12 train, 8 test"), "around them"
+    assert catalog.load(f"{tmp_path / 'outer'}#level=2").class_names == ("test", "train")
+    under = nested(tmp_path / "deeper", *(f"x/{number}/{file}" for number, file in enumerate(files)))
+    deeper = catalog.load(str(under))
+    assert words_of_halves(deeper) == "", "only the first level with several folders can be the halves"
     unlabeled = catalog.load(str(nested(tmp_path / "plain", "Train/1.png", "Train/2.png", "val/3.png", "val/4.png")))
     assert (unlabeled.labels, words_of_halves(unlabeled)) == (None, "2 train, 2 test")
     assert default_split(unlabeled) == "all"

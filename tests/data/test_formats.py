@@ -479,7 +479,7 @@ def test_without_its_package_a_heic_image_names_the_commands_and_a_shared_cache_
         assert dataset.names == ("cat/0.png", "cat/1.png")
         assert all("need the package pi-heif" in skipped.reason for skipped in dataset.skipped)
         report = report_of(audit_of(dataset, None), dataset, np.zeros(0, np.int64), AuditSettings.make({}))
-        lines = audit_lines(report | {"classes_column": None})
+        lines = audit_lines(report | {"classes_column": None, "other_levels": []})
         assert lines[1].startswith("4 files not read, because HEIC images need the package pi-heif: pip")
         assert lines[2] == "0 broken files", "they are not damaged"
     assert len(catalog.load(str(folder))) == 6
@@ -572,7 +572,7 @@ def test_rows_may_name_images_in_a_folder_that_was_opened(ending: str, tmp_path:
         with pa.ipc.new_stream(path, table.schema) as file:
             file.write_table(table)
     message = (f"have no images, only their paths, such as '{pictures}/0.png'. For safety, only files below {rows} and "
-               "below the folders that you opened are read. Open the folder of the images first, or")
+               "below the folders that you opened are read. Open the folder of the images first, on the page")
     source = catalog.folder_of(str(path))
     for read in (source.describe, lambda: catalog.load(str(path))):
         with pytest.raises(UserError, match=message):

@@ -18,6 +18,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import FileImages
 from udml_core.data.dataset_columns import as_column, class_columns, is_numeric
 from udml_core.data.sources.image_folder import Folder
+from udml_core.data.sources.metadata import unused_table
 
 FILES = ["a.png", "below/b.png", "c.png", "d.png"]
 COLUMNS: dict[str, list[Any]] = {"file_name": FILES, "label": ["cat", "dog", "cat", "dog"],
@@ -46,6 +47,24 @@ def test_the_table_gives_labels_and_the_official_halves(name: str, separator: st
     assert halves_of(dataset, "seen") == [["a.png", "b.png"], ["c.png", "d.png"]]
     assert (source.images, source.classes) == (4, 2)
     assert catalog.folder_of(str(folder)).describe() == f"4 images in 2 classes, from {name}. Other columns: color."
+
+
+@pytest.mark.parametrize("words", [("train", "validation"), ("Training", "dev"), ("train", "val"), ("val", "test")])
+def test_a_validation_half_beside_a_training_half_is_the_test_half(words: tuple[str, str], tmp_path: Path) -> None:
+    folder = write_table(tmp_path, split=[words[0], words[0], words[1], words[1]])
+    assert halves_of(catalog.load(str(folder)), "seen") == [["a.png", "b.png"], ["c.png", "d.png"]]
+    several = write_table(tmp_path / "three", split=["train", "val", "val", "test"])
+    assert halves_of(catalog.load(str(several)), "seen") == [["a.png", "b.png", "c.png"], ["d.png"]]
+    other = write_table(tmp_path / "other", split=["left", "left", "right", "right"])
+    assert "The column split does not say train and test for the images" in catalog.folder_of(str(other)).describe()
+
+
+def test_tables_in_folders_of_a_training_and_a_validation_half_are_halves(tmp_path: Path) -> None:
+    for half, files in (("train", FILES[:2]), ("validation", FILES[2:])):
+        write_images(tmp_path / half, *files)
+        (tmp_path / half / "metadata.csv").write_text("file_name,label\n" + "".join(
+            f"{file},{kind}\n" for file, kind in zip(files, "ab", strict=True)))
+    assert [len(part) for part in halves_of(catalog.load(str(tmp_path)), "seen")] == [2, 2]
 
 
 @pytest.mark.parametrize("file", ["File_Name", "filename", "Image"])
@@ -224,6 +243,15 @@ def test_lists_of_labels_are_refused(tmp_path: Path) -> None:
         catalog.load(str(write_table(tmp_path, "metadata.parquet", label=[["a", "b"], ["a"], ["b"], []])))
 
 
+@pytest.mark.parametrize(("content", "is_said"), [("{", True), ("[]", False), ('{"mine": 1}', False)])
+def test_a_damaged_list_in_json_is_named_and_a_list_of_another_kind_is_not(content: str, is_said: bool, tmp_path: Path
+                                                                           ) -> None:
+    write_images(tmp_path, "cats/1.png", "dogs/2.png")
+    (tmp_path / "labels.json").write_text(content)
+    assert catalog.load(str(tmp_path)).class_names == ("cats", "dogs")
+    assert ("labels.json is not used, because it could not be read as JSON" in unused_table(tmp_path)) == is_said
+
+
 def test_a_table_without_file_names_is_no_table_of_images(tmp_path: Path) -> None:
     write_images(tmp_path, "cats/1.png", "dogs/2.png")
     (tmp_path / "metadata.csv").write_text("name,label\n1.png,cat\n")
@@ -232,7 +260,7 @@ def test_a_table_without_file_names_is_no_table_of_images(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("column", ["path", "File", "image", "file_name", "image_path"])
-@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
 def test_a_table_of_paths_is_opened_by_its_own_path(column: str, ending: str, tmp_path: Path) -> None:
     folder = write_table(tmp_path / "pics")
     (folder / "metadata.csv").unlink()
@@ -241,13 +269,17 @@ def test_a_table_of_paths_is_opened_by_its_own_path(column: str, ending: str, tm
              [str(folder / file) for file in FILES]]
     for number, files in enumerate(forms):
         path = folder / f"abs {number}.{ending}"
-        if ending == "jsonl":
+        if ending == "parquet":
+            parquet.write_table(pa.table({column: files, "species": list("abab")}), path)
+            lines = None
+        elif ending == "jsonl":
             lines = [json.dumps({column: file, "species": kind}) for file, kind in zip(files, "abab", strict=True)]
         else:
             separator = "\t" if ending == "tsv" else ","
             lines = [f"{column}{separator}species", *(f"{file}{separator}{kind}" for file, kind in
                                                       zip(files, "abab", strict=True))]
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        if lines is not None:
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         dataset, source = catalog.load(str(path)), catalog.find(str(path))
         assert dataset.names == tuple(FILES)
         assert (dataset.skipped, dataset.labels) == ((), None), "other images of the folder are not part of it"
@@ -279,7 +311,8 @@ def test_a_table_reads_images_below_the_folders_that_were_opened(name: str, tmp_
     opens = write(*(str(folder / file) for file in FILES), f"{tmp_path}/pics/absent.png")
     message = (f"The rows of {table} have no images, only their paths, such as '{folder}/a.png'. For safety, only "
                f"files below {table.parent} and below the folders that you opened are read. Open the folder of the "
-               f"images first, or move {name} to {folder}, and open it there.")
+               f"images first, on the page Data or with `udml datasets --remember FOLDER`, or move {name} to {folder}, "
+               "and open it there.")
     with pytest.raises(UserError, match=re.escape(message)):
         catalog.load(opens)
     catalog.remember(f"{folder}#level=0")

@@ -36,6 +36,7 @@ def test_the_index_is_that_of_the_pandas_objects() -> None:
     (pd.Series(["b", np.nan, "a"]), [1, -1, 0], ("a", "b")),
     ([True, False, True], [1, 0, 1], ("False", "True")),
     (["a", 1, "a"], [1, 0, 1], ("1", "a")),
+    (torch.tensor([10, 9, 10]), [1, 0, 1], ("9", "10")),
 ])
 def test_labels_are_classes_in_their_order(labels: Any, codes: list[int], names: tuple[str, ...]) -> None:
     collection = collect(VECTORS[:3], PIXELS[:3], labels)

@@ -178,7 +178,7 @@ def test_the_card_states_the_verdict_without_labels(tmp_path: Path) -> None:
     assert "has neither labels nor a second opinion" in card_of(run, tmp_path)
     keep_opinion(run, BETTER, WORSE)
     card = card_of(run, tmp_path)
-    assert "First result: better. Whole group: worse. Compared with the frozen features, without labels" in card
+    assert "First result: better. Whole group: worse. Compared with the plain search, without labels" in card
     assert "cannot be judged" not in card
     run.write_evaluation({name: row | {"recall@1": 50.0 + (name == "final"), "map@r": 30.0}
                           for name, row in evaluation.items()})

@@ -12,7 +12,7 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 import annotated_types
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema
 
@@ -156,6 +156,12 @@ class Options(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", use_attribute_docstrings=True)
     message_prefix: ClassVar[str | None] = None
     """What error messages put before a field's name; the class name and a dot if None."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _take_scalars(cls, value: Any) -> Any:
+        """Take a number or truth value of NumPy, as a grid of values has them, like one of Python."""
+        return value.item() if getattr(value, "shape", None) == () else value
 
     def __str__(self) -> str:
         """Return the text of `repr`, as estimators of scikit-learn do, so that tables of a search name the class."""

@@ -27,7 +27,7 @@ def announce(words: Sequence[str]) -> None:
     Args:
         words: The words after the command.
     """
-    if "--help" in words:
+    if not {"--help", "--version"}.isdisjoint(words):
         return
     name = _opened_name(words)
     is_path = os.sep in name or name.startswith(("~", "."))

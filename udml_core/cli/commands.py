@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from udml_core import __version__
 from udml_core.base.declaration import Options, describe
 from udml_core.base.errors import UserError, counted
 from udml_core.base.storage import storage_problem
@@ -34,6 +33,7 @@ from udml_core.cli.options import (
     Json,
     Root,
     RunName,
+    Version,
     call_with_options,
     named_run,
     parse_settings,
@@ -63,20 +63,12 @@ if TYPE_CHECKING:
 MOST_SKIPPED = 20
 
 
-def print_version(is_asked: bool) -> None:
-    """Print the version of the program and end it."""
-    if is_asked:
-        typer.echo(f"udml {__version__}")
-        raise typer.Exit
-
-
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Metric learning with few labels or none.")
 
 
 @app.callback()
-def program(_version: Annotated[bool, typer.Option("--version", callback=print_version, is_eager=True,
-                                                   help="Print the version and exit.")] = False) -> None:
+def program(_version: Version = False) -> None:
     """Train metric learning with few labels or none."""
 
 

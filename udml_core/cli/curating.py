@@ -70,6 +70,7 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     from udml_core.data.sources.image_folder import Folder
     from udml_core.data.sources.levels import name_with_level, other_levels, split_level
     from udml_core.data.sources.metadata import unused_table
+    from udml_core.data.sources.table_folder import TableFolder
     from udml_core.exploration.audit import AuditSettings, audit_of, report_of
 
     settings, ranked = AuditSettings.make(options), parse_rankings(exclude_ranked or [])
@@ -82,6 +83,8 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     source = catalog.find(loaded.name)
     if isinstance(source, Folder) and (unused := unused_table(source.path)):
         typer.echo(unused, err=True)
+    if isinstance(source, TableFolder) and source.unused_split:
+        typer.echo(source.unused_split, err=True)
     features = _stored_features(loaded, backbone)
     if features is None and new:
         features = _grown_features(loaded, backbone)

@@ -14,7 +14,7 @@ import typer
 
 from udml_core.base.paths import APP, is_exposed, python_path
 from udml_core.base.started import start_variables
-from udml_core.cli.options import Root, root_of
+from udml_core.cli.options import Root, Version, root_of
 from udml_core.cli.output import exit_with, print_progress
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def open_app(folder: Annotated[str | None, typer.Argument(show_default=False, he
              port: Annotated[int | None, typer.Option(min=1, max=65535, show_default=False, help=(
                  "The server's port. Default: 8501, or the next free port."))] = None,
              browser: Annotated[bool, typer.Option(help="Open the app in the browser.")] = True,
-             root: Root = None) -> None:
+             root: Root = None, _version: Version = False) -> None:
     """Start the app on this computer and open it in the browser.
 
     Ctrl+C ends the server. Runs in progress continue, and a later start shows them.

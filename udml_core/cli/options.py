@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from udml_core import __version__
 from udml_core.base.declaration import Described, Options, describe
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.paths import runs_folder
@@ -22,6 +23,17 @@ DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The name of
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the beginning of its id, or its folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 Root = Annotated[Path | None, typer.Option("--runs", help="Folder of runs. Default: UDML_RUNS, else ./runs.")]
+
+
+def _print_version(is_asked: bool) -> None:
+    """Print the version of the program and end it."""
+    if is_asked:
+        typer.echo(f"udml {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True,
+                                       help="Print the version and exit.")]
 
 
 def root_of(root: Path | None) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 import time
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 SHOWN_CLASSES = 8
 POLL_SECONDS = 0.2
+LOGGED = re.compile(r"\d{4}-\d\d-\d\d ")
+"""How a line of progress in a log begins."""
 
 
 def print_answer(value: Any, as_json: bool, lines: Callable[[], list[str]]) -> None:
@@ -200,7 +203,8 @@ def ending_words(run: Run, summary: dict[str, Any]) -> str:
     if summary["state"] not in ("failed", "interrupted"):
         return message
     trace = (run.error() or run.log_tail()).strip().splitlines()
-    error = [f"Error: {trace[-1]}"] if trace and trace[-1] not in message else []
+    is_error = trace and trace[-1] not in message and not LOGGED.match(trace[-1])  # a killed worker leaves progress
+    error = [f"Error: {trace[-1]}"] if is_error else []
     folder = [] if run.root == runs_folder() else ["--runs", str(run.root)]
     command = shlex.join([*program_words(), "resume", run.id, *folder])
     return "\n".join([message, *error, f"Log: {run.log_path}", f"To resume: {command}"])

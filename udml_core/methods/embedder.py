@@ -43,9 +43,9 @@ def histograms(rows: Tensor, split: bool = False) -> Tensor:
     if split:
         rows = torch.cat([rows.clamp_min(0), (-rows).clamp_min(0)], dim=1)
     elif not torch.compiler.is_exporting() and (rows < 0).any():  # a graph has no branches that depend on values
-        raise UserError(f"This kernel needs features of at least 0; the smallest is {float(rows.min()):g}. Set "
-                        "the field 'negative' to 'split', which replaces x by [x⁺, x⁻], or choose features "
-                        "that are not negative.")
+        raise UserError(f"The kernels of NML and KML need features of at least 0; the smallest is "
+                        f"{float(rows.min()):g}. Choose features that are not negative, or, for NML, set the field "
+                        "'negative' to 'split', which replaces x by [x⁺, x⁻].")
     return normalize(rows, p=1.0, dim=1)
 
 

@@ -119,7 +119,7 @@ def collect(embeddings: Any, images: Any, labels: Any = None, positions: Any = N
     if count < 2:
         raise UserError(f"`embeddings` must have at least 2 rows; got {count}.")
     shown = _images(images)
-    if isinstance(positions, pd.DataFrame) and positions.isna().all(axis=None):  # an export of a run without a map
+    if positions is not None and np.all(pd.isna(np.asarray(positions, dtype=object))):  # an export without a map
         positions = None
     places = quick_map(vectors) if positions is None else _numbers(positions, "positions")
     if places.shape[1] != 2:
@@ -190,6 +190,8 @@ def _color(labels: Any, count: int) -> Color:
     """Return labels as colors: floating-point numbers on a scale, other values as classes."""
     if labels is None:
         return Color("", np.zeros(count, dtype=np.int64), ("images",))
+    if hasattr(labels, "detach"):  # a tensor, whose elements would be tensors
+        labels = labels.detach().cpu().numpy()
     values = np.asarray(labels)
     if values.ndim != 1:
         raise UserError(f"`labels` must be one value for each embedding; got the shape {values.shape}.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Set
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -69,12 +69,6 @@ class Programs:
         return {"runs": [answers.run_values(run) for run in runs]} | ({} if runs else {"reason": answers.why_no_run()})
 
     async def _search(self, request: Request) -> JSONResponse:
-        given = request.query_params
-        number = given.get("k", "10")
-        if not (number.isascii() and number.isdecimal() and len(number) < 6):
-            return refused(400, "k must be a whole number.")
-        if not given.get("run"):
-            return refused(400, "run is missing. GET /api/runs lists the ids.")
         if self._waiting >= MOST_WAITING:
             return refused(503, "Too many searches wait. Try again in a few seconds.", {"Retry-After": "5"})
         self._waiting += 1
@@ -83,12 +77,13 @@ class Programs:
                 content = await _body(request)
             if content is None:
                 return refused(413, f"The image must have at most {MOST_BYTES:,} bytes.")
+            fields: list[tuple[str, str]] = []
             if request.headers.get("content-type", "").startswith(FORM):
-                content = await _file_of_form(request, content)
+                content, fields = await _read_form(request, content)
             elif not content:
                 return refused(400, "The body is empty. Send the content of an image file, or a form with one file.")
-            return await _answered(lambda: self._hits(given.get("run", ""), content, int(number),
-                                                      given.get("gallery", "all")))
+            given = _parameters([*request.query_params.multi_items(), *fields])
+            return await _answered(lambda: self._hits(given["run"], content, int(given["k"]), given["gallery"]))
         except UserError as error:
             return refused(400, str(error))
         except TimeoutError:
@@ -127,8 +122,7 @@ def _route(path: str, method: str, answer: Callable[[Request], Awaitable[Respons
         if request.method != method:
             return refused(405, f"This address answers {method} only.", {"Allow": method})
         if unknown := set(request.query_params) - set(parameters):
-            return refused(400, f"The parameter {quoted(min(unknown))} is unknown. Known: "
-                                f"{', '.join(parameters) or 'none'}.")
+            return refused(400, _unknown_words(unknown, parameters))
         if _needs_login():
             return refused(403, "This server asks its readers to log in, which programs cannot.")
         return await answer(request)
@@ -156,8 +150,30 @@ async def _body(request: Request) -> bytes | None:
     return None if length > MOST_BYTES else bytes(content)
 
 
-async def _file_of_form(request: Request, content: bytes) -> bytes:
-    """Return the content of the file of a form.
+def _parameters(given: list[tuple[str, str]]) -> dict[str, str]:
+    """Return the parameters of a search, of the address and of a form.
+
+    Raises:
+        UserError: One is unknown, has another form, or is given twice, or the run is missing.
+    """
+    known = {"k": "10", "gallery": "all"} | dict(given)
+    if unknown := known.keys() - set(PARAMETERS):
+        raise UserError(_unknown_words(unknown, PARAMETERS))
+    if twice := next((name for name in PARAMETERS if [other for other, _ in given].count(name) > 1), None):
+        raise UserError(f"{twice} is given twice. Give it once.")
+    if not (known["k"].isascii() and known["k"].isdecimal() and len(known["k"]) < 6):
+        raise UserError("k must be a whole number.")
+    if not known.get("run"):
+        raise UserError("run is missing. GET /api/runs lists the ids.")
+    return known
+
+
+def _unknown_words(unknown: Set[str], parameters: tuple[str, ...]) -> str:
+    return f"The parameter {quoted(min(unknown))} is unknown. Known: {', '.join(parameters) or 'none'}."
+
+
+async def _read_form(request: Request, content: bytes) -> tuple[bytes, list[tuple[str, str]]]:
+    """Return the content of the file of a form, and its other fields.
 
     Raises:
         UserError: It has no file, several files or an empty file, or is damaged.
@@ -178,7 +194,7 @@ async def _file_of_form(request: Request, content: bytes) -> bytes:
             raise UserError(f"The form must have one file, the image, got {len(files) or 'none'}.")
         if not (read := await files[0].read()):
             raise UserError("The file of the form is empty. Send the content of an image file.")
-        return read
+        return read, [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
     finally:
         await form.close()
 

@@ -28,6 +28,7 @@ from udml_core.base.files import read_array, read_json, replace_text
 from udml_core.base.paths import cache_folder, dataset_cache, existing_path, may_read, readable_roots
 from udml_core.data.dataset import TABLE, Dataset, Report, Skipped
 from udml_core.data.dataset_columns import Columns
+from udml_core.data.sources.metadata import is_table_file
 from udml_core.data.sources.row_formats import holds_images
 from udml_core.data.sources.source import Source
 from udml_core.data.sources.table_columns import (
@@ -50,14 +51,15 @@ _KEPT = ("fingerprint", "labels", "class_names", "names", "test", "files", "text
 def table_of(name: str) -> EmbeddingTable | None:
     """Return the table that a path names, such as vectors.parquet or vectors.parquet#label=species.
 
-    The result is None if the path is not that of an existing file with such an extension, or if its rows hold images.
+    The result is None if the path is not that of an existing file with such an extension, or if its rows hold images or
+    only name them.
 
     Raises:
         UserError: The path is that of a table, but the choices after '#' are not valid.
     """
     match = _NAME.match(name)
     path = existing_path(match[1]) if match else None
-    if match is None or path is None or not path.is_file() or holds_images(path):
+    if match is None or path is None or not path.is_file() or holds_images(path) or is_table_file(path):
         return None
     return EmbeddingTable(path, Choices.parse(match[2] or ""))
 

@@ -24,6 +24,7 @@ from udml_core.data.sources.levels import (
     check_level,
     class_levels,
     first_class_level,
+    halves_level,
     halves_of,
     name_with_level,
 )
@@ -32,6 +33,7 @@ from udml_core.data.sources.listing import ENDINGS, has_image, listed
 from udml_core.data.sources.located import Located, printable
 from udml_core.data.sources.rows import Row, listing_of
 from udml_core.data.sources.scanning import Scan, known_reasons, scan
+from udml_core.data.sources.table_files import test_words
 from udml_core.data.sources.versions import VersionImages, keep_version, read_version
 
 LAYOUT = "folder/CLASS/image.jpg (one subfolder for each class), or image files directly in the folder (unlabeled)"
@@ -83,8 +85,10 @@ class Folder(Located):
 
     def describe(self) -> str:
         classes = f"in {self.classes:,} classes" if self.classes else "without classes"
-        halves = halves_of(self._files, self.levels()) if self.level != 1 else None
-        divided = "" if halves is None else f" Halves given: {len(halves) - sum(halves):,} train, {sum(halves):,} test."
+        level = halves_level(self.levels())
+        words = [] if level in (None, self.level) else halves_of(self._files, level)
+        count = sum(map(words.count, test_words(words)))
+        divided = f" Halves given: {len(words) - count:,} train, {count:,} test." if words else ""
         return f"{len(self._files):,} images {classes}, by their folders.{divided}"
 
     def count_words(self) -> str:
@@ -153,7 +157,8 @@ class Folder(Located):
         if len(files) < 2:
             raise self.too_few(len(files), skipped)
         divided = Listing(files)
-        if level != 1 and (halves := halves_of(files, levels)) is not None:
+        if (of_halves := halves_level(levels)) not in (None, level):
+            halves = halves_of(files, of_halves)
             texts = [None] * len(files) if labels is None else [groups[label] for label in labels]
             divided = listing_of([Row(*row, ()) for row in zip(files, texts, halves, strict=True)], labels is not None,
                                  (), ())

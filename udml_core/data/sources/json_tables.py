@@ -29,7 +29,10 @@ class JsonColumns:
     Attributes:
         path: The file.
         names: Names of the columns.
+        is_damaged: Whether the file is not JSON, so that it has no columns.
     """
+
+    is_damaged = False
 
     def __init__(self, path: Path, records: Sequence[Mapping[str, Any]], names: Sequence[str], first: int = 0,
                  patterns: Sequence[str] = ()) -> None:
@@ -71,14 +74,21 @@ def open_columns(path: Path) -> ColumnFile | JsonColumns:
     return ColumnFile(path)
 
 
+def is_damaged(path: Path) -> bool:
+    """Return whether a list in JSON, one of `JSON_TABLES`, is not JSON."""
+    return _parsed(path, version_of(path)).is_damaged
+
+
 @lru_cache(maxsize=4)
 def _parsed(path: Path, _version: tuple[int, int, int]) -> JsonColumns:
     if path.suffix == ".jsonl":
         return _lines(path)
     try:
         content = parse_json(read_regular(path, LONGEST))
-    except (OSError, ValueError):  # another program's file
-        content = None
+    except (OSError, ValueError):
+        damaged = JsonColumns(path, (), ())
+        damaged.is_damaged = True
+        return damaged
     read = {FIFTYONE: _fiftyone, SAMPLES: _samples}.get(path.name, _croissant)
     columns = read(path, content) if isinstance(content, dict) else None
     return columns or JsonColumns(path, (), ())

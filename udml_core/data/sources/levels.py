@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from udml_core.base.errors import UserError
-from udml_core.data.sources.table_files import HALVES
+from udml_core.data.sources.table_files import HALVES, test_words
 
 NO_CLASSES = 0
 """The level of images without classes."""
@@ -36,24 +36,20 @@ class ClassLevel:
 
     @property
     def names_halves(self) -> bool:
-        """Whether its folders are the halves, such as train and test, as `datasets` reads a folder of images."""
-        words = [name.lower() for name in self.sizes]
-        return self.level == 1 and not self.loose and all(word in HALVES for word in words) and (
-            {True, False} == {word in _test_words(words) for word in words})
+        """Whether its folders name halves, such as train and test, as `datasets` reads a folder of images."""
+        words = {name.lower() for name in self.sizes}
+        return not self.loose and words <= HALVES.keys() and test_words(words) not in (set(), words)
 
 
-def _test_words(words: Sequence[str]) -> set[str]:
-    """Return the words for the test half: a test half, or else a validation half beside a training half."""
-    tests = {word for word in words if HALVES[word]}
-    return tests or {word for word in words if not word.startswith("train")}
+def halves_level(levels: Sequence[ClassLevel]) -> int | None:
+    """Return the first level of several folders if these are the halves; None otherwise."""
+    first = next((level for level in levels if level.has_classes), None)
+    return first.level if first is not None and first.names_halves else None
 
 
-def halves_of(files: Sequence[str], levels: Sequence[ClassLevel]) -> list[bool] | None:
-    """Return whether each file is in the test half; None if the first level of subfolders is not the halves."""
-    if not levels or not levels[0].names_halves:
-        return None
-    tests = _test_words([name.lower() for name in levels[0].sizes])
-    return [file.split("/")[0].lower() in tests for file in files]
+def halves_of(files: Sequence[str], level: int) -> list[str]:
+    """Return the word for the half of each file; see `halves_level`."""
+    return [file.split("/")[level - 1].lower() for file in files]
 
 
 def class_levels(files: Sequence[str]) -> list[ClassLevel]:
@@ -75,15 +71,16 @@ def first_class_level(levels: Sequence[ClassLevel]) -> int:
 
     A level below the first counts only if at least half of the images have a class there.
     """
+    halves = halves_level(levels)
     return next((class_level.level for class_level in levels
-                 if class_level.has_classes and not class_level.names_halves
+                 if class_level.has_classes and class_level.level != halves
                  and (class_level.level == 1 or class_level.loose <= sum(class_level.sizes.values()))), NO_CLASSES)
 
 
 def other_levels(levels: Sequence[ClassLevel], level: int | None) -> list[ClassLevel]:
     """Return the levels with classes, without halves, beside the chosen level; None chooses the default."""
     used = first_class_level(levels) if level is None else level
-    return [other for other in levels if other.level != used and other.has_classes and not other.names_halves]
+    return [other for other in levels if other.has_classes and other.level not in (used, halves_level(levels))]
 
 
 def name_with_level(name: str, level: int | None) -> str:

@@ -13,12 +13,12 @@ from udml_core.base import bounded
 from udml_core.base.errors import UserError, counted, quoted
 from udml_core.base.paths import may_read
 from udml_core.data.dataset import Dataset, Report, Skipped
-from udml_core.data.sources.json_tables import JSON_TABLES, open_columns
+from udml_core.data.sources.json_tables import JSON_TABLES, is_damaged, open_columns
 from udml_core.data.sources.listed import Listing, is_readable, load_listing
 from udml_core.data.sources.listing import listed
 from udml_core.data.sources.opened import allowed_path, not_opened, opened_folders
 from udml_core.data.sources.rows import Row, listing_of, plain_path, rows_of
-from udml_core.data.sources.table_files import HALVES, find_column
+from udml_core.data.sources.table_files import HALVES, find_column, names_only_paths
 from udml_core.data.sources.table_folder import TableFolder
 
 CONVENTION = ("metadata.csv", "metadata.parquet", "metadata.jsonl")
@@ -42,8 +42,11 @@ def file_column(names: Sequence[str], usual: Sequence[str] = FILE_COLUMNS) -> st
 
 
 def is_table_file(path: Path) -> bool:
-    """Return whether a path is that of a file that can be a table of images, without reading it."""
-    return path.suffix.lower() in TABLE_ENDINGS and os.path.isfile(path) and may_read(path)
+    """Return whether a path is that of a file that can be a table of images: by its name, or by a Parquet file's head.
+    """
+    ending = path.suffix.lower()
+    return ending in (*TABLE_ENDINGS, ".parquet") and os.path.isfile(path) and may_read(path) and (
+        ending != ".parquet" or names_only_paths(path, PATH_COLUMNS))
 
 
 def _is_table(path: Path) -> bool:
@@ -63,6 +66,9 @@ def unused_table(path: Path) -> str:
         if table.is_file() and may_read(table) and not _is_table(table):
             return (f"{name} is not used, because it has no column {FILE_COLUMNS[0]}; its columns: "
                     f"{', '.join(open_columns(table).names) or 'none'}.")
+    for table in (path / name for name in JSON_TABLES):
+        if table.is_file() and may_read(table) and is_damaged(table):
+            return f"{table.name} is not used, because it could not be read as JSON. Write it again."
     other = next((file for file in sorted(path.glob("*.csv")) if _names_paths(file)), None)
     return "" if other is None else (f"{other.name} is not used. To use it, open it by its path {other}, or name it "
                                      f"{CONVENTION[0]} with a column {FILE_COLUMNS[0]}.")

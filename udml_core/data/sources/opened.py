@@ -62,5 +62,6 @@ def not_opened(table: Path, root: Path, path: str, other_cure: str) -> UserError
     """
     return UserError(
         f"The rows of {table} have no images, only their paths, such as {quoted(path)}. For safety, only files below "
-        f"{root} and below the folders that you opened are read. Open the folder of the images first, or "
+        f"{root} and below the folders that you opened are read. Open the folder of the images first, on the page Data "
+        f"or with `udml datasets --remember FOLDER`, or "
         f"{other_cure}")

@@ -12,15 +12,18 @@ import numpy as np
 from udml_core.base.errors import UserError, quoted
 from udml_core.data.dataset import Skipped
 from udml_core.data.sources.listed import Listing
-from udml_core.data.sources.table_files import HALVES, by_value, value_text
+from udml_core.data.sources.table_files import HALVES, by_value, test_words, value_text
 
 
 class Row(NamedTuple):
-    """A row of a table: path or name, label, half and other values of an image; None where the table has no value."""
+    """A row of a table: path or name, label, half and other values of an image; None where the table has no value.
+
+    The half is a word such as train, one of `HALVES`.
+    """
 
     file: str
     label: str | None
-    is_test: bool | None
+    half: str | None
     others: tuple[Any, ...]
 
 
@@ -35,8 +38,8 @@ def rows_of(files: Sequence[str], labels: Sequence[Any] | None, halves: Sequence
         others: The other columns, each (n).
     """
     texts = [None] * len(files) if labels is None else [label_text(value) for value in labels]
-    is_test = [HALVES.get(str(word).lower()) for word in halves]
-    return [Row(*row) for row in zip(files, texts, is_test, zip(*others, strict=True) if others else [()] * len(files),
+    words = [word if word in HALVES else None for word in (str(value).strip().lower() for value in halves)]
+    return [Row(*row) for row in zip(files, texts, words, zip(*others, strict=True) if others else [()] * len(files),
                                      strict=True)]
 
 
@@ -80,7 +83,9 @@ def listing_of(rows: Sequence[Row], has_labels: bool, columns: Sequence[str], le
         columns: Names of the other values.
         left_out: Images that are not used, with the reason.
     """
-    files, labels, halves = [row.file for row in rows], [row.label or "" for row in rows], [row.is_test for row in rows]
+    files, labels, tests = [row.file for row in rows], [row.label or "" for row in rows], test_words(
+        row.half for row in rows if row.half is not None)
+    halves = [None if row.half is None else row.half in tests for row in rows]
     others = {name: [row.others[number] for row in rows] for number, name in enumerate(columns)}
     # The division counts only if it is known for each image, and has both halves.
     in_test = [bool(half) for half in halves] if {True, False} == set(halves) else None

@@ -16,7 +16,7 @@ from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import version_of
 from udml_core.base.paths import may_read
 from udml_core.data.sources.listing import ENDINGS, is_text
-from udml_core.data.sources.table_files import HALVES, ColumnFile, by_value, numbered, value_text
+from udml_core.data.sources.table_files import HALVES, ColumnFile, by_value, numbered, test_words, value_text
 from udml_core.data.sources.vector_files import ChoiceError, VectorFile, open_vectors, reading
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
@@ -230,14 +230,14 @@ def read_halves(table: OpenTable, column: str) -> Booleans:
     """
     values = [text.strip().lower() for text in table.texts(column)]
     flags = {"true": True, "1": True, "false": False, "0": False} if "test" in column.lower() else {}
-    halves = HALVES | flags
-    unknown = next((row for row, value in enumerate(values) if value not in halves), None)
+    unknown = next((row for row, value in enumerate(values) if value not in HALVES and value not in flags), None)
     if unknown is not None:
         raise ChoiceError(f"{table.title(column)} must say train or test for every row; "
                           f"{table.place(column, unknown)} has {quoted(values[unknown])}.",
                           "Choose another column with `#split=COLUMN` after the path, or `#split=` for none.",
                           "Correct the values, or rename the column to use no halves.")
-    is_test = np.array([halves[value] for value in values])
+    tests = test_words(value for value in values if value in HALVES)
+    is_test = np.array([flags.get(value, value in tests) for value in values])
     if is_test.all() or not is_test.any():
         raise ChoiceError(f"{table.title(column)} must have rows of both halves, train and test; all rows are "
                           f"{'test' if is_test.all() else 'train'}.", "Add `#split=` to the path to ignore it.",

@@ -22,7 +22,18 @@ LONGEST_LINE = 2**20
 SEPARATORS = ",;\t"
 HALVES = {"train": False, "training": False, "val": False, "valid": False, "validation": False, "dev": False,
           "test": True, "testing": True, "query": True, "gallery": True}
-"""Whether the rows of a split are in the test half, by the usual names of splits."""
+"""Whether the rows of a split are in the test half, by the usual names of splits; see `test_words`."""
+
+
+def test_words(words: Iterable[str]) -> set[str]:
+    """Return which words of a division name its test half: without a test half, a validation half beside a training.
+
+    Args:
+        words: Words in `HALVES`, such as the names of all splits.
+    """
+    known = set(words)
+    validation = {word for word in known if not word.startswith("train")}
+    return {word for word in known if HALVES[word]} or (validation if validation != known else set())
 
 
 def column_names(path: Path) -> list[str]:
@@ -194,6 +205,22 @@ def by_value(name: str) -> tuple[bool, float, str]:
 
 def _csv_names(header: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([header], delimiter=separator(header)), [])]
+
+
+def names_only_paths(path: Path, usual: Iterable[str]) -> bool:
+    """Return whether a Parquet file has a column of paths, by some names, and no numbers that could be vectors."""
+    import pyarrow as pa
+    from pyarrow import parquet, types
+
+    try:
+        check_regular(path)
+        schema = parquet.read_schema(path)
+    except (OSError, ValueError, UserError, pa.ArrowException):  # whoever opens it says what is wrong
+        return False
+    column = find_column(schema.names, usual)
+    kinds = [field.type for field in schema]
+    return column is not None and (types.is_string(kind := schema.field(column).type) or types.is_large_string(kind)) \
+        and not any(types.is_floating(kind) or types.is_nested(kind) for kind in kinds)
 
 
 def find_column(names: Iterable[str], wanted: Iterable[str]) -> str | None:

@@ -71,15 +71,22 @@ class TableFolder(Located):
             return None
 
     def describe(self) -> str:
-        listing, split = self.listing, self.split_column
+        listing = self.listing
         classes = f"in {len(listing.class_names):,} classes" if listing.class_names else "without classes"
         columns = f" Other columns: {', '.join(self.other_columns)}." if self.other_columns else ""
-        unused = split and listing.in_test is None and listing.training_classes is None
-        words = f" The column {split} does not say train or test for every image, so it is not used." if unused else ""
+        words = f" {unused}" if (unused := self.unused_split) else ""
         more = f" and {len(self.tables) - 1:,} more" if len(self.tables) > 1 else ""
         missing = skipped_words(len(listing.files), [file for file in listing.left_out if file.kind == "missing"])
         words += f" {missing}." if missing else ""
         return f"{len(listing.files):,} images {classes}, from {self.tables[0]}{more}.{columns}{words}"
+
+    @property
+    def unused_split(self) -> str:
+        """That the column of the halves is not used, in a sentence; empty if it is, or if there is none."""
+        split, listing = self.split_column, self.listing
+        if not split or listing.in_test is not None or listing.training_classes is not None:
+            return ""
+        return f"The column {split} does not say train and test for the images, so it is not used."
 
     def _absent(self) -> str | None:
         return None if self.tables else f"{self.path} has no table of images. Expected: {self.expected}."

@@ -20,9 +20,9 @@ with (folder / "gallery.csv").open(encoding="utf-8", newline="") as file:  # an 
 if find_spec("pi_heif"):
     import_module("pi_heif").register_heif_opener()
 try:
-    (photo := Image.open(sys.argv[1])).draft(None, (2 * size, 2 * size))  # a large JPEG smaller, as in the gallery
+    (photo := Image.open([*sys.argv, "query.jpg"][1])).draft(None, (2 * size, 2 * size))  # a large JPEG smaller
     image = ImageOps.exif_transpose(photo).convert("RGBA")  # upright; white where transparent
-except (OSError, IndexError) as error:
+except OSError as error:
     sys.exit(f"The query could not be read: {error}. Name a JPEG or PNG, or a HEIC after pip install pi-heif.")
 image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
 square = np.asarray(ImageOps.fit(image, (size, size), Image.Resampling.BICUBIC)).transpose(2, 0, 1)
