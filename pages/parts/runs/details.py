@@ -142,7 +142,7 @@ def show_overview(run: Run) -> None:
 
 
 def _show_measures(run: Run, evaluation: Mapping[str, Any]) -> None:
-    """Show all measures of a run in a table, and what they are measured on."""
+    """Show all measures of a run in a table, and the images behind them."""
     shown, titles = _distinct(run, evaluation)
     table = evaluation_table({"": shown}, titles)
     st.dataframe(table, width="stretch", height="content",

@@ -215,7 +215,7 @@ def names_only_paths(path: Path, usual: Iterable[str]) -> bool:
     try:
         check_regular(path)
         schema = parquet.read_schema(path)
-    except (OSError, ValueError, UserError, pa.ArrowException):  # whoever opens it says what is wrong
+    except (OSError, ValueError, UserError, pa.ArrowException):  # opening it says what is wrong
         return False
     column = find_column(schema.names, usual)
     kinds = [field.type for field in schema]

@@ -232,7 +232,7 @@ def level_words(judging: Judging) -> str:
 
 
 def result_parts(judging: Judging, names: tuple[str, str]) -> tuple[str, str]:
-    """Return the result of a person's judgments in a sentence, and how sure it is in another.
+    """Return the result of judgments in a sentence, and how sure it is in another.
 
     Args:
         judging: The person's session.
