@@ -294,7 +294,7 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
 
 def test_the_preparation_of_a_race_has_one_estimate_that_never_rises() -> None:
     countdown = Countdown()
-    said = [preparing_words(countdown, 60.0, *at) for at in ((0.0, None), (20.0, 5.0), (26.0, 90.0), (55.0, 4.0))]
+    said = [preparing_words(countdown, 60.0, *at) for at in ((0.0, None), (20.0, 5.0), (26.0, 70.0), (55.0, 4.0))]
     assert said == [f", about {left} until the race begins" for left in ("60 s", "40 s", "40 s", "5 s")], (
         "a step that ends soon, or seems to take longer, starts no estimate of its own")
     assert preparing_words(countdown, 60.0, 70.0, 30.0) == ", longer than expected"

@@ -47,7 +47,7 @@ from .using import BUDGETS, SEARCH, USE, awaited_search, show_awaited, show_race
 
 ACTION = "Find the best search"
 LATE = 10.0
-"""Seconds from which a preparation whose time is over is late."""
+"""Seconds from which a preparation is late that still takes twice the time that was said."""
 SILENT = 5.0
 """Seconds without a report of the race after which the page says how long ago the last was."""
 OF_TRAINING = ("", "training", "evaluation")
@@ -235,9 +235,9 @@ def preparing_words(countdown: Countdown, whole: float, passed: float, step_left
     if left <= 0 and not whole:
         return ""
     shown = countdown(passed, max(left, 0.0))
-    if shown < MET:
-        return ", longer than expected" if left > LATE else ", almost ready"
-    return f", about {duration(shown)} until the race begins"
+    if left > max(LATE, 2 * shown):
+        return ", longer than expected"
+    return ", almost ready" if shown < MET else f", about {duration(shown)} until the race begins"
 
 
 @st.fragment(run_every="1s")
