@@ -8,8 +8,8 @@
 // answers: trigger "picked" id; trigger "searched" id (right-click, long press or Q: the image becomes the query);
 //          with `multiple` state "selection" {mask over the tiles, of: their digest, revision}
 // The element that holds the gallery has the header's `shown` as `data-shown` while it shows its images, the first painted.
-const MARKS = { keep: "✓", hit: "✓", miss: "✕", query: "★", same: "=", different: "≠", anchor: "★", positive: "+", negative: "−" };
-const WORDS = { keep: "kept copy", hit: "same class", miss: "other class", query: "query", same: "same", different: "different", anchor: "anchor", positive: "positive", negative: "negative" };
+const MARKS = { keep: "✓", hit: "✓", miss: "✕", query: "★", same: "=", different: "≠", anchor: "★", positive: "+", negative: "−", only: "◆" };
+const WORDS = { keep: "kept copy", hit: "same class", miss: "other class", query: "query", same: "same", different: "different", anchor: "anchor", positive: "positive", negative: "negative", only: "found by this search only" };
 const CHUNK = 300;
 const AHEAD = 150;
 const FEW = 12; // tiles that grow on a wide screen

@@ -6,6 +6,7 @@ from pages.parts.draw.gallery import gallery, tile_of
 from pages.parts.home.doors import show_doors
 from pages.parts.home.instrument import is_playable, run_to_play, show_about, show_instrument
 from pages.parts.home.listing import show_examples_with_points, show_newest_runs
+from pages.parts.home.your_search import show_your_search
 from pages.parts.shell.cached import load_dataset
 from pages.parts.shell.run_picker import app_run, open_search, put_on_stage
 from pages.parts.shell.run_status import escaped_message
@@ -48,6 +49,8 @@ with st.container(key="home"):
         about = st.container(width="content")
     with st.container(key="home-intro"):
         st.markdown("Find similar images in your own folder **with few labels or none**, and watch a model learn.")
+    with show_user_errors():
+        show_your_search([run for run in all_runs if not run.is_example])
     if show_training(played) and played is not None:
         put_on_stage(played, [run for run in all_runs if is_playable(run)])
         with about:

@@ -107,7 +107,7 @@ def compare(runs: Sequence[Run]) -> None:
     elif part == QUERY:
         show_same_query(runs, names)
     elif part == WINS and load_retrieval(runs[0]).dataset.labels is None:
-        show_differences(runs)
+        show_differences(runs, names if len(runs) == FEWEST else ())
     elif part == WINS:
         show_wins(runs, names)
     elif part == CLASSES:

@@ -45,7 +45,7 @@ from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.confirming import link_to_judging
 from pages.parts.shell.growth import link_to_changes
 from pages.parts.shell.race_verdict import show_frames_verdict
-from pages.parts.shell.run_picker import pick_run
+from pages.parts.shell.run_picker import pick_run, return_to_used
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.shell.views import view_link
@@ -181,6 +181,7 @@ def search_with(index: int) -> None:
 def draw() -> None:
     """Draw the view."""
     with show_user_errors():
+        return_to_used()
         run = pick_run()
         if run is not None:
             run_header(run)

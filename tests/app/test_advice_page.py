@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.compare.opinions import judged_pair
 from pages.parts.data import computed
+from pages.parts.data.advising import preparing_words
 from pages.parts.data.race import kept_words, race_table, result_of
 from pages.parts.data.using import judge_link, search_link
 from pages.parts.refine.raced import Raced, compared_words, less_words
@@ -32,6 +33,7 @@ from udml_core.data.features import features_path
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import Duel, Outcome, Race, Setup
 from udml_core.exploration.race_advice import tell_advice
+from udml_core.exploration.race_clock import Countdown
 from udml_core.exploration.race_conclusion import Judgments
 from udml_core.exploration.race_measured import Comparison, Count, Measured
 from udml_core.numerics.second_opinion import Interval, Opinion
@@ -259,11 +261,23 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     assert search_link(trained, "final")["compare"] == "frozen~final"
     assert search_link(trained, "refine-1")["compare"] == "frozen~refine-1"
     chosen = "You chose **Whitening** for these images."
-    assert chosen in texts(opened("home")), "Home begins with it"
+    lines = [element.value for element in opened("home").markdown]
+    number = next(number for number, line in enumerate(lines) if "you chose **Whitening** for these images." in line)
+    assert number == 1, "Home begins with it, after the app's sentence"
+    assert "Best search\\: whitening" in lines[number], "with what the race found"
     first = opened("retrieval")
     assert first.session_state["app-run"] == frozen.id, "every page begins with it, although a run is newer"
     assert first.multiselect[0].value == ["final", refinement.id]
     assert chosen not in texts(first)
+    trained.write_status(trained.stored_status().model_copy(update={"finished": time.time()}))
+    for key in ("app-run", "app-run-trained"):  # as Lab leaves it
+        first.session_state[key] = trained.id
+    first.query_params.clear()
+    first.run()
+    assert first.session_state["app-run"] == frozen.id, "a training is never swapped in silently"
+    assert "Your training **PCA** is newer than your search: no judge has compared it yet." in texts(first)
+    button(first, "Keep my search").click().run()
+    assert "is newer" not in texts(first)
     newer = opened("retrieval", run=trained.id)
     assert chosen in texts(newer), "a newer training does not replace it unnoticed"
     assert [link.proto.query_string for link in newer.get("page_link") if link.proto.label == "Search with it"] == [
@@ -276,6 +290,15 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     assert used_search([frozen]) is None, "its refinement is gone"
     (trained.folder / "used.json").write_text("{")
     assert used_search([frozen, trained]) is None
+
+
+def test_the_preparation_of_a_race_has_one_estimate_that_never_rises() -> None:
+    countdown = Countdown()
+    said = [preparing_words(countdown, 60.0, *at) for at in ((0.0, None), (20.0, 5.0), (26.0, 70.0), (55.0, 4.0))]
+    assert said == [f", about {left} until the race begins" for left in ("60 s", "40 s", "40 s", "5 s")], (
+        "a step that ends soon, or seems to take longer, starts no estimate of its own")
+    assert preparing_words(countdown, 60.0, 70.0, 30.0) == ", longer than expected"
+    assert preparing_words(Countdown(), 0.0, 3.0, None) == "", "nothing was measured here"
 
 
 def test_links_name_the_search_and_the_judgments() -> None:
@@ -728,7 +751,7 @@ def test_two_runs_of_one_race_are_compared_as_the_race_judged_them(
     for run in (rival, frozen):
         without_labels(run)
     shown = texts(opened("compare", runs=f"{rival.id}.{frozen.id}", part="Settings"))
-    assert "First result: no clear difference. Whole group: better." in shown
+    assert "against Plain search. First result: no clear difference. Whole group: better." in shown
     assert "First result: better" not in shown
 
 
@@ -828,7 +851,7 @@ def test_refine_compares_a_recipe_with_the_advice_of_its_race(frozen: Run) -> No
     test = opened("refine", run=frozen.id, recipe="average:k=9")
     assert "gains clearly less than the advised recipe (whitening): in whole groups, +0.001 against" in texts(test)
     beside = next(metric.delta for metric in test.metric if metric.label == "Whole group")
-    assert beside.startswith("+0.001 · advised +")
+    assert beside.startswith("+0.001 · the advised recipe: +")
     assert "of 100 searches: 26 better, 24 worse" in [metric.delta.split(" · ")[0] for metric in test.metric]
     assert "gains clearly less" not in texts(opened("refine", run=frozen.id, recipe="whiten"))
 

@@ -16,7 +16,7 @@ from pages.parts.compare import seed_means
 from pages.parts.compare.classes import class_means
 from pages.parts.compare.colors import swatch_of
 from pages.parts.compare.matched_maps import matched_maps
-from pages.parts.compare.queries import FEW_ROWS, HITS_IN_ROW, won_tiles
+from pages.parts.compare.queries import FEW_ROWS, HITS_IN_ROW, only_here, won_tiles
 from pages.parts.compare.seed_means import gap_interval, paper_table
 from pages.parts.draw.palette import BEFORE
 from pages.parts.shell.cached import load_retrieval
@@ -25,6 +25,7 @@ from tests.app.test_run_picker import go, shown
 from tests.running import worked, write_digits
 from udml_core.base.errors import UserError
 from udml_core.exploration.comparison import only_first_hits
+from udml_core.exploration.map_content import Color
 from udml_core.runs import Run
 from udml_core.runs.verdict import standing
 
@@ -77,6 +78,14 @@ def test_a_judged_pair_of_one_of_several_runs_leads_to_its_differences_until_run
     assert "queries that Judge asks last" not in texts(test)
 
 
+def test_images_that_only_one_of_two_searches_finds_are_marked() -> None:
+    assert only_here([[3, 4, 5], [5, 6, 3]]) == {0: {4}, 1: {6}}
+    assert only_here([[3], [4], [5]]) == {}, "of three searches it would not be clear which the others are"
+
+
+GROUPS = tuple(f"group {number}" for number in range(1, 5))
+
+
 def test_without_classes_all_maps_have_the_colors_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     first = np.array([[0.0, 0], [9, 0], [-9, 0], [0, 9], [0.1, 0]])
     indices = {"first": np.array([2, 4, 6, 8, 9]), "second": np.array([3, 4, 6, 8])}
@@ -84,16 +93,20 @@ def test_without_classes_all_maps_have_the_colors_of_the_first(monkeypatch: pyte
 
     def frame(run: SimpleNamespace, _map: str) -> SimpleNamespace:
         projection = SimpleNamespace(indices=indices[run.id], positions=[positions[run.id]])
-        return SimpleNamespace(run=run, dataset=SimpleNamespace(labels=None), projection=projection, frame=0)
+        return SimpleNamespace(run=run, dataset=SimpleNamespace(labels=None), projection=projection, frame=0, map_id="")
+
+    def groups(run: SimpleNamespace, *_: object) -> Color:
+        return Color("group", np.array({"first": [1, 0, 2, 3, 0], "second": [0, 0, 0, 0]}[run.id]), GROUPS)
 
     monkeypatch.setattr("pages.parts.compare.matched_maps.load_map", frame)
+    monkeypatch.setattr("pages.parts.compare.matched_maps.group_color", groups)
     runs = [SimpleNamespace(id=name) for name in indices]
     maps = matched_maps(runs, {run.id: run for run in runs})  # type: ignore[arg-type]
     shown = {name: [of.color.names[value] if value >= 0 else of.color.none for value in of.color.values]
              for name, of in maps.items()}
-    assert shown == {"first": ["middle", "right", "left", "top", "right"],
-                     "second": ["not on the first map", "right", "left", "top"]}
-    assert [of.color.is_written for of in maps.values()] == [True, False]
+    assert shown == {"first": ["group 2", "group 1", "group 3", "group 4", "group 1"],
+                     "second": ["not on the first map", "group 1", "group 3", "group 4"]}, "as on every other map"
+    assert all(of.color.fixed for of in maps.values()), "a group has one color, whatever its size on another map"
 
 
 @pytest.mark.parametrize("page", ["home", "retrieval", "explore"])

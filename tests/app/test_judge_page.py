@@ -101,7 +101,8 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
     assert "B (After training)" not in everything
     press(test, "judge-reveal")
     shown = texts(test).replace("\xa0", " ")
-    assert "**B (After training)** finds the better image in " in shown
+    assert "**B (After training) finds the better image more often. You can stop.**" in shown
+    assert "How sure: 9 of 9 for B (After training); B (After training) finds the better image in " in shown
     bar = next(of.proto.body for of in test.get("html") if "judge-range" in of.proto.body)
     (said,) = re.findall(r"finds the better image in (\d+ to \d+|\d+) %", shown)
     assert f'aria-label="B is better in {said} %' in bar, "the numbers and the direction of the sentence"
@@ -147,7 +148,7 @@ def test_the_bar_counts_for_the_embedding_that_the_sentence_names(run: Run) -> N
     test = press(open_judge(run), "judge-reveal")
     shown = texts(test).replace("\xa0", " ")
     bar = next(of.proto.body for of in test.get("html") if "judge-range" in of.proto.body)
-    (said,) = re.findall(r"either may be better: \*\*A \(Before training\)\*\* in (\d+ to \d+) %", shown)
+    (said,) = re.findall(r"; A \(Before training\) may be better in (\d+ to \d+) %", shown)
     assert f'aria-label="A is better in {said} %' in bar
     assert re.search("<span>0 %: B is always better</span>.*<span>100 %: A is always better</span>", bar)
     low, high = (float(of) for of in said.split(" to "))

@@ -191,7 +191,7 @@ def test_a_run_without_a_second_opinion_opens_with_whitening_and_keeps_it(plain_
     test = opened("refine", run=plain_run.id)
     assert chosen_steps(test) == {"whiten"}
     assert "This run is not judged yet." in texts(test)
-    assert test.button(key="refine-opinion").label == "Compute the second opinion"
+    assert test.button(key="refine-opinion").label == "Judge without labels"
     keep_opinion(plain_run, UNCLEAR, BETTER, OF_REFINEMENTS, "average:k=5")
     try:
         test.run()
@@ -224,7 +224,7 @@ def test_a_narrow_run_without_a_second_opinion_opens_without_steps(places: Path)
     test = opened("refine", run=narrow.id)
     assert chosen_steps(test) == set()
     assert "even whitening can harm an embedding that has fewer than 16 dimensions" in texts(test)
-    assert test.button(key="refine-opinion").label == "Compute the second opinion"
+    assert test.button(key="refine-opinion").label == "Judge without labels"
 
 
 def test_no_step_is_on_if_no_refinement_is_better(plain_run: Run) -> None:
@@ -336,7 +336,7 @@ def test_votes_of_the_image_in_the_link_are_shown(run: Run) -> None:
     assert "by the mean of **6** images" in texts(test)
     assert len(tiles(test, "Images that decided")) == 6
     alone = texts(opened("refine", run=run.id, recipe="whiten", query="1500"))
-    assert "This rank rests on the similarity (cosine)" in alone
+    assert "This rank rests on how similar the query and this image are" in alone
 
 
 @pytest.mark.parametrize("query", [{"recipe": "whitten"}, {"recipe": "average+average"}, {"recipe": "average:k=900"}])

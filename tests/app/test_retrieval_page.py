@@ -76,20 +76,16 @@ def test_without_a_query_an_interesting_one_is_shown_with_its_results(run: Run) 
     shown = texts(test)
     assert shown.count("hits among all 1,797 images") == 2
     assert "images searched" not in shown, "the headings name the images already"
-    numbered = opened("retrieval", run=run.id, add=str(strip[0]["id"]), compare="initial~final")
+    numbered = opened("retrieval", run=run.id, add=str(strip[0]["id"]), compare="final")
     assert tiles(numbered, "The 10 nearest images, after training")[0]["badge"] == f"1 · {hits[0].shown:.3f}"
 
 
-def test_numbers_stand_below_the_images_only_if_all_columns_have_the_same_number(run: Run) -> None:
-    shown = texts(opened("retrieval", run=run.id, compare="frozen~final"))
-    assert shown.count("Below each image: its rank.") == 1, "a similarity would be compared with a distance"
-    assert "different scales" not in shown
+def test_numbers_stand_below_the_images_of_a_single_column_only(run: Run) -> None:
     shown = texts(opened("retrieval", run=run.id, compare="initial~final"))
-    assert shown.count("Rank · distance, small is near.") == 2
-    assert "Distances of different embeddings have different scales." in shown
+    assert shown.count("Below each image: its rank.") == 1, "similarities of two embeddings would be compared"
+    assert "small is near" not in shown
     alone = texts(opened("retrieval", run=run.id, compare="frozen"))
     assert alone.count("Rank · cosine similarity, large is near.") == 1
-    assert "different scales" not in alone
 
 
 def test_filters_and_queries_are_undone_and_done_again_one_by_one(run: Run) -> None:
@@ -405,7 +401,7 @@ def test_images_without_classes_can_be_searched_but_have_no_failures(places: Pat
     unlabeled = worked(places / "runs", method="frozen", dataset=str(folder), split="all")
     test = opened("retrieval", run=unlabeled.id, add="3", epochs="1")
     assert not test.exception
-    assert "**Raw pixels**" in texts(test)
+    assert "**Plain search**" in texts(test)
     assert not [word for word in ("**After training**", "**Before training**", " hits", "R@1") if word in texts(test)]
     assert not [toggle for toggle in test.toggle if toggle.key == "only-failures"], "failures need classes"
     assert "Failures" not in next(control for control in test.segmented_control if control.label == "Part").options

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from udml_core.exploration.comparison import (
-    PLACES,
     aligned_layouts,
     mean_interval,
     only_first_hits,
-    places_on,
     sign_test,
 )
 from udml_core.exploration.failures import Atlas
@@ -77,11 +75,3 @@ def test_a_map_of_one_point_is_not_scaled() -> None:
     flat = np.zeros((5, 2))
     moved = aligned_layouts([(np.arange(5), np.random.default_rng(0).normal(size=(5, 2))), (np.arange(5), flat)])
     np.testing.assert_array_equal(moved[1], flat)
-
-
-def test_a_place_on_a_map_is_the_direction_from_the_middle() -> None:
-    turns = np.arange(8) * np.pi / 4
-    around = 5 * np.column_stack([np.cos(turns), np.sin(turns)])
-    points = np.vstack([np.zeros((2, 2)), around]) + 30
-    assert [PLACES[place] for place in places_on(points)] == [
-        "middle", "middle", "right", "upper right", "top", "upper left", "left", "lower left", "bottom", "lower right"]

@@ -896,6 +896,17 @@ def test_cheap_trainings_run_first_if_not_all_fit(seconds: float, order: list[st
     assert [outcome.name for outcome in run_race(START, ideas, track, "first", seconds)] == order
 
 
+@pytest.mark.parametrize(("is_measured", "seconds", "state"), [
+    (False, 60, "not tried"), (False, 63, "judged"), (True, 60, "judged"), (True, 45, "not tried")])
+def test_a_training_begins_only_if_its_expected_time_fits_with_a_margin_where_it_was_never_measured(
+        is_measured: bool, seconds: float, state: str) -> None:
+    idea = Idea("PLM", lambda best: best.model_copy(update={"method": "plm"}), trains=True)
+    track = Trainings({}, expected={"plm": 50})
+    track.is_measured = lambda _setup: is_measured  # type: ignore[method-assign]
+    (outcome,) = run_race(START, [idea], track, "first", seconds)
+    assert (outcome.state, outcome.seconds) == (state, 50)
+
+
 def test_only_trainings_are_sorted_by_their_time() -> None:
     assert [idea.trains for idea in list_ideas(["other"], TITLES, has_images=True)][-5:] == [True] * 4 + [False]
     quality = {"": 0, "whiten": 0, "rerank": 0}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from udml_core.numerics.changed_results import Changed, _independent, _wilson, changed_results, joint_changed
+from udml_core.numerics.changed_results import Changed, _independent, _wilson, changed_results
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.second_opinion import Judge
 
@@ -70,9 +70,3 @@ def test_the_interval_covers_the_share_where_results_are_hubs() -> None:
             [np.arange(300), 300 + np.arange(300), 600 + hub])))
         missed += not low <= (0.25 + 0.95) / 2 <= high
     assert missed <= 20, "5 % of the intervals, and a few more because 40 hubs are few"
-
-
-def test_judges_together_have_the_widest_interval() -> None:
-    both = {"a": Changed(0.2, 0.6, 0.5, 0.7), "b": Changed(0.2, 0.8, 0.7, 0.9)}
-    assert joint_changed(both, {"a": 3.0, "b": 1.0}) == Changed(0.2, pytest.approx(0.65), 0.5, 0.9)
-    assert joint_changed(both, {}) == Changed(0.2, pytest.approx(0.7), 0.5, 0.9)

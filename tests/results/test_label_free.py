@@ -32,6 +32,6 @@ def test_changes_are_those_of_the_stored_evaluations() -> None:
 
 def test_the_record_is_a_sentence_and_frozen_features_are_not_compared_with_themselves() -> None:
     assert record_words("rpml") == (
-        "On 4 data sets whose classes were known, it changed how often the first image is right (R@1) by −2.0 to −0.1 "
-        "points and how much of a group is found (MAP@R) by −0.8 to +0.7 points against the plain search.")
+        "On 4 data sets whose classes were known, it changed how often the first image is right by −2.0 to −0.1 "
+        "points and how much of a group is found by −0.8 to +0.7 points against the plain search.")
     assert record_words("frozen") == record_words("unknown") == ""

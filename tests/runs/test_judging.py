@@ -25,6 +25,7 @@ from udml_core.runs.search.judging_words import (
     advice_words,
     agreement_words,
     left_words,
+    result_parts,
     result_words,
     rounded,
     score_words,
@@ -383,6 +384,9 @@ def test_the_words_name_the_leader_the_range_and_what_is_left() -> None:
         "differing queries, an equal one counted as half (differing: 50 % of all)")
     assert advice_words(judging) == "Decided: you can stop here. 9 of 9 for A. The range excludes 50 %."
     assert advice_words(judging, is_blind=True) == "Decided: you can stop here. The range excludes 50 %."
+    what, sure = result_parts(judging, ("plain", "whitened"))
+    assert what == "plain finds the better image more often. You can stop."
+    assert sure.startswith("How sure: 9 of 9 for plain; plain finds the better image in ")
     level = Judging(comparison_of("level"))
     while question := level.question():
         level.answer(question, "equal")
@@ -409,9 +413,9 @@ def test_the_forecast_is_steady_and_blind_words_do_not_tell_which_answers_fall_t
 
 
 @pytest.mark.parametrize(("total", "said"), [
-    (TOTAL, "it would take more queries than are left to tell the two apart."),
-    (600, "No clear difference. You can stop, and keep A. 0 of 10 for A, 10 equal. If the first 10 are typical, it "
-          "would take more than 200 further judgments to tell the two apart.")])
+    (TOTAL, "it takes more queries than are left to tell the two apart."),
+    (600, "No clear difference. You can stop, and keep A. 0 of 10 for A, 10 equal. If the next answers are like "
+          "the first 10, it takes more than 200 further judgments to tell the two apart.")])
 def test_level_embeddings_need_more_judgments_than_are_forecast_or_left(total: int, said: str) -> None:
     judging = Judging(comparison_of(f"level of {total}", total))
     while judging.count("me") < 10:
@@ -444,8 +448,8 @@ def test_a_forecast_is_a_range_and_a_growing_one_says_why() -> None:
     assert later.has_grown
     assert (later.known, later.most) > (20, first.most)
     assert advice_words(judging).endswith(
-        "if the first 20 are typical. That is more than it seemed after 10, because the answers since then are less "
-        "one-sided.")
+        "if the next answers are like the first 20. That is more than it seemed after 10, because the answers since "
+        "then are less one-sided.")
 
 
 @pytest.mark.parametrize(("answers", "stops"), [
@@ -481,9 +485,9 @@ def test_a_forecast_that_ends_says_why() -> None:
 @pytest.mark.parametrize(("fewest", "most", "said"), [
     (20, 40, "About 20 to 50 more judgments"), (22, 28, "About 20 to 30 more judgments"),
     (20, 20, "About 20 more judgments"), (3, 9, "Up to 10 more judgments"),
-    (35, None, "At least about 30 more judgments"), (3, None, "A few more judgments, perhaps many")])
+    (35, None, "At least 30 more judgments"), (3, None, "More judgments than can be estimated yet")])
 def test_the_words_of_a_forecast(fewest: int, most: int | None, said: str) -> None:
-    assert left_words(Left(fewest, most, 10, False)) == f"{said}, if the first 10 are typical."
+    assert left_words(Left(fewest, most, 10, False)) == f"{said}, if the next answers are like the first 10."
 
 
 @pytest.mark.parametrize("values", [[1.0] * 7 + [0.0] * 3, [0.0] * 7 + [0.5] * 2 + [1.0], [0.5] * 10, [1.0] * 10])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from tests.running import spec, worked
 from udml_core.data.encoders import choose_spec
 from udml_core.data.features import features_path
-from udml_core.numerics.changed_results import Changed
+from udml_core.exploration.race_figures import counts_words
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import create_analysis
@@ -28,7 +28,6 @@ from udml_core.runs.opinions import (
     opinion_of,
     opinion_words,
     run_against_run,
-    size_words,
     start_words,
 )
 from udml_core.runs.recipe_choice import recipe_choice
@@ -148,16 +147,13 @@ def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path, monkeypatch
     of, reversed_of = (pair.counts["final"]["squeezenet"][0] for pair in (opinions, reverse))
     assert of.share == reversed_of.share > 0.5
     assert of.low > 0.5 > reversed_of.high
-    low, high = np.floor(100 * of.low), np.ceil(100 * of.high)
-    assert size_words(opinions, "PCA") == (
-        f"The first results of {100 * of.share:.0f} % of images differ; of 100 that differ, the judges find the first "
-        f"result of PCA better in {low:.0f} to {high:.0f}.")
+    counted, reverse_counted = (counts_words(pair.measured("final")[0]) for pair in (opinions, reverse))
+    better, worse = re.findall(r"\d+", counted)[1:]
+    assert int(better) > int(worse)
+    assert re.findall(r"\d+", reverse_counted)[1:] == [worse, better]
     itself = run_against_run(run, run, dataset)
     assert itself is not None
-    assert size_words(itself, "PCA") == "Both find the same first results."
-    assert size_words(Opinions("frozen", {}, {}, 10), "PCA") == "", "stored second opinions do not know it"
-    few = replace(opinions, counts={"final": {"squeezenet": (Changed(0.004, 0.9, 0.0, 1.0),) * 2}})
-    assert size_words(few, "PCA") == "The first results of 0.4 % of images differ, too few to say how many are better."
+    assert [counts_words(measured) for measured in itself.measured("final")] == ["", ""], "nothing differs"
 
 
 def test_what_cannot_have_a_second_opinion_says_why(tmp_path: Path) -> None:

@@ -57,20 +57,6 @@ def mean_interval(values: Array) -> tuple[float, float] | None:
     return float(interval.low), float(interval.high)
 
 
-PLACES = ("right", "upper right", "top", "upper left", "left", "lower left", "bottom", "lower right", "middle")
-"""The places on a map; the first eight by the angle."""
-MIDDLE = 0.15
-"""Share of the points that lie in the middle."""
-
-
-def places_on(positions: Array) -> Array:
-    """Return the place (n,) of each point (n, 2) on a map, as a number of `PLACES`."""
-    away = np.asarray(positions, dtype=np.float64) - np.median(positions, axis=0)
-    radius = np.linalg.norm(away, axis=1)
-    eighths = np.round(np.arctan2(away[:, 1], away[:, 0]) / (np.pi / 4)).astype(np.int64) % 8
-    return np.where(radius <= np.quantile(radius, MIDDLE), len(PLACES) - 1, eighths)
-
-
 def aligned_layouts(layouts: Sequence[tuple[Array, Array]]) -> list[Array]:
     """Turn, mirror and shift layouts onto the first, without stretching their shape.
 

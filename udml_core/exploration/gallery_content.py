@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from udml_core.base.components import Message
 
-Mark = Literal["", "keep", "hit", "miss", "query", "same", "different", "anchor", "positive", "negative"]
+Mark = Literal["", "keep", "hit", "miss", "query", "same", "different", "anchor", "positive", "negative", "only"]
 LISTED_INSIDE = 200
 """A longer list of tiles is fetched once instead of traveling with every message."""
 

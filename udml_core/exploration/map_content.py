@@ -32,7 +32,6 @@ class Color:
         by_size: Whether the largest categories come first, in colors that differ, as many categories always do.
         fixed: Whether the place of a category in `names` alone decides its color, so that it stays while others come
             and go; the largest come first.
-        is_written: Whether the map shows the names of the categories where these lie.
     """
 
     label: str
@@ -44,7 +43,6 @@ class Color:
     high: float | None = None
     by_size: bool = False
     fixed: bool = False
-    is_written: bool = True
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ def coloring(message: Message, color: Color) -> dict[str, Any]:
                                 "token": f"{color.label} {token}"}
     if color.names:
         return coloring | {"kind": "category", "names": list(color.names), "bySize": color.by_size,
-                           "fixed": color.fixed, "written": color.is_written}
+                           "fixed": color.fixed}
     finite = values[np.isfinite(values)]
     smallest, largest = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     low = smallest if color.low is None else color.low

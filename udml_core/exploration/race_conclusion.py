@@ -81,6 +81,7 @@ class Conclusion:
         beside: What the race says where judgments decide, in a sentence.
         equals: Which other searches do about as well, in a sentence.
         details: Everything else.
+        is_begun: Whether judgments were begun that do not decide yet.
     """
 
     race: Race
@@ -94,6 +95,7 @@ class Conclusion:
     beside: str = ""
     equals: str = ""
     details: tuple[str, ...] = ()
+    is_begun: bool = False
 
     @property
     def is_judged(self) -> bool:
@@ -159,7 +161,8 @@ def conclude(race: Race, judgments: Judgments = UNJUDGED, is_done: bool = True, 
     all_else = (*told.shown, *filter(None, [decider_words(own)]), *told.details)
     details = tuple(words for words in all_else if words not in known)
     sure = " ".join(filter(None, dict.fromkeys((counted, sure))))
-    return Conclusion(own, candidate, use, basis, headline, sure, next_step, action, beside, equals, details)
+    return Conclusion(own, candidate, use, basis, headline, sure, next_step, action, beside, equals, details,
+                      judgments.stance == "open")
 
 
 def _basis(stance: Stance, is_advised: bool) -> Basis:

@@ -27,7 +27,8 @@ sets, the largest gain first."""
 
 
 ROUGH = 1.25
-"""An expected time is rough: a candidate may fit that is expected to take so many times the time that is left."""
+"""An expected time is rough: at the end a candidate without a training is tried that is expected to take so many times
+the time that is left, and a training that was never measured here only if so many times its expected time is left."""
 
 
 class OutOfTimeError(UserError):
@@ -128,7 +129,7 @@ def run_race(start: Setup, ideas: Iterable[Idea], track: Track, serves: Serves, 
         late += [outcome] * (outcome.state == "not tried")
         yield outcome
     for left in sorted(late, key=lambda outcome: outcome.seconds):
-        if _expected(left.setup, track) <= ROUGH * (seconds - track.elapsed()):
+        if _claims(left.setup, track, _expected(left.setup, track), ROUGH) <= seconds - track.elapsed():
             track.announce(left.name, None, 0.0)
             outcome = try_candidate(left.name, start, best, left.setup, track, serves, seconds, ROUGH)
             best = left.setup if outcome.kept else best
@@ -160,6 +161,20 @@ def _expected(setup: Setup | None, track: Track) -> float:
     return 0.0
 
 
+def _claims(setup: Setup, track: Track, expected: float, rough: float = 1.0) -> float:
+    """Return the seconds that must be left for a candidate to begin; a training that is given up wastes all of its own.
+
+    Args:
+        setup: The candidate.
+        track: Knows whether its time was measured.
+        expected: Its expected seconds.
+        rough: How many times the time that is left a candidate without a training may be expected to take.
+    """
+    if setup.method == FROZEN:
+        return expected / rough
+    return expected if track.is_measured(setup) else ROUGH * expected
+
+
 def seconds_left(ideas: Iterable[Idea], best: Setup, track: Track, seconds: float) -> float | None:
     """Return the expected seconds of the candidates that are left; None if a time was never measured here.
 
@@ -177,7 +192,7 @@ def seconds_left(ideas: Iterable[Idea], best: Setup, track: Track, seconds: floa
             expected = track.expects(setup)
         except UserError:  # it is not possible, which takes no time
             continue
-        if total + expected <= rest:
+        if total + _claims(setup, track, expected) <= rest:
             if not track.is_measured(setup):
                 return None
             total += expected
@@ -196,14 +211,14 @@ def try_candidate(name: str, start: Setup, best: Setup, setup: Setup, track: Tra
         track: Compares and measures time.
         serves: What the search serves.
         seconds: The time for all candidates.
-        rough: How many times the time that is left a candidate may be expected to take.
+        rough: How many times the time that is left a candidate without a training may be expected to take.
     """
     if reason := track.refuses(best, setup):
         return Outcome(name=name, setup=setup, state="not possible", reason=reason)
     began = track.elapsed()
     try:
         expected = track.expects(setup)
-        if expected > rough * (seconds - began):
+        if _claims(setup, track, expected, rough) > seconds - began:
             return Outcome(name=name, setup=setup, state="not tried", seconds=expected)
         against_best = track.compare(best, setup)
         against_start = against_best if best == start else track.compare(start, setup)

@@ -6,7 +6,6 @@ at each query whose first result differs: in its own features, one of the two re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,17 +106,3 @@ def _wilson(share: float, count: float) -> tuple[float, float]:
     middle = (share + squared / 2) / (1 + squared)
     half = np.sqrt(squared * share * (1 - share) + squared**2 / 4) / (1 + squared)
     return max(0.0, float(middle - half)), min(1.0, float(middle + half))
-
-
-def joint_changed(by_judge: Mapping[str, Changed], weights: Mapping[str, float]) -> Changed:
-    """Return what several judges say together: their weighted mean, within the widest of their intervals.
-
-    Args:
-        by_judge: What each judge sees, at least one.
-        weights: What each judge counts; all the same if none counts.
-    """
-    counts = np.array([weights.get(name, 0.0) for name in by_judge])
-    counts = counts if counts.any() else np.ones(len(counts))
-    better = float(np.average([of.better for of in by_judge.values()], weights=counts))
-    return Changed(next(iter(by_judge.values())).share, better, min(of.low for of in by_judge.values()),
-                   max(of.high for of in by_judge.values()))

@@ -150,9 +150,9 @@ CURVES = _by_key([
     Measure("given recall@1", "R@1 among the assigned labels", "Leave-one-out R@1 among the labels that you "
             "assigned.", HIGHER, "%", axis="R@1, %"),
     Measure("second opinion", "Whole group, second opinion", _OPINION.format("the images nearest to it"), HIGHER,
-            digits=3, axis="cosine gain", plain="Whole group by another encoder"),
+            digits=3, axis="cosine gain", plain="Whole group, judged"),
     Measure("second opinion first result", "First result, second opinion", _OPINION.format("the nearest image"), HIGHER,
-            digits=3, axis="cosine gain", plain="First result by another encoder"),
+            digits=3, axis="cosine gain", plain="First result, judged"),
     Measure("training second opinion", "Whole group of training images, second opinion", _OPINION.format(
         "the training images nearest to it"), HIGHER, digits=3, axis="cosine gain"),
     Measure("effective rank", "Effective rank", MEASURES["effective rank"].help, HIGHER, "dimensions",

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from udml_core.results.benchmark import Benchmark, DataSet, read
 
-COMPARED = {"recall@1": "how often the first image is right (R@1)",
-            "map@r": "how much of a group is found (MAP@R)"}
+COMPARED = {"recall@1": "how often the first image is right", "map@r": "how much of a group is found"}
 """The compared measures, and their names in a sentence."""
 FROZEN = "frozen"
 SUPPORTED = "whiten"

@@ -6,7 +6,6 @@ refinements with the kept embedding. Both follow a run in the background.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
@@ -57,9 +56,7 @@ DECIDES = ("The verdict in the headline decides: it is of all judges together, a
 TRUST = "Trust the labels: they measure the truth, which judges only estimate."
 """Which figures to follow where labels and judges differ."""
 
-HALF, ALL_OF_IT = 50, 0.95
-ABOUT_AS_MANY = ", so about as many are better as worse"
-"""What a count of results says that an interval around one half leaves open."""
+ALL_OF_IT = 0.95
 MOST_COMPARED = 5_000
 """Largest number of test images on which two runs are compared while a page waits."""
 Agreement = Literal["agree", "disagree", "undecided"]
@@ -167,33 +164,6 @@ def stored_features(dataset: Dataset, backbone: str) -> Array | None:
 def judge_words(name: str) -> str:
     """Return the name of a judge in a sentence, such as SqueezeNet 1.1."""
     return JUDGE_WORDS.get(name) or encoder_title(name)
-
-
-def size_words(opinions: Opinions, name: str) -> str:
-    """State how many first results differ, and how many of 100 of these the judges find better; empty if unknown.
-
-    Args:
-        opinions: What judges say of a run against another one.
-        name: The run in words.
-    """
-    from udml_core.numerics.changed_results import joint_changed
-
-    if "final" not in opinions.counts:
-        return ""
-    of = joint_changed({judge: first for judge, (first, _) in opinions.counts["final"].items()}, opinions.weights)
-    if not of.share:
-        return "Both find the same first results."
-    changes = f"The first results of {share_words(of.share)} of images differ"
-    if not of.is_known:
-        return f"{changes}, too few to say how many are better."
-    low, high = math.floor(100 * of.low + 1e-9), math.ceil(100 * of.high - 1e-9)
-    side = ABOUT_AS_MANY if low <= HALF <= high else ""
-    return f"{changes}; of 100 that differ, the judges find the first result of {name} better in {low} to {high}{side}."
-
-
-def share_words(share: float) -> str:
-    """Return a share in whole percent; with a decimal below 1 %."""
-    return f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.1f} %"
 
 
 def opinion_words(opinions: Opinions, compared: str = "final", reference: str = "the plain search") -> str:

@@ -48,6 +48,12 @@ def used_search(runs: Iterable[Run]) -> tuple[Run, str] | None:
     return run, used.frame
 
 
+def chosen_at(run: Run) -> float:
+    """Return when a user chose a search of a run, in seconds since 1970; 0 without a choice."""
+    used = _used(run)
+    return 0.0 if used is None else used.at
+
+
 def _used(run: Run) -> Used | None:
     """Return the choice that is noted with a run; None without one, or if its refinement is gone."""
     with suppress(OSError, ValueError, UserError):  # there is no file, it is damaged, or no refinement has this id

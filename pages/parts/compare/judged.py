@@ -13,11 +13,11 @@ from udml_core.numerics.judgments import Share
 from udml_core.runs.search.differing import Comparison
 from udml_core.runs.search.judging import EQUAL, Judging
 from udml_core.runs.search.judging_words import (
-    advice_parts,
     agreement_words,
     interval_words,
     leading,
     leads,
+    result_parts,
     result_words,
 )
 from udml_core.runs.search.judgment_files import read_judgments, write_judgments, write_table
@@ -69,21 +69,20 @@ def show_judged(judging: Judging, names: tuple[str, str]) -> None:
         judging: The session.
         names: The letters and names of A and B.
     """
-    first, second = (f"**{escaped(name)}**" for name in names)
     people, comparison = judging.people(), judging.comparison
     own = judging.share(judging.judge)
     if len(people) > 1:
         shared = judging.shared_share()
         queries = "1 query" if shared.count == 1 else f"the same {shared.count:,} queries"
-        st.markdown(unbroken(f"{len(people)} people judged {queries}. "
-                             f"{result_words(shared, comparison, (first, second))}. "
+        marked = f"**{escaped(names[0])}**", f"**{escaped(names[1])}**"
+        st.markdown(unbroken(f"{len(people)} people judged {queries}. {result_words(shared, comparison, marked)}. "
                              f"{escaped(agreement_words(judging))}"))
         range_bar(shared, is_blind=False)
         _show_people(judging, names)
     else:
-        what, why = advice_parts(judging, first=escaped(names[0]))
-        st.markdown(unbroken(f"**{what}** {why}"))
-        st.caption(unbroken(f"{result_words(own, comparison, (first, second))}."))
+        what, sure = result_parts(judging, (escaped(names[0]), escaped(names[1])))
+        st.markdown(unbroken(f"**{what}**"))
+        st.caption(unbroken(sure))
         range_bar(own, is_blind=False)
     _show_queries(judging, names)
     st.caption(unbroken("The interval holds with 95 % certainty, whenever you stop, for all differing queries; for the "

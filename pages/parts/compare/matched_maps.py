@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array, rows_of
-from udml_core.exploration.comparison import PLACES, aligned_layouts, places_on
+from udml_core.exploration.comparison import aligned_layouts
 from udml_core.exploration.map_content import Color, Layout
 from udml_core.exploration.map_values import bounds
 from udml_core.runs import Run
@@ -17,7 +17,7 @@ from udml_core.runs.analyses import KINDS, MAPS, Analysis, finished_maps, list_a
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 
-from ..maps.coloring import default_color
+from ..maps.coloring import default_color, group_color
 from ..maps.frame import UNITS, MapFrame, link_to_map, load_map
 from ..maps.scatter import Ring, draw_map
 from ..shell.address import choice_from_address, write_address
@@ -122,16 +122,13 @@ def matched_maps(runs: Sequence[Run], analyses: Mapping[str, Analysis]) -> dict[
 
 
 def _color(frame: MapFrame, first: MapFrame) -> Color:
-    """Return the classes; without classes, where each image lies on the first map, so that a reader sees what moved.
-
-    Only the first map shows the names of its places: on the others "top" may lie at the bottom.
-    """
+    """Return the classes; without classes, the groups of the first map on all maps: a reader sees what moved."""
     if frame.dataset.labels is not None:
         return default_color(frame)
-    places = places_on(first.projection.positions[first.frame])
+    groups = group_color(first.run, first.map_id, first.frame)
     rows = rows_of(first.projection.indices, frame.projection.indices)
-    return Color("place on the first map", np.where(rows >= 0, places[rows], -1), PLACES, none="not on the first map",
-                 fixed=True, is_written=frame is first)
+    return replace(groups, values=np.where(rows >= 0, np.asarray(groups.values)[rows], -1), none="not on the first map",
+                   fixed=True)
 
 
 def show_matched_map(matched: MatchedMap, name: str, query: int | None = None, neighbors: Sequence[int] = (),

@@ -11,20 +11,13 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from udml_core.base.errors import UserError, listed
-from udml_core.exploration.race_figures import AT_ONCE, SAID, changed_words, group_size_words
+from udml_core.exploration.race_figures import AT_ONCE, SAID, group_size_words, said_of_measured
 from udml_core.exploration.race_words import race_judges_words
+from udml_core.results.embedding_words import words_of as embedding_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
-from udml_core.runs.opinions import (
-    ABOUT_AS_MANY,
-    OF_RUN,
-    QUESTION_WORDS,
-    judge_words,
-    obstacle,
-    run_against_run,
-    size_words,
-)
+from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, judge_words, obstacle, run_against_run
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.advising import raced_together
@@ -88,19 +81,20 @@ class Pair:
 
     Attributes:
         verdicts: The verdicts.
-        size: How many first results differ, in Markdown; empty if that is not known.
+        measured: What the judges measured together, of first results and of whole groups.
         judges: Who judged, in a sentence.
+        note: What follows the verdicts, in Markdown; empty for nothing.
     """
 
     verdicts: Verdicts
-    size: str
+    measured: tuple[Measured, Measured]
     judges: str
+    note: str = ""
 
     def words(self, name: str, other: str) -> str:
-        """Return the verdicts on two runs by their names and how many first results differ, in Markdown."""
-        said = [f"{question}: {SAID[verdict]}" for question, verdict in
-                zip(QUESTION_WORDS, self.verdicts, strict=True)]
-        return f"**{escaped(name)} against {escaped(other)}: {'. '.join(said)}.** {self.size}".rstrip()
+        """Return the verdicts on two runs by their names, counted as on every page, in Markdown."""
+        said = ". ".join(said_of_measured(*of) for of in zip(QUESTION_WORDS, self.verdicts, self.measured, strict=True))
+        return f"**{escaped(name)} against {escaped(other)}. {said}.** {self.note}".rstrip()
 
 
 def judged_pair(run: Run, rival: Run) -> Pair | None:
@@ -108,26 +102,20 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
     race, opinions = raced_together(run, rival), None
     with suppress(UserError):  # the data set or an embedding is missing
         opinions = _against(run, rival)
-    name = escaped(brief_names([run, rival])[0])
-    size = "" if opinions is None else size_words(opinions, name)
     if race is None:
-        return _unraced_pair(run, rival, opinions, size)
+        return _unraced_pair(run, rival, opinions)
     if race.run in (run.id, rival.id):
         of = race.trained[rival.id if race.run == run.id else run.id]
         measured = (of.first.reversed, of.groups.reversed) if race.run == run.id else (of.first, of.groups)
-        if race.run == rival.id and (changed := changed_words(of)):  # as Data says it
-            groups = changed_words(of, "groups")
-            size = (f"{name} instead of the plain search: {changed[:1].lower()}{changed[1:]}."
-                    + (f" {groups}." if groups else ""))
         judges = f"Judged without labels by {escaped(race_judges_words(race))}"
     elif opinions is None:
         return None
     else:
         measured, judges = opinions.measured("final"), _judges_of(opinions)
-    return Pair(Verdicts(*(each.said for each in measured)), size, f"{judges}.")
+    return Pair(Verdicts(*(each.said for each in measured)), measured, f"{judges}.")
 
 
-def _unraced_pair(run: Run, rival: Run, opinions: Opinions | None, size: str) -> Pair | None:
+def _unraced_pair(run: Run, rival: Run, opinions: Opinions | None) -> Pair | None:
     """Return what judges say of two runs that no race judged together; see `judged_pair`.
 
     Against the frozen features the verdict is the run's own, as every page says it.
@@ -136,16 +124,14 @@ def _unraced_pair(run: Run, rival: Run, opinions: Opinions | None, size: str) ->
         run: The run.
         rival: The run that it is compared with.
         opinions: What judges say of the run against the other one; None without such judges.
-        size: How many first results differ, in Markdown.
     """
     own, said = stored_opinion(run), said_of(run) if _is_start_of(rival, run) else None
     note = escaped(unraced_words(run, rival))
     if said is not None and own is not None:
-        return Pair(said.verdicts, _sized(size, said.verdicts, note), f"{_judges_of(own)}.")
+        return Pair(said.verdicts, own.measured("final"), f"{_judges_of(own)}.", note)
     if opinions is None:
         return None
-    verdicts = opinions.verdicts("final")
-    return Pair(verdicts, _sized(size, verdicts, note), f"{_judges_of(opinions)}.")
+    return Pair(opinions.verdicts("final"), opinions.measured("final"), f"{_judges_of(opinions)}.", note)
 
 
 def _is_start_of(rival: Run, run: Run) -> bool:
@@ -154,16 +140,10 @@ def _is_start_of(rival: Run, run: Run) -> bool:
     return other.method == FROZEN and (other.encoder, other.split) == (own.encoder, own.split)
 
 
-def _sized(size: str, verdicts: Verdicts, note: str) -> str:
-    """Return how many results differ after verdicts, and a note; the count must not contradict the verdict."""
-    level = ABOUT_AS_MANY in size and verdicts.first != "cannot tell"
-    larger = "gains are larger than the losses" if verdicts.first == "better" else "losses are larger than the gains"
-    return " ".join(filter(None, (size.replace(ABOUT_AS_MANY, f": the {larger}") if level else size, note)))
-
-
 def brief_names(runs: Sequence[Run]) -> list[str]:
     """Return the names of runs that are compared: their methods if these differ, else their titles without the data."""
-    methods = [run.notes().name or method_title(run) for run in runs]
+    methods = [run.notes().name or (embedding_words("plain").title if run.spec().method == FROZEN else
+                                    method_title(run)) for run in runs]
     return methods if len(set(methods)) == len(runs) else [
         title.replace(f" on {run.spec().dataset_title.split(',')[0]}", "", 1)
         for run, title in zip(runs, run_titles(runs).values(), strict=True)]

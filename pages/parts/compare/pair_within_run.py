@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import streamlit as st
 
 from udml_core.runs import Run
+from udml_core.runs.search import FINAL
 from udml_core.runs.search.differing import SEPARATOR, Results
 from udml_core.runs.search.judging_words import differing_words
 from udml_core.work.jobs.concluding import START
@@ -35,11 +37,21 @@ def keep_pair(runs: Sequence[Run]) -> None:
         write_address(PARAMETER, run.id)
 
 
-def show_differences(runs: Sequence[Run]) -> None:
-    """Show queries for which A and B differ; Judge asks them last, so the next judgments stay blind."""
-    with st.popover("Embeddings", icon=":material/tune:"):
+def show_differences(runs: Sequence[Run], names: Sequence[str] = ()) -> None:
+    """Show queries for which A and B differ; Judge asks them last, so the next judgments stay blind.
+
+    Args:
+        runs: Finished runs.
+        names: Their names on the page, which has stated the verdict on these runs; empty where it has not.
+    """
+    with st.popover("Searches", icon=":material/tune:"):
         contest = choose_contest(runs)
-    _show_verdicts(contest)
+    own = dict(zip((run.id for run in runs), names, strict=False))
+    if own and all(side.frame == FINAL and side.retrieval.run.id in own for side in contest.sides):
+        first, second = (own[side.retrieval.run.id] for side in contest.sides)
+        contest = replace(contest, names=(first, second))
+    else:
+        _show_verdicts(contest)
     results: Results = choose_segment("What differs", "results", RESULTS, "first", key="pair-results",
                                       label_visibility="collapsed")
     comparison = compare_contest(contest, results)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array, evenly_spaced
+from udml_core.base.arrays import Array, Integers, evenly_spaced
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.comparison import only_first_hits, sign_test
 from udml_core.exploration.failures import Atlas
 from udml_core.exploration.gallery_content import Tile
 from udml_core.runs import Run
-from udml_core.runs.search import Hit, Retrieval
+from udml_core.runs.search import FINAL, Hit, Retrieval
+from udml_core.runs.search.differing import Side
 from udml_core.runs.verdict import standing
 
 from ..draw.gallery import clicked_tile, gallery, tile_of
@@ -25,7 +27,10 @@ from ..shell.cached import load_retrieval, progress_bar
 from ..shell.pools import among
 from ..shell.run_status import escaped
 from .colors import run_heading, swatch_of
+from .judging import compare_contest
 from .matched_maps import MOST_MAPS, maps_by_kind, matched_maps, show_coming_maps, show_matched_map
+from .seed_means import MOST_RANKED
+from .sides import Contest
 
 SAME_QUERY = "Same query"
 SHOWN_HITS = 10
@@ -36,6 +41,7 @@ HITS_IN_ROW = 3
 FEW_ROWS, MOST_ROWS = 3, 12
 """Rows of queries below other parts, and in a part of their own."""
 SIGNIFICANT, LIKELY = 0.05, 0.5
+DIFFERING = "These queries have another first result in each of the two searches; Judge asks them last."
 
 
 def load_atlases(runs: Sequence[Run]) -> list[Atlas]:
@@ -69,9 +75,11 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
     opened = [load_retrieval(run) for run in runs]
     dataset, test = opened[0].dataset, opened[0].split.test
     atlases = load_atlases(runs) if dataset.labels is not None else []
-    strip = disputed_queries(atlases, STRIP) if atlases else test[evenly_spaced(len(test), STRIP)]
+    differing = differing_queries(runs, names) if dataset.labels is None else test[:0]
+    strip = disputed_queries(atlases, STRIP) if atlases else (
+        differing[:STRIP] if len(differing) else test[evenly_spaced(len(test), STRIP)])
     query = int(number_from_address("query", int(strip[0]), 0, len(dataset) - 1))
-    counts = count_words(names, atlases) if atlases else ""
+    counts = count_words(names, atlases) if atlases else DIFFERING if len(differing) else ""
     pool = among(len(test), opened[0].split, len(dataset))
     st.markdown(f"{counts} Neighbors are searched {pool}. Click an image, here or on a map, to make it the query.")
     clicks = [gallery(dataset, [tile_of(dataset, int(index), "query" if index == query else "")
@@ -80,19 +88,26 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
     by_kind = maps_by_kind(runs) if len(runs) <= MOST_MAPS else {}
     maps = matched_maps(runs, max(by_kind.values(), key=len)) if by_kind else {}
     a_row, side = (2, 43) if len(runs) in (2, 4) else (3, 56)  # ten or five images a row on a laptop
+    found = [retrieval.search_item(query, SHOWN_HITS, gallery="test") for retrieval in opened]
+    only = only_here([[hit.index for hit in hits] for hits in found]) if dataset.labels is None else {}
     for start in range(0, len(runs), a_row):
         for column, number in zip(st.columns(a_row), range(start, len(runs)), strict=False):
-            run, name = runs[number], names[number]
+            run, name, hits = runs[number], names[number], found[number]
             with column:
-                hits = opened[number].search_item(query, SHOWN_HITS, gallery="test")
                 known = [hit.correct for hit in hits if hit.correct is not None]
-                run_heading(runs, number, name, f" · {sum(known)} of {len(known)} hits" if known else "")
-                clicks.append(gallery(dataset, [_tile(dataset, hit) for hit in hits], f"The {len(hits)} nearest test "
-                                      f"images in {name}", f"compare-hits-{run.id}", side))
+                alone = only.get(number, ())
+                run_heading(runs, number, name, f" · {sum(known)} of {len(known)} hits" if known else
+                            f" · {len(alone)} of {len(hits)} only here" if only else "")
+                tiles = [replace(_tile(dataset, hit), mark="only") if hit.index in alone else _tile(dataset, hit)
+                         for hit in hits]
+                clicks.append(gallery(dataset, tiles, f"The {len(hits)} nearest test images in {name}",
+                                      f"compare-hits-{run.id}", side))
                 if run.id in maps:
                     clicks.append(show_matched_map(maps[run.id], name, query, [hit.index for hit in hits], MAP_HEIGHT))
     if dataset.labels is not None:
         color_legend("query", "hit", "miss")
+    elif any(only.values()):
+        color_legend("query", "only")
     if maps:
         st.caption("Lines join the query with its nearest images. Each map is turned to match the first; distances on "
                    "a map carry no unit.")
@@ -103,6 +118,28 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
     _make_query(clicked_tile(clicks))
     if dataset.labels is not None and len(runs) == len(FIRST_TWO):
         _show_won(runs, names, FIRST_TWO, FEW_ROWS)
+
+
+def differing_queries(runs: Sequence[Run], names: Sequence[str]) -> Integers:
+    """Return the queries whose first result differs in two runs without labels, those first that Judge asks last.
+
+    So the next judgments stay blind. There are none of more than two runs, or of too many images to search at once.
+    """
+    sides = [Side(load_retrieval(run), FINAL) for run in runs]
+    if len(sides) != len(FIRST_TWO) or len(sides[0].retrieval.split.test) > MOST_RANKED:
+        return np.empty(0, int)
+    return compare_contest(Contest((sides[0], sides[1]), (names[0], names[1]), "test")).differing[::-1]
+
+
+def only_here(found: Sequence[Sequence[int]]) -> dict[int, set[int]]:
+    """Return which results of a query each of two searches finds alone, by its number; empty for more searches.
+
+    Args:
+        found: Indices of the results of each search.
+    """
+    if len(found) != len(FIRST_TWO):
+        return {}
+    return {number: {*own} - {*other} for number, (own, other) in enumerate((found, found[::-1]))}
 
 
 def count_words(names: Sequence[str], atlases: Sequence[Atlas]) -> str:

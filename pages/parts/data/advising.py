@@ -14,7 +14,7 @@ from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title
 from udml_core.exploration.jury import independent
 from udml_core.exploration.race_advice import advice_words, best_otherwise, other_aim_words
-from udml_core.exploration.race_clock import ALMOST, clock_words
+from udml_core.exploration.race_clock import ALMOST, MET, Countdown, clock_words
 from udml_core.exploration.race_figures import MEASURES
 from udml_core.exploration.race_gaps import minutes_words
 from udml_core.exploration.race_measured import Serves
@@ -22,7 +22,7 @@ from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import JUDGES
-from udml_core.runs.tasks import LIVE_STATES
+from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     find_advice,
@@ -46,6 +46,8 @@ from .race import show_race
 from .using import BUDGETS, SEARCH, USE, awaited_search, show_awaited, show_race_button, use_button
 
 ACTION = "Find the best search"
+LATE = 10.0
+"""Seconds from which a preparation is late that still takes twice the time that was said."""
 SILENT = 5.0
 """Seconds without a report of the race after which the page says how long ago the last was."""
 OF_TRAINING = ("", "training", "evaluation")
@@ -195,7 +197,7 @@ def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, 
         if status.state != "done":
             st.error(f"The features are {status.state}. {escaped_message(status.message)}", icon=":material/error:")
         return
-    left = f", about {duration(status.seconds_left)} left in this step" if status.seconds_left else ""
+    left = _preparing_left(run, dataset, status)
     phase = "what the network sees in each image" if step_name(status.phase) in OF_TRAINING else status.phase
     line = f"Preparing the race: {phase if status.state == 'running' else WAITING}{left}"
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -206,6 +208,36 @@ def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, 
             st.rerun(scope="app")
     show_empty(what_words(encoder.backbone), "trophy")
     _say(line)
+
+
+def _preparing_left(run: Run, dataset: Dataset, status: Status) -> str:
+    """Return the time until a race begins in words, one estimate for all steps; empty if unknown."""
+    key = f"advice-preparing-{run.id}"
+    if status.state != "running" or not status.started:
+        return ""
+    if key not in st.session_state:
+        whole = jobs.estimate(run.spec(), dataset)
+        st.session_state[key] = Countdown(), whole.seconds - whole.follow_seconds if whole.measured else 0.0
+    countdown, whole_seconds = st.session_state[key]
+    return preparing_words(countdown, whole_seconds, time.time() - status.started, status.seconds_left)
+
+
+def preparing_words(countdown: Countdown, whole: float, passed: float, step_left: float | None) -> str:
+    """Return the time until a preparation ends in words, which never rises from step to step; empty if unknown.
+
+    Args:
+        countdown: The time that was shown until now.
+        whole: Expected seconds of all steps; 0 if they were never measured here.
+        passed: Seconds since the first step began.
+        step_left: Seconds that this step still takes by its own share; None if unknown.
+    """
+    left = max(whole - passed, step_left or 0.0)
+    if left <= 0 and not whole:
+        return ""
+    shown = countdown(passed, max(left, 0.0))
+    if left > max(LATE, 2 * shown):
+        return ", longer than expected"
+    return ", almost ready" if shown < MET else f", about {duration(shown)} until the race begins"
 
 
 @st.fragment(run_every="1s")

@@ -53,7 +53,7 @@ from .race import explained, show_race
 from .using import BUDGETS, SEARCH, USE, Kind, open_used, show_awaited, show_race_button, use_button
 
 ICON, JUDGE = ":material/trophy:", ":material/thumbs_up_down:"
-CONFIRM, DECIDE = "Confirm by judgments", "decide."
+CONFIRM, CONTINUE = "Confirm by judgments", "Continue judging"
 LONG = 60
 """Letters from which a sentence takes a line of its own beside its button."""
 ALL_TRIED = "Every candidate was tried: more time tries nothing new. Run it again when encoders or images have changed."
@@ -170,7 +170,7 @@ def _show_next(race: Race, of: Conclusion, elsewhere: Elsewhere | None, again: C
         if of.action == "use":
             _use(race, of, elsewhere, "primary")
         elif of.action == "judge":
-            _judge(of, "Continue judging" if of.next_step.endswith(DECIDE) else CONFIRM, "primary")
+            _judge(of, CONTINUE if of.is_begun else CONFIRM, "primary")
         elif of.action == "name" and st.button("Name groups", icon=":material/label:", key="advice-name",
                                                type="primary"):
             open_view("labels", query_params={"run": of.use.run if of.use else race.run})

@@ -31,13 +31,15 @@ MEANINGS = {"query": (QUERY, "solid", "★"), "current image": (QUERY, "solid", 
             "hit": (HIT, "solid", "✓"), "same class": (HIT, "solid", "✓"),
             "positive": (HIT, "solid", "+"), "similar": (HIT, "solid", "="), "miss": (MISS, "dashed", "✕"),
             "other class": (MISS, "dashed", "✕"), "negative": (MISS, "dashed", "−"),
-            "dissimilar": (MISS, "dashed", "≠"), "beyond": (BEFORE, "dotted", "")}
+            "dissimilar": (MISS, "dashed", "≠"), "beyond": (BEFORE, "dotted", ""),
+            "only": ("currentColor", "dotted", "◆")}
 """Color, line and sign of each meaning, as assets/gallery.js and gallery.css draw them."""
 CLASSES = ("same class", "other class")
 """Meanings of the colors of images that are compared with one image."""
 HITS = ("hit", "miss")
 """Meanings of the colors of the results of a search."""
-EXPLAINED = {"hit": "hit: same class", "miss": "miss: other class", "beyond": "dimmed: beyond the threshold"}
+EXPLAINED = {"hit": "hit: same class", "miss": "miss: other class", "beyond": "dimmed: beyond the threshold",
+             "only": "found by this search only, among the first ten"}
 """What a legend writes for a meaning that needs a word of explanation."""
 
 

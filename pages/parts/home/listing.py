@@ -12,9 +12,7 @@ from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.examples import POINTS, point_of
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
-from udml_core.runs.used import used_search
 
-from ..data.using import search_link, used_words
 from ..draw.pictures import inline
 from ..shell.race_verdict import run_verdicts
 from ..shell.run_status import ICONS, escaped, live_panel, run_title, state_line
@@ -49,7 +47,6 @@ def show_newest_runs(runs: list[Run]) -> None:
     Args:
         runs: The user's runs, the newest first.
     """
-    _show_used(runs)
     st.subheader("Newest runs", help=MEASURES)
     if any(run.status().state in LIVE_STATES for run in runs):
         show_live_runs()
@@ -104,18 +101,6 @@ def _judged_words(run: Run) -> str:
         return "The search without training, with which others are compared." * (run.stored_status().state == "done")
     verdicts = run_verdicts(run)
     return "" if verdicts is None else f"Judged without labels: {said_words(*verdicts)}."
-
-
-def _show_used(runs: list[Run]) -> None:
-    """Show the search that the user chose last, with the link to it; nothing before a choice."""
-    used = used_search(runs)
-    if used is None:
-        return
-    run, frame = used
-    st.subheader("Your search")
-    _show_line(f"used-{run.id}", f":material/push_pin: **{escaped(run.spec().dataset_title)}**",
-               f"You chose **{escaped(used_words(run, frame))}** for these images.", "retrieval",
-               search_link(run, frame))
 
 
 def _row(run: Run, words: str) -> None:

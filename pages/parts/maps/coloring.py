@@ -93,7 +93,7 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
     if len(projection.frames) > 1 and dataset.labels is None and is_trained:
         choices[KEPT] = lambda: _kept_color(shown)  # before clusters, whose colors change with the epoch
     if dataset.labels is None:
-        choices[GROUP] = lambda: _group_color(shown.run, shown.map_id, frame)
+        choices[GROUP] = lambda: group_color(shown.run, shown.map_id, frame)
     if shown.epoch is not None or has_record(shown.run, Clusters):
         choices["cluster"] = lambda: _cluster_color(shown)
     if shown.epoch is not None or shown.name in ("initial", "final"):  # of other embeddings none is stored
@@ -151,7 +151,7 @@ def _cluster_color(shown: MapFrame) -> Color:
 
 
 @st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
-def _group_color(run: Run, map_id: str, frame: int) -> Color:
+def group_color(run: Run, map_id: str, frame: int) -> Color:
     """Color by groups of similar images, the largest first."""
     shown = load_map(run, map_id, frame)
     return similar_color(load_retrieval(run).frames.vectors(shown.name, shown.projection.indices))

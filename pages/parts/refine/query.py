@@ -32,9 +32,12 @@ VOTE_WORDS = {
               "weights: an overlap of {score:.3f}, where 1 is the largest possible.",
     "diffuse": "**{count}** mutual neighbors of this image pass on their own score from the walk that starts at the "
                "query: {score:.3g} in total.",
-    "none": "This rank rests on the similarity (cosine) of the query and this image alone: {score:.3f}. Both share "
-            "**{count}** neighbors; the number below each is the smaller of its two similarities.",
+    "none": "This rank rests on how similar the query and this image are, and on no other image. Both share "
+            "**{count}** neighbors.",
 }
+ALONE = ("Their similarity (cosine) is {score:.3f}; 1 is the largest. The number below each shared neighbor is the "
+         "smaller of its similarities with both.")
+"""The figure behind the words for a rank that no other image decides."""
 COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: also a mutual neighbor of the query."}
 """What the sign of a common voter means, by the step that decides the ranking."""
 
@@ -201,7 +204,8 @@ def show_votes(live: Live, refined: RefinedGallery, query: int, image: int, rank
     st.subheader(f"Why did this image {verb} {way}?")
     st.markdown(f"**{escaped(live.dataset.caption(index))}**, framed above.")
     votes, voting = refining.votes_for(refined, query, image), refining.voting_step(refined)
-    st.markdown(VOTE_WORDS[voting].format(count=len(votes.rows), score=votes.score))
+    st.markdown(VOTE_WORDS[voting].format(count=len(votes.rows), score=votes.score),
+                help=ALONE.format(score=votes.score) if voting == "none" else None)
     if not len(votes.rows):
         return None
     sign = COMMON.get(voting, "")

@@ -53,6 +53,9 @@ class Raced:
         return self.race.verdicts(self.outcome)
 
 
+OF_100 = "of 100 searches: "
+
+
 @st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
 def raced_recipe(run: Run, recipe: str) -> Raced | None:
     """Return the newest race that judged exactly a recipe of a run; None for no recipe, or if none did."""
@@ -66,7 +69,7 @@ def show_raced_metrics(raced: Raced) -> None:
     own = concluded(raced.race)
     decides = own.verdict if own.candidate == raced.outcome else None
     for serves, question, verdict, text in zip(MEASURES, QUESTION_WORDS, raced.verdicts, HELP, strict=True):
-        advised = f" · advised {_figure(best, serves)}" if best else ""
+        advised = f" · the advised recipe: {_figure(best, serves).removeprefix(OF_100)}" if best else ""
         figure, value = _figure(raced.outcome, serves), SAID[verdict]
         if decides is not None and serves == raced.race.serves:  # what the race says stands small below it
             figure, value = f"by blind judgments · the race: {value}, {figure}", SAID[decides]
@@ -82,7 +85,7 @@ def _figure(outcome: Outcome, serves: Serves) -> str:
     count = of.count(serves)
     if count is None or count.better is None or count.worse is None:
         return figure_words(of.served(serves).difference, "+")
-    return f"of 100 searches: {100 * count.better:.0f} better, {100 * count.worse:.0f} worse"
+    return f"{OF_100}{100 * count.better:.0f} better, {100 * count.worse:.0f} worse"
 
 
 def less_words(raced: Raced) -> str:

@@ -112,7 +112,7 @@ def _use(recipe: str) -> None:
 
 
 def _pending_words(run: Run, spec: AnalysisSpec) -> str:
-    return "The second opinion is being computed; the recipe stays as it is until you change it." if _is_live(
+    return "The judges look at it now; the settings stay as they are until you change them." if _is_live(
         run, spec) else ""
 
 
@@ -125,13 +125,13 @@ def _offer_opinion(run: Run, spec: AnalysisSpec, key: str) -> None:
     """Show the button that computes a second opinion, or tries it again if it ended early."""
     analysis = analysis_at(run, spec)
     if analysis.folder.exists() and analysis.status().state not in (*LIVE_STATES, "done"):
-        if st.button("Retry the second opinion", icon=":material/replay:", key=f"{key}-again",
+        if st.button("Judge again", icon=":material/replay:", key=f"{key}-again",
                      help=analysis.status().message or None):
             with show_user_errors():
                 jobs.resume(analysis)
                 st.rerun()
     elif not analysis.folder.exists():
-        request_analysis(run, spec, "Compute the second opinion", key,
+        request_analysis(run, spec, "Judge without labels", key,
                          "Encoders that took no part in this run compare the results before and after refinement. "
                          "Their features are stored, so later every recipe is judged at once.")
 
@@ -257,7 +257,7 @@ def _explain_missing(live: Live, refined: RefinedGallery) -> None:
         st.caption(f"Without labels this recipe cannot be judged. {why_not_judged(live.run)}".strip())
     elif spec.id != OF_REFINEMENTS.id or recipe_choice(live.run).opinions is not None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="refine-verdict"):
-            raced = race_verdict(live.run, str(refined.recipe)) or "This recipe is not judged yet."
+            raced = race_verdict(live.run, str(refined.recipe)) or "These settings are not judged yet."
             st.caption(f"{raced} {_pending_words(live.run, spec)}", width="stretch")
             _offer_opinion(live.run, spec, "refine-opinion-recipe")
 

@@ -133,16 +133,23 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
     """
     st.html(HEADING_STYLE)
     is_wide = len(rankings) <= MOST_WIDE
-    has_numbers, searched = len(rankings) == 1, {ranking.searched for ranking in rankings}
-    for place, ranking in zip(st.columns(len(rankings), gap="medium"), rankings, strict=True):
+    has_numbers, unnamed = len(rankings) == 1, [not _names_images(retrieval, ranking) for ranking in rankings]
+    is_shared = not has_numbers and any(unnamed) and len({ranking.searched for ranking in rankings}) == 1
+    for place, ranking, is_unnamed in zip(st.columns(len(rankings), gap="medium"), rankings, unnamed, strict=True):
         with place:
             _show_ranking(retrieval, ranking, is_wide, on_pick, _effect(ranking, rankings), has_numbers,
-                          says_searched=has_numbers or len(searched) > 1)
+                          says_searched=is_unnamed and not is_shared)
     is_dimmed = any(ranking.end and ranking.end < len(ranking.hits) for ranking in rankings)
     if marks := (*(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ())):
         color_legend("query", *marks)
-    of_all = f" {searched.pop()}." if len(searched) == 1 and not has_numbers else ""
+    of_all = f" {rankings[0].searched}." if is_shared else ""
     st.caption(f"{_explain(rankings, has_numbers)}{of_all} {badges}".strip())
+
+
+def _names_images(retrieval: Retrieval, ranking: SearchResult) -> bool:
+    """Return whether the heading of a ranking names the searched images already, which are all images."""
+    has_score = any(hit.correct is not None for hit in ranking.hits)
+    return has_score and not retrieval.dataset.is_large and ranking.pool.startswith("among all ")
 
 
 def _effect(ranking: SearchResult, rankings: Sequence[SearchResult]) -> str:
@@ -206,8 +213,7 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
                                                    f"{ranking.threshold.short}."
         numbers = f"Rank · {ranking.measure}." if has_numbers else ""
         said.append(f"{f'**{effect}.** ' if effect else ''}{numbers}{end}".strip())
-    # The heading names the images already if they are all images.
-    if says_searched and (not known or retrieval.dataset.is_large or not ranking.pool.startswith("among all ")):
+    if says_searched:
         said.append(f"{ranking.searched}.")
     if any(said):
         st.caption(" ".join(filter(None, said)))

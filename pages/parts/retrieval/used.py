@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from udml_core.exploration.race_figures import said_words
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.analyses import REFINED
 from udml_core.runs.search import FINAL, FROZEN
-from udml_core.runs.used import use_search, used_search
+from udml_core.runs.used import chosen_at, use_search, used_search
+from udml_core.work.jobs.advising import is_trial
 
-from ..data.using import search_link, used_words
-from ..shell.run_status import escaped
+from ..data.using import open_used, search_link, used_words
+from ..shell.race_verdict import said_of
+from ..shell.run_status import escaped, method_title
 from ..shell.views import view_link
 from .embeddings import Column
 
@@ -20,14 +23,18 @@ from .embeddings import Column
 def show_used(run: Run, columns: Sequence[Column]) -> None:
     """Show in a line which search the user chose, with a link to it and a button that keeps what is shown instead.
 
-    Nothing is shown before a choice, or while the chosen search is among the shown ones.
+    Nothing is shown before a choice. While the chosen search is among the shown ones, a newer training is offered.
 
     Args:
         run: The run that the page shows.
         columns: The shown embeddings.
     """
-    used = used_search(other for other in list_runs(runs_folder()) if other.spec().dataset == run.spec().dataset)
-    if used is None or any(_is_of(column, *used) for column in columns):
+    runs = [other for other in list_runs(runs_folder()) if other.spec().dataset == run.spec().dataset]
+    used = used_search(runs)
+    if used is None:
+        return
+    if any(_is_of(column, *used) for column in columns):
+        _offer_newer(runs, *used)
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-used"):
         st.markdown(f":material/push_pin: You chose **{escaped(used_words(*used))}** for these images.",
@@ -39,6 +46,34 @@ def show_used(run: Run, columns: Sequence[Column]) -> None:
                 "Choose what is shown", key="retrieval-use-instead", type="tertiary", icon=":material/push_pin:",
                 help=f"{escaped(last.title)}: Search begins with it, and Home links to it."):
             use_search(last.retrieval.run, last.frame.name)
+            st.rerun()
+
+
+def _offer_newer(runs: Sequence[Run], used: Run, frame: str) -> None:
+    """Offer the newest training that ended after the user chose a search, with what judges say of it.
+
+    Args:
+        runs: The runs of these images, the newest first.
+        used: The run of the chosen search.
+        frame: Its embedding.
+    """
+    since = chosen_at(used)
+    newer = next((run for run in runs if run.spec().method != FROZEN and not is_trial(run) and run.id != used.id
+                  and run.stored_status().state == "done" and (run.stored_status().finished or 0.0) > since), None)
+    if newer is None:
+        return
+    said = said_of(newer)
+    judged = "no judge has compared it yet" if said is None else (
+        f"against the plain search, the judges see {said_words(*said.verdicts)}")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-newer"):
+        st.markdown(f":material/new_releases: Your training **{escaped(method_title(newer))}** is newer than your "
+                    f"search: {judged}.", width="content")
+        if st.button("Use it", key="retrieval-use-newer", icon=":material/image_search:",
+                     help="Search begins with it, and Home links to it."):
+            open_used(newer, FINAL)
+        if st.button("Keep my search", key="retrieval-keep-used", type="tertiary", icon=":material/push_pin:",
+                     help="Offers a training again when a further one has ended."):
+            use_search(used, frame)
             st.rerun()
 
 

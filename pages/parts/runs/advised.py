@@ -52,7 +52,8 @@ def show_advised(runs: Sequence[Run], chosen: Sequence[Run] = ()) -> None:
             dataset = start.spec().dataset
             use_button("Search with it", SEARCH, race, outcome, "retrieval", USES, key=f"runs-advised-use-{number}",
                        dataset=dataset)
-            use_button("Judge it", JUDGE, race, outcome, "compare", "Blind: you see queries with the results of this "
+            label = "Continue judging" if of.is_begun else "Judge it"
+            use_button(label, JUDGE, race, outcome, "compare", "Blind: you see queries with the results of this "
                        "search and of the plain search, without their names.",
                        key=f"runs-advised-judge-{number}", dataset=dataset)
             if rival := _rival(chosen, start, outcome):

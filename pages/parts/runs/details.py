@@ -10,6 +10,7 @@ import streamlit as st
 from udml_core.base.errors import counted, duration
 from udml_core.data.speed import measured_speed
 from udml_core.numerics.measures import measure_of
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.analyses.kinds.exact import ExactEvaluation
@@ -149,8 +150,9 @@ def _show_measures(run: Run, evaluation: Mapping[str, Any]) -> None:
     _explain_measures(table.index)
     hits = ("R@k: share of test images with a hit, an image of the same class, among the k nearest. "
             if any("recall@1" in measures for measures in evaluation.values()) else "")
+    start = titles.get(FROZEN, "Frozen")
     st.caption(f"All measures on the {images_of(run, 'test')}.{sample_words(evaluation)}", help=(
-        f"{hits}Frozen: {run.spec().encoder.frozen_words}, without training. PCA has the dimension of the run's "
+        f"{hits}{start}: {run.spec().encoder.frozen_words}, without training. PCA has the dimension of the run's "
         "embedding, is compared by the same distance and needs no training: a run should exceed it."))
 
 
@@ -177,12 +179,13 @@ def _distinct(run: Run, evaluation: Mapping[str, Any]) -> tuple[dict[str, Any], 
 
     Frozen features are not trained, and a linear step of them is computed at once.
     """
-    method = run.spec().method
+    method, titles = run.spec().method, {} if is_labeled(run) else {FROZEN: words_of("plain").title}
     if method == FROZEN:
-        return {name: of for name, of in evaluation.items() if name not in TRAINED}, {}
+        return {name: of for name, of in evaluation.items() if name not in TRAINED}, titles
     if method in LINEAR:
-        return {name: of for name, of in evaluation.items() if name != "initial"}, {"final": method_title(run)}
-    return dict(evaluation), {}
+        left = {name: of for name, of in evaluation.items() if name != "initial"}
+        return left, {"final": method_title(run)} | titles
+    return dict(evaluation), titles
 
 
 def _explain_measures(names: Collection[str]) -> None:

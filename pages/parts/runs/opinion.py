@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.base.errors import UserError, duration
-from udml_core.exploration.race_figures import group_size_words
+from udml_core.exploration.race_figures import SAID, group_size_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
@@ -44,6 +44,7 @@ from .races import show_own, show_races
 BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:]"
 MIXED, UNCLEAR = ":orange[:material/swap_vert:]", ":material/help:"
 HALF = ":material/balance:"
+TOGETHER = "all judges together"
 READING = ("Each judge is an encoder that took no part in this run. It measures how similar a query and the images "
            "found for it are in its own features. A difference of +0.02 means that the images found by this run are "
            "more similar by 0.02, on a scale from −1 to 1 (cosine), than those found by the plain search, on "
@@ -141,13 +142,21 @@ def show_judges(opinions: Opinions) -> None:
 
 
 def judge_table(opinions: Opinions) -> pd.DataFrame:
-    """Return a row for each question and judge, as text."""
-    return pd.DataFrame([{
-        "Question": words, "Judge": judge_words(judge), "Difference": signed(of.difference, 3),
-        "95 % interval": f"{signed(of.low, 3)} to {signed(of.high, 3)}", "Judge says": of.verdict,
-        "Weight": f"{opinions.weights[judge]:.2f}"}
-        for question, words in zip(QUESTIONS, QUESTION_WORDS, strict=True)
-        for judge, of in opinions.intervals("final", question).items()])
+    """Return a row for each question and all judges together, which every page states, then for each judge, as text."""
+    rows = []
+    for question, words, joint in zip(QUESTIONS, QUESTION_WORDS, opinions.measured("final"), strict=True):
+        wide = joint.wide
+        rows += [_judge_row(words, TOGETHER, joint.difference, (wide.low, wide.high), joint.said)]
+        rows += [_judge_row(words, judge_words(judge), of.difference, (of.low, of.high), of.verdict,
+                            f"{opinions.weights[judge]:.2f}") for judge, of in
+                 opinions.intervals("final", question).items()]
+    return pd.DataFrame(rows)
+
+
+def _judge_row(question: str, judge: str, difference: float, ends: tuple[float, float], verdict: str,
+               weight: str = "") -> dict[str, str]:
+    return {"Question": question, "Judge": judge, "Difference": signed(difference, 3),
+            "95 % interval": " to ".join(signed(end, 3) for end in ends), "Says": SAID[verdict], "Weight": weight}
 
 
 def _is_coming(run: Run) -> bool:

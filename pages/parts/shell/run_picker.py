@@ -39,6 +39,8 @@ EXAMPLE = "app-example"
 """Session key of the id of the first example that a page showed to a user who has chosen no run."""
 IS_DRAWN, IS_KEPT = "app-run-is-drawn", "app-run-is-kept"
 """Session keys: whether the page has drawn the box, and whether the address keeps the run that end_page draws."""
+TRAINED = "app-run-trained"
+"""Session key of the id of a run that is the app's run because it was trained, not because the user chose it."""
 BOX = "choose-run"
 
 
@@ -205,6 +207,7 @@ def _remember_choice() -> None:
     """Remember the run chosen in the sidebar; the page then writes it to the address, which has the previous one."""
     if _is_choice():
         stop_waiting()
+        st.session_state.pop(TRAINED, None)
         st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
         st.session_state[INSTEAD] = st.query_params.get(PARAMETER, "")
 
@@ -217,6 +220,7 @@ def _open_choice() -> None:
     if not _is_choice():
         return
     stop_waiting()
+    st.session_state.pop(TRAINED, None)
     st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
     if PARAMETER in st.query_params or st.session_state.get("page") == "home":
         st.query_params[PARAMETER] = st.session_state[BOX]
@@ -314,6 +318,25 @@ def choose_run(run: Run) -> None:
     st.session_state[CHOSEN] = run.id
     if PARAMETER in st.query_params:
         st.query_params[PARAMETER] = run.id
+
+
+def choose_trained(run: Run) -> None:
+    """Make a training that was just started the run of the app, except on Search; see `return_to_used`."""
+    choose_run(run)
+    st.session_state[TRAINED] = run.id
+
+
+def return_to_used() -> None:
+    """Let Search begin with the search that the user chose for these images, not with a run that was trained since."""
+    trained = st.session_state.get(TRAINED)
+    if trained is None or PARAMETER in st.query_params or st.session_state.get(CHOSEN) != trained:
+        return
+    runs = list_runs(runs_folder())
+    dataset = next((run.spec().dataset for run in runs if run.id == trained), None)
+    used = used_search(run for run in runs if run.spec().dataset == dataset)
+    if used is not None:
+        st.session_state[CHOSEN] = used[0].id
+        del st.session_state[TRAINED]
 
 
 def app_run() -> str | None:

@@ -19,7 +19,7 @@ from udml_core.runs.tasks import LIVE_STATES, Status
 from ..draw.gallery import gallery, mark_of
 from ..maps.scatter import draw_map
 from ..shell.cached import dataset_of, load_split
-from ..shell.run_picker import choose_run
+from ..shell.run_picker import choose_trained
 from ..shell.user_errors import show_user_errors
 from .flip import RESULT, epoch_key, flip, flip_key, last_epoch, leave_flip
 from .measures import show_measures
@@ -65,7 +65,7 @@ def watched_run() -> Run | None:
 
 def watch(run: Run) -> None:
     """Show a run from now on; the other pages open with it too."""
-    choose_run(run)
+    choose_trained(run)
     mark_watched(run)
     st.query_params[PARAMETER] = st.session_state[STARTED] = run.id
 

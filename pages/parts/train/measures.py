@@ -34,8 +34,8 @@ from .start_map import raw_words
 from .start_steps import is_starting, show_steps
 from .watched import rows_of_moments
 
-CURVES = {"sample map@r": "Whole group found", "second opinion": "Whole group by another encoder",
-          "loss": "Loss, which training lowers", "effective rank": "Effective rank: directions used"}
+CURVES = {"sample map@r": "Whole group found", "second opinion": "Whole group, judged",
+          "loss": "Loss, which training lowers", "effective rank": "Effective rank"}
 """The curves beside the map, the most telling first, and their short titles."""
 MOST_CURVES = 2
 HEIGHT = 190

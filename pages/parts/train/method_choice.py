@@ -33,6 +33,8 @@ NEXT = {"": ("Open the race", ":material/trophy:", "data"),
         "name": ("Name groups", ":material/label:", "labels"),
         "search": ("Search as now", ":material/image_search:", "retrieval")}
 """The link to the next step of a conclusion: its label, its icon and its view."""
+MEASURED_BY = " ".join(f"{measure.plain}: {measure.name}. {measure.help}" for measure in MAIN_MEASURES[::-1])
+"""Which measures say how often the first image is right, and how much of a group is found."""
 
 
 def choose_method(first: str, dataset: Dataset) -> type[Method]:
@@ -86,7 +88,7 @@ def explain(method: type[Method], dataset: Dataset, fixed: bool = False) -> None
     else:
         says = f"{PROMISES[card.promise]}." if dataset.labels is not None else measured
     if text := f"{NEEDS.get(card.supervision, '')}{says}".strip():
-        st.caption(text, help=f"MAP@R: {MAIN_MEASURES[0].help} {card.source}")
+        st.caption(text, help=f"{MEASURED_BY} {card.source}")
     if (suggestion := suggested_by_race(dataset, runs_folder())) and (judged := suggestion.judged_of(card.name)):
         st.caption(f":material/balance: {escaped(suggestion.words_for(judged))}")
         won = suggestion.run  # Lab begins with its settings

@@ -47,6 +47,12 @@ def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: boo
             watch(jobs.submit(spec, runs_folder(), pairs.given))
             color_by_class()
             st.rerun()
+    with st.container(key="lab-begin-notes", gap="xsmall"):  # app.css keeps its height, so that no button moves
+        _show_notes(expected, is_watching, hindrance)
+
+
+def _show_notes(expected: jobs.Estimate, is_watching: bool, hindrance: str) -> None:
+    """Show why a run cannot start, or how long it takes and what it waits for; see `show_start`."""
     if hindrance:
         st.caption(f":material/block: {hindrance}")
     elif is_watching:  # the watched run says how long it takes

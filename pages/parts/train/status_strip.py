@@ -25,7 +25,7 @@ from .watched import rows_of_moments
 
 SCORES = ("sample map@r", "second opinion", "loss", "effective rank")
 """The curves of which the line shows the first that was measured."""
-PLAIN = {"sample map@r": "Whole group found", "second opinion": "Whole group, another encoder", "loss": "Loss",
+PLAIN = {"sample map@r": "Whole group found", "second opinion": "Whole group, judged", "loss": "Loss",
          "effective rank": "Effective rank"}
 GAIN = "cosine gain"
 """The axis of a curve that is a gain in similarity over the frozen features."""

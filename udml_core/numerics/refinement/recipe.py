@@ -78,7 +78,7 @@ class Whiten(Step):
                              "\"Negative Evidences and Co-occurrences in Image Retrieval\", ECCV 2012")
 
     covariance: Annotated[Literal["neighbors", "images"], Shown(
-        label="Even out differences between (covariance)")] = "neighbors"
+        label="Even out differences between")] = "neighbors"
     """The covariance to whiten: of the differences of mutual neighbors, or of all images (PCA whitening)."""
 
     k: Annotated[int, Field(ge=1, le=100), Shown(symbol="k", step=1, high=30, label="Mutual neighbors")] = 5

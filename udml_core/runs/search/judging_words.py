@@ -217,7 +217,7 @@ def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A") -> 
         more = (f"more than {MOST_LEFT} further judgments" if total - share.count > MOST_LEFT else
                 "more queries than are left")
         return (f"No clear difference. {stop}.",
-                f"{said} If the first {known} are typical, it would take {more} to tell the two apart."
+                f"{said} If the next answers are like the first {known}, it takes {more} to tell the two apart."
                 f"{_grown_words(known, judging.left_before() is not None)}")
     return "Not decided yet.", f"{said} {left_words(left)}"
 
@@ -231,9 +231,30 @@ def level_words(judging: Judging) -> str:
     return f"neither is better in {equal} of {score.total()} queries"
 
 
+def result_parts(judging: Judging, names: tuple[str, str]) -> tuple[str, str]:
+    """Return the result of judgments in a sentence, and how sure it is in another.
+
+    Args:
+        judging: The person's session.
+        names: The names of A and B.
+    """
+    share, comparison = judging.share(judging.judge), judging.comparison
+    what, why = advice_parts(judging, first=names[0])
+    if not share.count:
+        return what, why
+    if share.is_decided:
+        found = finding_words(share, comparison, names)
+        return (f"{names[int(leads(share))]} {BETTER[comparison.results]} more often. {CAN_STOP}.",
+                f"How sure: {score_words(judging, judging.judge, names)}; {found}.")
+    named = score_words(judging, judging.judge), score_words(judging, judging.judge, names)
+    why = why.replace(capitalized(named[0]), named[1], 1)
+    between = f"{names[int(leads(share))]} may be better in {interval_words(share)} % of the differing queries"
+    return what, f"How sure: {why.removesuffix('.')}; {between}."
+
+
 def left_words(left: Left) -> str:
     """Return a forecast in a sentence, and why it has grown, such as "About 20 to 50 more judgments, if …"."""
-    return (f"{capitalized(_number_words(left))}, if the first {left.known} are typical."
+    return (f"{capitalized(_number_words(left))}, if the next answers are like the first {left.known}."
             f"{_grown_words(left.known, left.has_grown)}")
 
 
@@ -241,7 +262,7 @@ def _number_words(left: Left) -> str:
     """Return a forecast of further judgments, rounded."""
     fewest, most = rounded_down(left.fewest), None if left.most is None else rounded(left.most)
     if most is None:
-        return f"at least about {fewest} more judgments" if fewest else "a few more judgments, perhaps many"
+        return f"at least {fewest} more judgments" if fewest else "more judgments than can be estimated yet"
     return f"about {fewest}{f' to {most}' * (fewest != most)} more judgments" if fewest else (
         f"up to {most} more judgments")
 

@@ -1,0 +1,62 @@
+"""Home's first line: the search that the user chose last, or what the newest race found for the user's images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from udml_core.exploration.race_conclusion import Conclusion
+from udml_core.runs import Run
+from udml_core.runs.search import FINAL, FROZEN
+from udml_core.runs.used import used_search
+from udml_core.work.jobs.advising import races_from
+
+from ..data.using import search_link, used_words
+from ..shell.race_verdict import concluded, conclusion_icon
+from ..shell.run_status import escaped
+from ..shell.views import view_link
+
+
+def show_your_search(runs: Sequence[Run]) -> None:
+    """Show the search that the user chose last, with what the race of its images and judgments say, and its links.
+
+    Before a choice, the conclusion of the newest race stands alone; without a race nothing is shown.
+
+    Args:
+        runs: The user's runs, the newest first.
+    """
+    used = used_search(runs)
+    images = None if used is None else used[0].spec().dataset
+    found = _concluded([run for run in runs if images in (None, run.spec().dataset)])
+    if used is None and found is None:
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small", key="home-used"):
+        if used is not None:
+            headline = "" if found is None else f"  \n:small[:gray[{escaped(found[1].headline)}]]"
+            st.markdown(f":material/push_pin: **{escaped(used[0].spec().dataset_title)}**: you chose "
+                        f"**{escaped(used_words(*used))}** for these images.{headline}", width="stretch")
+            _link_search(search_link(*used))
+        elif found is not None:
+            run, of = found
+            st.markdown(f"{conclusion_icon(of)} **{escaped(run.spec().dataset_title)}**: {escaped(of.headline)}",
+                        width="stretch")
+            if of.use is None:
+                _link_search(search_link(run, FINAL))
+        if found is not None:
+            run, of = found
+            view_link("data", label="Best search", icon=":material/trophy:", width="content", query_params={
+                "dataset": run.spec().dataset, "view": "advice", "budget": f"{of.race.budget:g}",
+                "serves": of.race.serves})
+
+
+def _concluded(runs: Sequence[Run]) -> tuple[Run, Conclusion] | None:
+    """Return the newest race's start among some runs, and what to use after it and judgments; None without a race."""
+    for run in runs:
+        for race, _, _ in races_from(run) if run.spec().method == FROZEN else []:
+            return run, concluded(race)
+    return None
+
+
+def _link_search(parameters: dict[str, str]) -> None:
+    view_link("retrieval", label="Search", icon=":material/image_search:", query_params=parameters, width="content")
