@@ -79,7 +79,7 @@ const LESSON = {
     const row = element("div", {});
     stage.append(row);
     const picture = (image) => digits.pixels.subarray(64 * image, 64 * image + 64);
-    return { draw({ weight }, { recalls, cells, row: image, results, right, doubtful }) {
+    return { draw({ second, weight }, { recalls, cells, row: image, results, right, doubtful }) {
       plane.clear();
       const box = (x, y, width, height, color, attributes) => plane.path([[x, y], [x + width, y], [x + width, y + height], [x, y + height]],
         { color, closed: true, width: 1.5, ...attributes });
@@ -94,7 +94,7 @@ const LESSON = {
           if (height > 0) {
             box(left, bottom, filled, height, COLORS.hit, { fill: COLORS.hit, "fill-opacity": 0.45 });
             box(left + filled, bottom, width - filled, height, COLORS.miss, { fill: COLORS.miss, "fill-opacity": 0.12, "stroke-dasharray": "5 4" });
-            if (height > 0.08) plane.text([left + width / 2, bottom + height / 2], b ? say("second right: {both} of {count}", { both, count }) : say("second wrong: {both} of {count}", { both, count }), { size: 13, dy: 5 });
+            if (height > 0.08) plane.text([left + width / 2, bottom + height / 2], say("{name} {sign}: {both} of {count}", { name: second === "rows" ? "B" : "C", sign: b ? "✓" : "✕", both, count }), { size: 13, dy: 5 });
           }
           bottom += height + 0.02;
         }
