@@ -182,8 +182,8 @@ const LESSON = {
         plane.add("rect", { x, y, width: Math.max(width * plane.scale[0] - 1, 1), height: count / most * plane.scale[1], fill: color, opacity: isOwn ? 1 : 0.55 });
       });
       for (const at of [0, LESSON.margin]) plane.line([at, 0], [at, 1.1], { color: "currentColor", dashed: true });
-      plane.text([-0.02, 1.02], say("hard: the negative is nearer"), { anchor: "end", size: 13 });
-      plane.text([LESSON.margin + 0.02, 1.02], say("easy: beyond the margin μ = {margin}", { margin: LESSON.margin }), { anchor: "start", size: 13 });
+      plane.text([-0.02, 1.02], say("hard: N is nearer"), { anchor: "end", size: 13 });
+      plane.text([LESSON.margin + 0.02, 1.02], say("easy: beyond μ = {margin}", { margin: LESSON.margin }), { anchor: "start", size: 13 });
       plane.text([0.05, 1.02], say("semi-hard"), { dy: -17, size: 13 });
       plane.line([low, 0], [high, 0], { color: COLORS.query, width: 6 });
       plane.text([right, -0.3], "δ²(A, N) − δ²(A, P)", { anchor: "end", size: 12 });
