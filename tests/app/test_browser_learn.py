@@ -50,6 +50,7 @@ def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(p
     page.wait_for_url(re.compile("/lab.*method=rpml.*epsilon%3A0.5"))
     settle(page)
     page.goto("/learn?lesson=epsilon&epsilon=0.35")
+    settle(page)
     page.get_by_role("link", name="Deutsch").click()
     page.wait_for_url("**/learn?lesson=epsilon&epsilon=0.35&language=de")
     title = translated("ε merges and shatters", "de")
