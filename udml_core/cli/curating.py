@@ -161,7 +161,7 @@ def _computed_features(dataset: Dataset, backbone: str | None, only_new: bool) -
     Args:
         dataset: The data set.
         backbone: The backbone; None for the usual one.
-        only_new: Whether they are computed only if those of a folder's other images are stored.
+        only_new: Whether they are computed only if features of the folder's other images are stored.
 
     Returns:
         The features; None if they are not computed.
