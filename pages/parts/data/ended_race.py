@@ -152,7 +152,7 @@ def _show_equals(of: Conclusion) -> None:
 def _show_both_aims(of: Conclusion) -> None:
     """Show what the race found in the other aim; where judgments keep the search as now, with a button."""
     best, words = best_otherwise(of.race), both_aims_words(of.race, of.use)
-    if not words or not (of.use or of.is_judged):  # a race without a winner says it with its call
+    if not words:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-aims"):
         st.markdown(escaped(words), width="stretch")
