@@ -158,7 +158,7 @@ def _show_both_aims(of: Conclusion) -> None:
         st.markdown(escaped(words), width="stretch")
         if of.use is None and best is not None:
             use_button(f"Use it for {MEASURES[OTHER[of.race.serves]]}", SEARCH, of.race, best, "retrieval", USE,
-                       kind="tertiary", key="advice-otherwise")
+                       key="advice-otherwise")
 
 
 def _show_next(race: Race, of: Conclusion, elsewhere: Elsewhere | None, again: Callable[[], None] | None) -> None:
