@@ -1054,7 +1054,7 @@ def test_a_race_without_a_winner_asks_for_no_judgments_once_they_say_that_they_c
             first=measured("cannot tell"), judges=("judge",), groups=Measured(
                 verdict="cannot tell", difference=0.01, low=-0.01, high=0.03)))])
     before = texts(opened("data", **LINK)).replace("\\", "")
-    assert "To decide it, judge the largest gain yourself: whitening" in before
+    assert "Search as now; to decide it, judge the largest gain yourself: whitening" in before
     monkeypatch.setattr(concluding, "stored_judgments", lambda *_: Judgments("level", 14, score="14 equal"))
     shown = texts(opened("data", **LINK)).replace("\\", "")
     assert "Keep searching as now: your 14 judgments see no clear difference" in shown

@@ -156,6 +156,16 @@ def test_all_but_the_best_or_the_first_copy_are_excluded(folder: Path, shell: Sh
     assert excluded(dataset) == ["a/0.png"], "the choice is reverted"
 
 
+def test_copies_are_excluded_by_features_which_are_computed_if_none_are_stored(folder: Path, shell: Shell) -> None:
+    keep = ("audit", str(folder), "--keep", "best", "--backbone", "pixels")
+    code, _, messages = call(*shell, *keep, "--compare", "hash")
+    assert (code, "No features are stored" in messages) == (0, True), "as it was asked for"
+    answer(*shell, "exclude", str(folder), "--undo")
+    report = answer(*shell, *keep)
+    assert report["features"], "a hash alone excludes nothing that only looks plain"
+    assert excluded(catalog.load(str(folder))) == ["b/6.png"]
+
+
 def test_pairs_at_the_border_are_decided_by_name_and_reverted(folder: Path, shell: Shell) -> None:
     clothes = catalog.load(str(folder))
     words = ["audit", str(folder), "--same", "a/1.png", "--same", "a/2.png", "--same", "a/3.png"]

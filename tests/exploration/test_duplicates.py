@@ -94,6 +94,7 @@ def test_the_best_copy_has_most_pixels_then_bytes_then_detail_and_is_oldest(colu
     assert best_first(groups, facts(**columns))[0].tolist() == order
     assert best_first(groups, facts(**columns), [order[-1]])[0].tolist() == [order[-1], *order[:-1]]
     assert best_first(groups, None, [2])[0].tolist() == [2, 0, 1]
+    assert best_first(groups, None, [2, 1])[0].tolist() == [2, 1, 0], "the last choice, not the first of two in order"
 
 
 def test_the_border_leaves_out_excluded_images_and_the_closest_come_first() -> None:

@@ -40,6 +40,7 @@ from udml_core.exploration.race_running import (
     list_ideas,
     run_race,
     settle,
+    slow_steps_late,
     with_step,
 )
 from udml_core.exploration.race_words import (
@@ -491,7 +492,7 @@ def test_a_gain_that_may_be_chance_is_no_winner() -> None:
     race = race_of(lucky, *others)
     assert advice_words(race) == (
         "No clear winner: keep searching as now. That is the pretrained network as it is: in first results, "
-        "none of 11 candidates is better beyond chance. To decide it, judge the largest gain yourself: "
+        "none of 11 candidates is better beyond chance. Search as now; to decide it, judge the largest gain yourself: "
         "whitening. The largest gain, of whitening, may be chance (+2.200, −1.091 to 5.491). "
         "Beside that: no clear difference in whole groups (0.000, −0.017 to 0.017). The race ended when every "
         f"candidate was tried (11). {limits(race)}")
@@ -907,11 +908,22 @@ def test_a_training_begins_only_if_its_expected_time_fits_with_a_margin_where_it
     assert (outcome.state, outcome.seconds) == (state, 50)
 
 
+@pytest.mark.parametrize(("seconds", "order"), [(30, ["views", "whiten", "rerank"]),
+                                                (20, ["whiten", "rerank", "views"])])
+def test_a_step_that_takes_much_of_the_time_comes_after_the_other_steps(seconds: float, order: list[str]) -> None:
+    quality = dict.fromkeys(("", "views", "whiten", "rerank"), 0.0)
+    track = Stub(quality, expected={"views": 10, "whiten": 1, "rerank": 1})
+    assert [outcome.name for outcome in raced(track, "views", "whiten", "rerank", seconds=seconds)] == order
+    trains = Idea("plm", lambda best: best.model_copy(update={"method": "plm"}), trains=True)
+    ideas = slow_steps_late([idea("views"), idea("whiten"), trains], START, track, 20)
+    assert [each.name for each in ideas] == ["whiten", "views", "plm"], "trainings stay last"
+
+
 def test_only_trainings_are_sorted_by_their_time() -> None:
     assert [idea.trains for idea in list_ideas(["other"], TITLES, has_images=True)][-5:] == [True] * 4 + [False]
     quality = {"": 0, "whiten": 0, "rerank": 0}
     assert [outcome.name for outcome in raced(Stub(quality, expected={"whiten": 9, "rerank": 1}), "whiten", "rerank",
-                                              seconds=5)] == ["whiten", "rerank"]
+                                              seconds=30)] == ["whiten", "rerank"]
 
 
 def test_rows_name_the_whole_search_and_say_what_is_kept_for_the_next_steps() -> None:
@@ -931,7 +943,8 @@ def test_a_certain_gain_with_too_large_a_price_is_no_winner_and_says_the_price()
     dear = Outcome(name="Whitening", setup=BY_SIMPLICITY[0], against_best=of, against_start=of, run="run")
     assert advice_words(race_of(dear)) == (
         "No clear winner: keep searching as now. That is the pretrained network as it is: what gains in first "
-        "results loses more in whole groups. To decide it, judge the largest gain yourself: whitening. Whitening: "
+        "results loses more in whole groups. Search as now; to decide it, judge the largest gain yourself: whitening. "
+        "Whitening: "
         "better first results (+0.020, 0.003 to 0.037), worse whole groups (−0.030, −0.055 to −0.005), which lose more "
         "than first results gain. The race ended when every candidate was tried (1). "
         f"{limits(race_of(dear))}")

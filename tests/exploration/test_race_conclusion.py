@@ -71,7 +71,7 @@ def test_what_is_next_follows_from_how_sure_the_conclusion_is() -> None:
     assert of(WON, "open").next_step == f"Your 14 judgments do not decide yet: {LEFT}"
     assert of(WON, "open", is_ready=True).action == "judge"
     assert of(WON, "better").action == "use"
-    assert of(LUCKY, "none").next_step.startswith("To decide it, judge the largest gain yourself: whitening")
+    assert of(LUCKY, "none").next_step.startswith("Search as now; to decide it, judge the largest gain")
     assert of(RACES["empty"], "none").action == "again"
     stopped = conclude(RACES["empty"], is_done=False)
     assert (stopped.action, stopped.headline) == ("", "No candidate is judged yet.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import unicodedata
 from dataclasses import replace
@@ -33,7 +34,7 @@ HOSTILE = ("../x", "..", "/etc/passwd", "CON", "con.txt", "COM1", "a/b\\c", "a:b
            "Heron", "heron", "HERON", "x" * 300, "\u00e4" * 300, "trailing. ", " leading", ".hidden", "",
            "\x00\n\u202e",
            "metadata.csv", "unnamed", "UNFINISHED.CSV", "STRASSE", "stra\u00dfe", "fiftyone", "=1+1",
-           "-2 degrees", "@home", "+x", "'=2")
+           "-2 degrees", "@home", "+x", "'=2", "-" + "x" * 125, "=" + "\u6c34" * 60, "." + "y" * 130)
 
 
 def naming_without_walks(codes: np.ndarray, classes: int) -> Naming:
@@ -70,7 +71,9 @@ def test_a_hostile_name_stays_one_name_in_its_folder(text: str, tmp_path: Path) 
     assert not set(name) & set('/\\:*?"<>|\x00\n\u202e')
     assert name == name.strip(" ").rstrip(".")
     assert name.split(".")[0].upper() not in ("CON", "COM1")
-    assert len(name.encode()) <= MOST_BYTES + 1
+    assert len(name.encode()) <= MOST_BYTES
+    assert safe_name(name) == name, "an export finds its own files again"
+    assert Names().give_file(Names().give_file(f"{text}.jpg")) == Names().give_file(f"{text}.jpg")
     assert name == unicodedata.normalize("NFC", name)
     (tmp_path / name).mkdir()
 
@@ -175,6 +178,61 @@ def test_an_interrupted_export_leaves_a_list_and_continues(photos: Dataset, tmp_
     assert (out / "red" / "IMG_00.jpg").stat().st_ino == stamp, "what is written stays"
     assert len(list((out / "red").iterdir())) == 10
     assert not (out / UNFINISHED).exists()
+
+
+def test_an_interrupted_addition_leaves_copies_that_were_edited(photos: Dataset, tmp_path: Path) -> None:
+    def stop(share: float, step: str) -> None:
+        if share > 0.4:
+            raise KeyboardInterrupt
+
+    out = tmp_path / "out"
+    write_plan(plan_sorting(named(photos, {0: "red"}, ("red",)), out))
+    (out / "red" / "IMG_00.jpg").write_bytes(b"edited, and of another length")
+    more = named(photos, dict.fromkeys(range(10), "red"), ("red",))
+    with pytest.raises(KeyboardInterrupt):
+        write_plan(plan_sorting(more, out), stop)
+    again = plan_sorting(more, out)
+    assert (again.continues, again.there) == (True, {"red/IMG_00.jpg"})
+    write_plan(again)
+    assert (out / "red" / "IMG_00.jpg").read_bytes() == b"edited, and of another length"
+    assert len(list((out / "red").iterdir())) == 10
+
+
+def test_a_list_that_a_user_changed_or_put_there_is_kept_beside_the_new_one(photos: Dataset, tmp_path: Path) -> None:
+    out, names = tmp_path / "out", named(photos, {0: "red"}, ("red",))
+    more = named(photos, {0: "red", 1: "red"}, ("red",))
+    write_plan(plan_sorting(names, out, for_programs=False))
+    (out / "label-studio.json").write_text("mine")
+    again = plan_sorting(more, out, for_programs=False)
+    assert (again.for_programs, again.changed) == (False, ()), "a file that no export wrote is not its list"
+    write_plan(again)
+    assert (out / "label-studio.json").read_text() == "mine"
+    table = (out / "metadata.csv").read_text().replace("file_name", "note,file_name", 1).replace("\nred", "\nseen,red")
+    (out / "metadata.csv").write_text(table)
+    plan = plan_sorting(names, out)
+    assert plan.changed == ("metadata.csv", "label-studio.json")
+    assert "A copy of each is kept beside the new list, such as metadata kept.csv." in " ".join(plan.notes)
+    write_plan(plan)
+    assert (out / "metadata kept.csv").read_text() == table
+    assert (out / "label-studio kept.json").read_text() == "mine"
+    assert json.loads((out / "label-studio.json").read_text())
+    last = plan_sorting(more, out, for_programs=False)
+    assert (last.for_programs, last.changed) == (True, ()), "its own lists for programs are kept up to date"
+    write_plan(last)
+    assert len(json.loads((out / "label-studio.json").read_text())) == 2
+    assert not list(out.glob("*kept (2)*"))
+
+
+def test_no_list_is_written_through_a_link(photos: Dataset, tmp_path: Path) -> None:
+    out, mine = tmp_path / "out", tmp_path / "mine"
+    mine.mkdir()
+    (mine / "labels.json").write_text("mine")
+    write_plan(plan_sorting(named(photos, {0: "red"}, ("red",)), out, for_programs=False))
+    (out / "fiftyone").symlink_to(mine)
+    with pytest.raises(UserError, match="is a link to another folder, where an export never writes"):
+        plan_sorting(named(photos, {0: "red"}, ("red",)), out)
+    write_plan(plan_sorting(named(photos, {0: "red"}, ("red",)), out, for_programs=False))
+    assert (mine / "labels.json").read_text() == "mine"
 
 
 def test_the_numbers_of_a_plan_add_up_to_the_data_set(photos: Dataset, tmp_path: Path) -> None:
@@ -405,8 +463,9 @@ def test_a_table_of_other_images_is_never_replaced(table: str, photos: Dataset, 
     out = tmp_path / "out"
     out.mkdir()
     (out / "metadata.csv").write_text(table)
-    with pytest.raises(UserError, match="Choose another folder"):
+    with pytest.raises(UserError, match="Choose another folder") as error:
         plan_sorting(named(photos, {0: "red"}, ("red",)), out)
+    assert "closed file" not in str(error.value)
     assert (out / "metadata.csv").read_text() == table
 
 
@@ -466,6 +525,32 @@ def test_the_last_file_of_a_photograph_is_never_removed(how: Any, photos: Datase
             ("unnamed/IMG_03.jpg", "unnamed/IMG_04.jpg"), "your image is a link to a file of the export")
     write_plan(plan)
     assert (source / "IMG_03.jpg").read_bytes() == content
+
+
+def test_a_copy_that_changed_within_the_same_size_and_time_is_not_removed(photos: Dataset, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_plan(plan_sorting(named(photos, {0: "red", 1: "red"}, ("red",)), out))
+    plan = plan_sorting(named(photos, {0: "red"}, ("red",)), out, prunes=True)
+    assert [former.item.file for former in plan.removed] == ["red/IMG_01.jpg"]
+    copy = out / "red" / "IMG_01.jpg"
+    before, content = copy.stat(), bytearray(copy.read_bytes())
+    content[10] ^= 1
+    copy.write_bytes(content)
+    os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
+    write_plan(plan)
+    assert copy.read_bytes() == content
+
+
+def test_no_image_that_links_to_a_copy_of_another_loses_it(photos: Dataset, tmp_path: Path) -> None:
+    out, source = tmp_path / "out", tmp_path / "photos" / "a"
+    write_plan(plan_sorting(named(photos, {5: "red"}, ("red",)), out))
+    (source / "zlink.jpg").symlink_to(out / "red" / "IMG_05.jpg")
+    now = catalog.load(photos.name)
+    (first,) = now.indices_by_name({"a/IMG_00.jpg"}).values()
+    plan = plan_sorting(named(now, {first: "red"}, ("red",)), out, prunes=True)
+    assert [former.kept for former in plan.earlier] == ["your image is a link to a file of the export"]
+    write_plan(plan)
+    assert (source / "zlink.jpg").exists()
 
 
 def test_files_there_that_are_of_other_images_are_named(photos: Dataset, tmp_path: Path) -> None:

@@ -86,8 +86,8 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     if isinstance(source, TableFolder) and source.unused_split:
         typer.echo(source.unused_split, err=True)
     features = _stored_features(loaded, backbone)
-    if features is None and new:
-        features = _grown_features(loaded, backbone)
+    if features is None and (new or (keep and settings.compare != "hash")):
+        features = _computed_features(loaded, backbone, only_new=not keep)
     if features is None:
         typer.echo("No features are stored, so near-duplicates are found by the hash alone and outliers are not "
                    f"found. Compute them: {_features_command(loaded, backbone)}", err=True)
@@ -155,15 +155,24 @@ def _news(dataset: Dataset, compared: Audit, settings: AuditSettings, facts: Ima
     return report_new(dataset, changes, found) | {"run": say_run_of(dataset, runs_folder())}
 
 
-def _grown_features(dataset: Dataset, backbone: str | None) -> Array | None:
-    """Compute the features of a folder's new images, if the others' are stored; None if they are not."""
+def _computed_features(dataset: Dataset, backbone: str | None, only_new: bool) -> Array | None:
+    """Compute features that are not stored.
+
+    Args:
+        dataset: The data set.
+        backbone: The backbone; None for the usual one.
+        only_new: Whether they are computed only if features of the folder's other images are stored.
+
+    Returns:
+        The features; None if they are not computed.
+    """
     from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder
     from udml_core.data.features import features_of, features_path
     from udml_core.data.reusing import earlier_file
     from udml_core.work import jobs
 
     encoder = jobs.encoder_of(dataset, backbone or DEFAULT_BACKBONE)
-    if earlier_file(dataset, features_path(dataset, encoder).name) is None:
+    if only_new and earlier_file(dataset, features_path(dataset, encoder).name) is None:
         return None
     return features_of(dataset, Encoder(encoder), print_progress())
 

@@ -218,7 +218,7 @@ def best_first(groups: Groups, facts: ImageFacts | None, preferred: Sequence[int
     Args:
         groups: Groups of images.
         facts: Facts about all images; None keeps the order, except for the preferred images.
-        preferred: Images that the user wants to keep.
+        preferred: Images that the user wants to keep, the last choice first.
     """
     if not groups:
         return ()
@@ -227,7 +227,9 @@ def best_first(groups: Groups, facts: ImageFacts | None, preferred: Sequence[int
     keys = [images]  # the last key counts most
     if facts is not None:
         keys += [facts.time[images], -facts.edges[images].round(2), -facts.bytes[images], -facts.pixels[images]]
-    order = np.lexsort([*keys, ~np.isin(images, list(preferred)), numbers])
+    place = {image: number for number, image in enumerate(preferred)}
+    choice = np.array([place.get(image, len(place)) for image in images.tolist()])
+    order = np.lexsort([*keys, choice, numbers])
     return tuple(np.split(images[order], np.flatnonzero(np.diff(numbers)) + 1))
 
 

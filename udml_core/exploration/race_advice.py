@@ -189,7 +189,8 @@ def _next_words(race: Race) -> str:
     """Return what to do after a race without a winner."""
     minutes = find_gaps(race).minutes
     again = f", or run the race again with {minutes_words(minutes)}, in which what was left out fits" if minutes else ""
-    return f"To decide it, judge the largest gain yourself: {setup_words(race, race.judged[0].setup)}{again}."
+    most = setup_words(race, race.judged[0].setup)
+    return f"Search as now; to decide it, judge the largest gain yourself: {most}{again}."
 
 
 def own_race_words(race: Race) -> str:

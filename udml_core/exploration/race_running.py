@@ -29,6 +29,8 @@ sets, the largest gain first."""
 ROUGH = 1.25
 """An expected time is rough: at the end a candidate without a training is tried that is expected to take so many times
 the time that is left, and a training that was never measured here only if so many times its expected time is left."""
+MUCH = 0.4
+"""Share of the time from which a step without a training comes after the others."""
 
 
 class OutOfTimeError(UserError):
@@ -112,7 +114,8 @@ def run_race(start: Setup, ideas: Iterable[Idea], track: Track, serves: Serves, 
         seconds: The time for all candidates. A candidate that is expected to take longer than the rest is not tried.
         known: Outcomes of an earlier attempt at this race, by their searches.
     """
-    best, tried, known, ideas, late = start, {start}, known or {}, list(ideas), list[Outcome]()
+    best, tried, known, late = start, {start}, known or {}, list[Outcome]()
+    ideas = slow_steps_late(list(ideas), start, track, seconds)
     for number in range(len(ideas)):
         ideas[number:] = cheap_first(ideas[number:], best, track, seconds)
         idea = ideas[number]
@@ -134,6 +137,20 @@ def run_race(start: Setup, ideas: Iterable[Idea], track: Track, serves: Serves, 
             outcome = try_candidate(left.name, start, best, left.setup, track, serves, seconds, ROUGH)
             best = left.setup if outcome.kept else best
             yield outcome
+
+
+def slow_steps_late(ideas: Sequence[Idea], start: Setup, track: Track, seconds: float) -> list[Idea]:
+    """Return the ideas with steps that take much of the time after the others, so that the first results come early.
+
+    Args:
+        ideas: The candidates in their order; trainings come after the steps.
+        start: The search to beat.
+        track: Knows the times.
+        seconds: The time for all candidates.
+    """
+    steps, rest = list(takewhile(lambda idea: not idea.trains, ideas)), seconds - track.elapsed()
+    slow = [idea for idea in steps if MUCH * rest < _expected(idea.change(start), track) <= rest]
+    return [*(idea for idea in steps if idea not in slow), *slow, *ideas[len(steps):]]
 
 
 def cheap_first(ideas: Sequence[Idea], best: Setup, track: Track, seconds: float) -> list[Idea]:

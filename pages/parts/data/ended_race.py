@@ -152,13 +152,13 @@ def _show_equals(of: Conclusion) -> None:
 def _show_both_aims(of: Conclusion) -> None:
     """Show what the race found in the other aim; where judgments keep the search as now, with a button."""
     best, words = best_otherwise(of.race), both_aims_words(of.race, of.use)
-    if not words or not (of.use or of.is_judged):  # a race without a winner says it with its call
+    if not words:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-aims"):
         st.markdown(escaped(words), width="stretch")
         if of.use is None and best is not None:
             use_button(f"Use it for {MEASURES[OTHER[of.race.serves]]}", SEARCH, of.race, best, "retrieval", USE,
-                       kind="tertiary", key="advice-otherwise")
+                       key="advice-otherwise")
 
 
 def _show_next(race: Race, of: Conclusion, elsewhere: Elsewhere | None, again: Callable[[], None] | None) -> None:

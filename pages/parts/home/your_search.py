@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from udml_core.exploration.race_advice import both_aims_words
 from udml_core.exploration.race_conclusion import Conclusion
+from udml_core.exploration.race_figures import MEASURES
 from udml_core.runs import Run
 from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.used import used_search
@@ -33,13 +35,13 @@ def show_your_search(runs: Sequence[Run]) -> None:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small", key="home-used"):
         if used is not None:
-            headline = "" if found is None else f"  \n:small[:gray[{escaped(found[1].headline)}]]"
+            headline = "" if found is None else f"  \n:small[:gray[{escaped(_both_aims(found[1]))}]]"
             st.markdown(f":material/push_pin: **{escaped(used[0].spec().dataset_title)}**: you chose "
                         f"**{escaped(used_words(*used))}** for these images.{headline}", width="stretch")
             _link_search(search_link(*used))
         elif found is not None:
             run, of = found
-            st.markdown(f"{conclusion_icon(of)} **{escaped(run.spec().dataset_title)}**: {escaped(of.headline)}",
+            st.markdown(f"{conclusion_icon(of)} **{escaped(run.spec().dataset_title)}**: {escaped(_both_aims(of))}",
                         width="stretch")
             if of.use is None:
                 _link_search(search_link(run, FINAL))
@@ -56,6 +58,11 @@ def _concluded(runs: Sequence[Run]) -> tuple[Run, Conclusion] | None:
         for race, _, _ in races_from(run) if run.spec().method == FROZEN else []:
             return run, concluded(race)
     return None
+
+
+def _both_aims(of: Conclusion) -> str:
+    """Return what a race and judgments say of what the race serves, and of its other aim."""
+    return f"{MEASURES[of.race.serves].capitalize()}: {of.headline} {both_aims_words(of.race, of.use)}".rstrip()
 
 
 def _link_search(parameters: dict[str, str]) -> None:

@@ -14,7 +14,8 @@ from udml_core.data.given.log import log_version
 from udml_core.runs.search.naming import NamedImages, name_all
 from udml_core.work.exporting import moved_folders
 from udml_core.work.exporting.sorting import plan_sorting
-from udml_core.work.exporting.sorting_files import last_target, write_plan
+from udml_core.work.exporting.sorting_files import write_plan
+from udml_core.work.exporting.sorting_own import last_target
 from udml_core.work.exporting.sorting_plan import REASONS, How, Plan
 
 from ..data.moving import say_moved, show_moving

@@ -15,6 +15,8 @@ RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9
 """Names that Windows keeps for devices."""
 MOST_BYTES = 120
 """Longest name in bytes: file systems take 255, encrypted ones 143, and a number may follow."""
+LONGEST = 255
+"""Longest name in bytes that file systems take."""
 EMPTY = "unnamed class"
 
 
@@ -28,9 +30,15 @@ def safe_name(text: str, suffix: str = "") -> str:
     composed = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
     cleaned = FORBIDDEN.sub("_", composed).strip(" ")
     cleaned = re.sub(r"^\.+", "_", cleaned).rstrip(". ")
+    if RESERVED.fullmatch(cleaned + suffix) or FORMULA.match(cleaned + suffix):  # CSV would change a formula
+        cleaned = f"_{cleaned}"
     kept = cleaned.encode()[: MOST_BYTES - len(suffix.encode())].decode(errors="ignore").rstrip(". ")
-    name = (kept or EMPTY) + suffix
-    return f"_{name}" if RESERVED.fullmatch(name) or FORMULA.match(name) else name  # CSV would change a formula
+    return (kept or EMPTY) + suffix
+
+
+def stays_inside(name: str) -> bool:
+    """Return whether a name, such as an export of an earlier version gave, is that of a visible file in its folder."""
+    return bool(name) and not FORBIDDEN.search(name) and not name.startswith(".") and len(name.encode()) <= LONGEST
 
 
 def key_of(name: str) -> str:

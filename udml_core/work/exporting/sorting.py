@@ -21,6 +21,7 @@ from udml_core.data.given.following import moved_names
 from udml_core.runs.search.naming import NamedImages
 from udml_core.work.exporting.safe_names import Names
 from udml_core.work.exporting.sorting_former import former_files
+from udml_core.work.exporting.sorting_own import are_updated, changed_lists, is_kept
 from udml_core.work.exporting.sorting_plan import HOWS, OF_PROGRAMS, How, Item, Plan
 from udml_core.work.exporting.sorting_record import EARLIER, METADATA, UNFINISHED, is_inside, read_table
 
@@ -51,8 +52,11 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
     folder = Path(os.path.abspath(Path(target).expanduser()))
     if how not in HOWS:
         raise UserError(f"An export writes {', '.join(HOWS)}; got {quoted(str(how))}.")
+    for_programs = for_programs or are_updated(named.dataset, folder)
+    changed = changed_lists(named.dataset, folder, for_programs)
     if (folder / UNFINISHED).exists():
-        return replace(_continued(named.dataset, folder, how, prunes), for_programs=for_programs)
+        continued = _continued(named.dataset, folder, how, prunes)
+        return replace(continued, for_programs=for_programs, changed=changed)
     earlier = earlier_items(named.dataset, folder)
     is_missing = ~named.left_out & _are_missing(named.dataset, named.images.tolist())
     items = tuple(_items(named, np.flatnonzero(~named.left_out & ~is_missing), with_unnamed, folder, earlier))
@@ -64,7 +68,7 @@ def plan_sorting(named: NamedImages, target: Path | str, how: How = "copies", wi
     return Plan(named.dataset, folder, how, items, len(named.dataset) - len(items) - excluded - missing, excluded,
                 missing, there=there, other_kind=_other_kind(folder, there, how),
                 differing=tuple(_differing(named.dataset, folder, items, there)), for_programs=for_programs,
-                earlier=former, prunes=prunes)
+                changed=changed, earlier=former, prunes=prunes)
 
 
 def _why_nothing(named: NamedImages, has_former: bool) -> str:
@@ -133,7 +137,7 @@ def earlier_items(dataset: Dataset, folder: Path) -> tuple[Item, ...]:
     entries = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
     listed = _listed(dataset, folder)
     written = _written(folder, listed or ())
-    foreign = [name for name in entries if name not in LISTS or listed is None]
+    foreign = [name for name in entries if not (name in LISTS or is_kept(name)) or listed is None]
     if foreign and not written:
         raise UserError(f"An export needs a new or empty folder, or an earlier export of the same images, and "
                         f"{quoted(str(folder))} contains {quoted(foreign[0])}. Choose another folder.")
@@ -217,8 +221,10 @@ def _continued(dataset: Dataset, folder: Path, how: How, prunes: bool) -> Plan:
                  if not gone and item.image not in excluded)
     if not kept:
         raise UserError(f"You excluded or removed all images on {quoted(str(path))} since. Choose another folder.")
-    written = _written(folder, (*(_listed(dataset, folder) or ()), *items))
+    before = _written(folder, _listed(dataset, folder) or ())
+    written = _written(folder, (*before, *items))
+    there = frozenset(item.file for item in before) & {item.file for item in kept}
     other_kind = _other_kind(folder, (item.file for item in kept), how)
     return Plan(dataset, folder, how, kept, len(dataset) - len(kept) - len(excluded) - missing, len(excluded),
-                missing + len(items) - len(listed), begun=begun, other_kind=other_kind, prunes=prunes,
+                missing + len(items) - len(listed), begun=begun, there=there, other_kind=other_kind, prunes=prunes,
                 earlier=tuple(former_files(dataset, folder, written, kept, prunes)))

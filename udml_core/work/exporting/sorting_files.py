@@ -9,15 +9,14 @@ from pathlib import Path
 
 from udml_core.base.errors import UserError, quoted
 from udml_core.data.dataset import Dataset, FileImages, Report
-from udml_core.data.given.log import append_to_log, read_log
 from udml_core.work.exporting.sorting import earlier_items
-from udml_core.work.exporting.sorting_former import why_kept
+from udml_core.work.exporting.sorting_former import linked_into, why_kept
 from udml_core.work.exporting.sorting_lists import write_lists
 from udml_core.work.exporting.sorting_plan import Plan
 from udml_core.work.exporting.sorting_record import EARLIER, UNFINISHED, write_list
 
-PART, TARGETS = ".part", "sorted"
-"""Ending of a file in progress, and the log of the folders that exports of a data set were written to."""
+PART = ".part"
+"""Ending of a file in progress."""
 SPARE = 100_000_000
 """Bytes that copies leave free on a disk."""
 
@@ -52,15 +51,7 @@ def write_plan(plan: Plan, report: Report | None = None) -> list[Path]:
     except OSError as error:
         raise UserError(f"The export to {quoted(str(plan.target))} was interrupted: {error}. The same export "
                         f"continues with its list, {UNFINISHED}.") from error
-    with suppress(UserError):  # the export itself needs no memory of its folder
-        append_to_log(plan.dataset, TARGETS, {"folder": str(plan.target)})
     return written
-
-
-def last_target(dataset: Dataset) -> str:
-    """Return the folder of the last finished export of a data set; empty before the first."""
-    folders = (row.get("folder") for row in reversed(read_log(dataset, TARGETS)))
-    return next((folder for folder in folders if isinstance(folder, str)), "")
 
 
 def _check_space(plan: Plan) -> None:
@@ -146,10 +137,10 @@ def _write_image(plan: Plan, index: int, path: Path) -> None:
 
 def _remove_former(plan: Plan) -> None:
     """Remove files of earlier exports that the plan lists, unless something has changed since, and empty folders."""
-    folders = set()
+    folders, linked = set(), linked_into(plan.dataset, plan.target) if plan.removed else frozenset()
     for former in plan.removed:
         path = plan.target / former.item.file
-        if os.path.lexists(path) and not why_kept(plan.dataset, plan.target, former.item):
+        if os.path.lexists(path) and not why_kept(plan.dataset, plan.target, former.item, linked):
             path.unlink()
             folders.add(path.parent)
     for folder in folders:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 import io
 import os
 from collections.abc import Collection, Iterable, Iterator
@@ -11,6 +10,9 @@ from pathlib import Path
 from udml_core.data.dataset import Dataset, FileImages
 from udml_core.data.given.exclusions import excluded_names
 from udml_core.work.exporting.sorting_plan import Former, Item, Reason
+
+BLOCK = 2**20
+"""Bytes that are compared at once."""
 
 
 def former_files(dataset: Dataset, folder: Path, written: Iterable[Item], items: Collection[Item], prunes: bool
@@ -27,21 +29,30 @@ def former_files(dataset: Dataset, folder: Path, written: Iterable[Item], items:
     files, label_of = {item.file for item in items}, {item.image: item.label for item in items}
     rest = sorted((item for item in written if item.file not in files), key=lambda item: item.file)
     index_of = dataset.indices_by_name({item.image for item in rest})
-    excluded = set(excluded_names(dataset))
+    excluded, linked = set(excluded_names(dataset)), linked_into(dataset, folder) if prunes else frozenset()
     for item in rest:
         index = index_of.get(item.image)
         is_gone = index is None or not _has_image(dataset, index)
         reason: Reason = ("gone" if is_gone else "excluded" if item.image in excluded else
                           "left out" if item.image not in label_of else "unnamed" if not label_of[item.image] else
                           "renamed" if item.label else "named")
-        yield Former(item, reason, why_kept(dataset, folder, item) if prunes else "")
+        yield Former(item, reason, why_kept(dataset, folder, item, linked) if prunes else "")
 
 
-def why_kept(dataset: Dataset, folder: Path, item: Item) -> str:
+def linked_into(dataset: Dataset, folder: Path) -> frozenset[str]:
+    """Return the real paths of images of a data set that are links into a folder."""
+    images, inside = dataset.images, os.path.realpath(folder) + os.sep
+    if not isinstance(images, FileImages):
+        return frozenset()
+    real = (os.path.realpath(images.source(index)) for index in range(len(dataset)))
+    return frozenset(path for path in real if path.startswith(inside))
+
+
+def why_kept(dataset: Dataset, folder: Path, item: Item, linked: Collection[str]) -> str:
     """Return why a file of an earlier export is not removed, in a few words; empty if nothing is lost without it.
 
     Nothing is lost without a link into the folder of the images, and without a copy whose image is still there and has
-    the same content.
+    the same content. `linked` are the files of the export that images of the data set link to; see `linked_into`.
     """
     path = folder / item.file
     root = os.path.realpath(dataset.images.root) if isinstance(dataset.images, FileImages) else None
@@ -50,7 +61,8 @@ def why_kept(dataset: Dataset, folder: Path, item: Item) -> str:
     index = dataset.indices_by_name({item.image}).get(item.image)
     image = None if index is None or not isinstance(dataset.images, FileImages) else (
         dataset.images.source(index))
-    if image is not None and Path(os.path.realpath(image)).is_relative_to(os.path.realpath(folder)):
+    if (image is not None and Path(os.path.realpath(image)).is_relative_to(os.path.realpath(folder))) or (
+            os.path.realpath(path) in linked and not path.is_symlink()):
         return "your image is a link to a file of the export"
     if path.is_symlink():
         is_own = root is not None and Path(os.readlink(path)).is_relative_to(root)
@@ -72,7 +84,18 @@ def _is_equal(dataset: Dataset, index: int, path: Path) -> bool:
     """Return whether a copy has the content that an export writes now."""
     images = dataset.images
     if isinstance(images, FileImages):
-        return path.is_file() and filecmp.cmp(path, images.source(index), shallow=False)
+        return path.is_file() and _are_equal(path, images.source(index))
     content = io.BytesIO()
     images[index].save(content, "PNG")
     return path.is_file() and path.read_bytes() == content.getvalue()
+
+
+def _are_equal(first: Path, second: Path) -> bool:
+    """Return whether two files have the same content now; `filecmp` remembers an answer by size and time."""
+    if first.stat().st_size != second.stat().st_size:
+        return False
+    with first.open("rb") as one, second.open("rb") as other:
+        while part := one.read(BLOCK):
+            if part != other.read(BLOCK):
+                return False
+    return True

@@ -15,20 +15,23 @@ from pyarrow import parquet
 from udml_core.base.files import replace_bytes
 from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset, FileImages
-from udml_core.work.exporting.sorting_plan import OF_PROGRAMS, Item, Plan
+from udml_core.work.exporting.sorting_own import keep_changed, note_lists
+from udml_core.work.exporting.sorting_plan import FIFTYONE, Item, Plan
 
 ANNOTATOR = "udml-explorer"
 
 
 def write_lists(plan: Plan) -> list[Path]:
-    """Write the lists of an export, and return their paths."""
+    """Write the lists of an export, and return their paths; what a user changed there is kept beside them."""
     paths = image_paths(plan)
     contents = {"metadata.csv": metadata_table(plan, paths).encode(), "images.parquet": parquet_table(plan, paths)}
-    if plan.for_programs or any((plan.target / name).exists() for name in OF_PROGRAMS):  # else these would grow old
-        (plan.target / "fiftyone").mkdir(exist_ok=True)
+    keep_changed(plan.dataset, plan.target, plan.for_programs)
+    if plan.for_programs:
+        (plan.target / FIFTYONE).mkdir(exist_ok=True)
         contents |= program_lists(plan, paths)
     for name, content in contents.items():
         replace_bytes(plan.target / name, content)
+    note_lists(plan.dataset, plan.target, contents)
     return [plan.target / name for name in contents]
 
 

@@ -12,8 +12,11 @@ from udml_core.data.dataset import Dataset
 
 How = Literal["copies", "links", "list"]
 HOWS: tuple[How, ...] = get_args(How)
-OF_PROGRAMS = ("fiftyone", "label-studio.json", "label-studio.xml")
+FIFTYONE = "fiftyone"
+OF_PROGRAMS = (FIFTYONE, "label-studio.json", "label-studio.xml")
 """Files and folders that other programs import, below the target."""
+PROGRAM_FILES = (f"{FIFTYONE}/data.json", f"{FIFTYONE}/labels.json", *OF_PROGRAMS[1:])
+"""The files among them."""
 MOST_GROUPS = 8
 """Folders whose former files a note counts one by one."""
 
@@ -80,6 +83,7 @@ class Plan:
         other_kind: Number of files there that are links although copies are written, or the other way around.
         differing: Paths of files there that do not have the content of the image that they stand for.
         for_programs: Whether files that FiftyOne and Label Studio import are written, too.
+        changed: Lists in the folder that are not as an export wrote them; they are kept beside the new lists.
         earlier: Files of earlier exports that do not belong to this one.
         prunes: Whether these files are removed, if nothing is lost.
     """
@@ -96,6 +100,7 @@ class Plan:
     other_kind: int = 0
     differing: tuple[str, ...] = ()
     for_programs: bool = True
+    changed: tuple[str, ...] = ()
     earlier: tuple[Former, ...] = ()
     prunes: bool = False
 
@@ -164,6 +169,12 @@ class Plan:
             notes.append(f"{counted(count, 'file')} there differ{'s' if count == 1 else ''} from your image of this "
                          f"name and stay{'s' if count == 1 else ''}, such as {self.differing[0]}: you changed it, or "
                          "it is of other images. Choose a new folder if you did not change it.")
+        if self.changed:
+            is_one = len(self.changed) == 1
+            notes.append(f"{', '.join(self.changed)} there {'is' if is_one else 'are'} not as an export wrote "
+                         f"{'it' if is_one else 'them'}: you changed {'it' if is_one else 'them'}, or the export was "
+                         f"interrupted. A copy of {'it' if is_one else 'each'} is kept beside the new list, such as "
+                         f"{PurePosixPath(self.changed[0]).stem} kept{PurePosixPath(self.changed[0]).suffix}.")
         return notes + self.former_notes
 
     @property

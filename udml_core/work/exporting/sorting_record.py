@@ -10,7 +10,7 @@ from pathlib import Path
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import replace_text
 from udml_core.base.spreadsheets import unguarded, write_rows
-from udml_core.work.exporting.safe_names import Names
+from udml_core.work.exporting.safe_names import stays_inside
 from udml_core.work.exporting.sorting_plan import HOWS, How, Item
 
 METADATA, EARLIER, UNFINISHED = "metadata.csv", "earlier.csv", "unfinished.csv"
@@ -41,18 +41,19 @@ def read_table(path: Path, what: str, file: str, label: str) -> tuple[How | None
     try:
         with path.open(newline="", encoding="utf-8") as table:
             reader = csv.DictReader(table)
+            if lacking := {"image", file, label, "certainty", "assigned"} - set(reader.fieldnames or ()):
+                raise KeyError(f"it has no column {min(lacking)}")
             rows = list(reader)
-        if lacking := {"image", file, label, "certainty", "assigned"} - set(reader.fieldnames or ()):
-            raise KeyError(min(lacking))
         items = tuple(Item(unguarded(row["image"]), unguarded(row[file]), unguarded(row[label]),
                            float(row["certainty"]), row["assigned"] == "1") for row in rows)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
-        raise UserError(f"{quoted(str(path))} should list {what}, but could not be read: {error}. Choose another "
+        reason = error.args[0] if isinstance(error, KeyError) else error  # its text has quotation marks
+        raise UserError(f"{quoted(str(path))} should list {what}, but could not be read: {reason}. Choose another "
                         "folder.") from error
     return next((how for how in HOWS if rows and how == rows[0].get("how")), None), items
 
 
 def is_inside(file: str) -> bool:
-    """Return whether a path is as an export gives it: a folder and a file, both with safe names."""
+    """Return whether a path is as an export gives it: a folder and a file, both with names that lead nowhere else."""
     parts = file.split("/")
-    return len(parts) == 2 and all(part == Names().give(part) or part == Names().give_file(part) for part in parts)
+    return len(parts) == 2 and all(map(stays_inside, parts))
