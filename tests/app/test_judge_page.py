@@ -148,7 +148,7 @@ def test_the_bar_counts_for_the_embedding_that_the_sentence_names(run: Run) -> N
     test = press(open_judge(run), "judge-reveal")
     shown = texts(test).replace("\xa0", " ")
     bar = next(of.proto.body for of in test.get("html") if "judge-range" in of.proto.body)
-    (said,) = re.findall(r"; A \(Before training\) may be better in (\d+ to \d+) %", shown)
+    (said,) = re.findall(r"; with equal answers as half, A \(Before training\) is better in (\d+ to \d+) %", shown)
     assert f'aria-label="A is better in {said} %' in bar
     assert re.search("<span>0 %: B is always better</span>.*<span>100 %: A is always better</span>", bar)
     low, high = (float(of) for of in said.split(" to "))

@@ -71,7 +71,7 @@ def test_a_run_that_starts_says_when_its_results_come_and_not_when_a_step_ends(
 def test_a_gain_that_another_encoder_sees_has_a_sign_and_a_unit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pages.parts.train.status_strip.rows_of_moments", lambda _: [
         {"epoch": 1, "second opinion": 0.00881}])
-    assert score_of(run, 1) == [("Whole group, judged", "+0.009 similarity", "")]
+    assert score_of(run, 1) == [("Whole group, judged", "+0.009", "0 is the plain search")]
 
 
 def test_without_a_score_the_line_has_none(run: Run) -> None:

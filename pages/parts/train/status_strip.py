@@ -27,8 +27,8 @@ SCORES = ("sample map@r", "second opinion", "loss", "effective rank")
 """The curves of which the line shows the first that was measured."""
 PLAIN = {"sample map@r": "Whole group found", "second opinion": "Whole group, judged", "loss": "Loss",
          "effective rank": "Effective rank"}
-GAIN = "cosine gain"
-"""The axis of a curve that is a gain in similarity over the frozen features."""
+GAIN, ZERO = "cosine gain", "0 is the plain search"
+"""The axis of a curve that is a gain in similarity, and what its zero means."""
 Cell = tuple[str, str, str]
 """A small heading, a value in large type, and a note behind it."""
 
@@ -129,7 +129,7 @@ def score_of(run: Run, epoch: float | None) -> list[Cell]:
     if name is None:
         return []
     beaten = ((read_baselines(run) or {}).get("centered pca") or {}).get(name)
-    note = "" if beaten is None else f"PCA {_text(name, beaten)}"
+    note = ZERO if curve_of(name).axis == GAIN else "" if beaten is None else f"PCA {_text(name, beaten)}"
     return [(PLAIN[name], _text(name, row[name]), note)]
 
 
@@ -137,7 +137,7 @@ def _text(name: str, value: float) -> str:
     """Return a value of a curve."""
     curve = curve_of(name)
     if curve.axis == GAIN:
-        return f"{signed(value, 3)} similarity"
+        return signed(value, 3)
     return f"{100 * value:.1f} %" if curve.is_percent else f"{value:.3g}"
 
 

@@ -248,7 +248,8 @@ def result_parts(judging: Judging, names: tuple[str, str]) -> tuple[str, str]:
                 f"How sure: {score_words(judging, judging.judge, names)}; {found}.")
     named = score_words(judging, judging.judge), score_words(judging, judging.judge, names)
     why = why.replace(capitalized(named[0]), named[1], 1)
-    between = f"{names[int(leads(share))]} may be better in {interval_words(share)} % of the differing queries"
+    name = names[int(leads(share))]
+    between = f"with equal answers as half, {name} is better in {interval_words(share)} % of the differing queries"
     return what, f"How sure: {why.removesuffix('.')}; {between}."
 
 
