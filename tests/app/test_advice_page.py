@@ -389,6 +389,7 @@ def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -
     words = texts(test).replace("\\", "")
     assert ":material/trophy: Whole groups: Best search: whitening. It needs no training." in words
     assert "In the race on these images, whitening: no clear difference in first results, better whole groups." in words
+    assert "The race has tried this step already: trained alone, it gives the same search." in words
     assert "takes seconds" not in words, "the form measures the time"
     assert [link.label for link in test.get("page_link")].count("Use the best search") == 1, "the next step"
 

@@ -91,6 +91,8 @@ def explain(method: type[Method], dataset: Dataset, fixed: bool = False) -> None
         st.caption(text, help=f"{MEASURED_BY} {card.source}")
     if (suggestion := suggested_by_race(dataset, runs_folder())) and (judged := suggestion.judged_of(card.name)):
         st.caption(f":material/balance: {escaped(suggestion.words_for(judged))}")
+        if judged.setup.method == FROZEN:
+            st.caption("The race has tried this step already: trained alone, it gives the same search.")
         won = suggestion.run  # Lab begins with its settings
         if judged.setup.method == card.name and (won is None or won.id != judged.run):
             st.caption("The race has trained it already, for a short time and with settings of its own.")
