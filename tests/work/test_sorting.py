@@ -565,7 +565,7 @@ def test_files_there_that_are_of_other_images_are_named(photos: Dataset, tmp_pat
     assert "1 file there differs from your image of this name and stays, such as red/IMG_01.jpg" in " ".join(plan.notes)
     with (out / "metadata.csv").open("a") as table:
         table.write("my note\n")
-    with pytest.raises(UserError, match="could not be read"):
+    with pytest.raises(UserError, match="could not be read: a row has fewer values than the first line"):
         plan_sorting(names, out)
 
 

@@ -44,6 +44,8 @@ def read_table(path: Path, what: str, file: str, label: str) -> tuple[How | None
             if lacking := {"image", file, label, "certainty", "assigned"} - set(reader.fieldnames or ()):
                 raise KeyError(f"it has no column {min(lacking)}")
             rows = list(reader)
+            if any(None in row.values() for row in rows):
+                raise ValueError("a row has fewer values than the first line")
         items = tuple(Item(unguarded(row["image"]), unguarded(row[file]), unguarded(row[label]),
                            float(row["certainty"]), row["assigned"] == "1") for row in rows)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
