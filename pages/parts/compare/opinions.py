@@ -13,7 +13,6 @@ import streamlit as st
 from udml_core.base.errors import UserError, listed
 from udml_core.exploration.race_figures import AT_ONCE, SAID, group_size_words, said_of_measured
 from udml_core.exploration.race_words import race_judges_words
-from udml_core.results.embedding_words import words_of as embedding_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
@@ -29,7 +28,7 @@ from ..shell.cached import dataset_of
 from ..shell.opinions import stored_opinion, verdict_cells
 from ..shell.race_verdict import race_verdict, raced_figures, run_verdicts, said_of
 from ..shell.run_hash import RUN_HASH
-from ..shell.run_status import escaped, method_title, run_titles
+from ..shell.run_status import escaped, run_titles, search_title
 from .colors import swatch
 from .own_judgments import show_own_judgments
 
@@ -142,8 +141,7 @@ def _is_start_of(rival: Run, run: Run) -> bool:
 
 def brief_names(runs: Sequence[Run]) -> list[str]:
     """Return the names of runs that are compared: their methods if these differ, else their titles without the data."""
-    methods = [run.notes().name or (embedding_words("plain").title if run.spec().method == FROZEN else
-                                    method_title(run)) for run in runs]
+    methods = [run.notes().name or search_title(run) for run in runs]
     return methods if len(set(methods)) == len(runs) else [
         title.replace(f" on {run.spec().dataset_title.split(',')[0]}", "", 1)
         for run, title in zip(runs, run_titles(runs).values(), strict=True)]

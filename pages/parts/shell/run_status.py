@@ -105,10 +105,14 @@ def group_titles(groups: Sequence[Sequence[Run]]) -> list[str]:
     return [titles[run.id] for run in first]
 
 
+def search_title(run: Run) -> str:
+    """Return what the search with a run's embedding is called: its method, or the plain search without training."""
+    return words_of("plain").title if run.spec().method == FROZEN else method_title(run)
+
+
 def _plain_title(run: Run) -> str:
     """Return a run's name without what tells it apart from others."""
-    method = words_of("plain").title if run.spec().method == FROZEN else method_title(run)
-    title = run.notes().name or f"{method} on {run.spec().dataset_title.split(',')[0]}"
+    title = run.notes().name or f"{search_title(run)} on {run.spec().dataset_title.split(',')[0]}"
     return f"Example: {title}" if run.is_example else title
 
 
