@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -131,16 +132,23 @@ def test_pickles_are_read_by_another_process(tmp_path: Path, monkeypatch: pytest
     assert len(catalog.load(str(root))) == 12
 
 
-def test_a_small_call_takes_little_time() -> None:
-    began = time.monotonic()
-    for _ in range(20):
-        bounded.call("x.csv", len, "abc")
-    assert (time.monotonic() - began) / 20 < 0.25  # 0.006 s on an idle machine
+def test_a_small_call_takes_less_time_than_a_process_of_its_own_would() -> None:
+    def seconds(call: Callable[[], object], times: int) -> float:
+        taken = []
+        for _ in range(times):
+            began = time.monotonic()
+            call()
+            taken.append(time.monotonic() - began)
+        return median(taken)
+
+    own = seconds(lambda: subprocess.run([sys.executable, "-c", "import numpy"], check=True), 5)
+    assert seconds(lambda: bounded.call("x.csv", len, "abc"), 20) < own / 2  # 0.006 s, and 0.1 s, on an idle machine
 
 
 OPENING = """
 import sys
 from pathlib import Path
+from statistics import median
 from udml_core.base import bounded
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
