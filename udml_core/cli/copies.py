@@ -57,7 +57,7 @@ def _undo(dataset: Dataset) -> str:
 
 
 def exclude_copies(dataset: Dataset, compared: Audit, settings: AuditSettings, facts: ImageFacts | None,
-                    decided: Decisions) -> None:
+                   decided: Decisions) -> None:
     """Exclude all but the first image of each group of duplicates, and say how to undo it."""
     from udml_core.data.given.exclusions import exclude, excluded_images
     from udml_core.exploration.audit import find_problems

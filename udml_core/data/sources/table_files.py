@@ -6,12 +6,12 @@ import csv
 import io
 from collections.abc import Iterable
 from datetime import date, time
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from udml_core.base.errors import UserError, quoted
-from udml_core.base.files import check_regular, read_regular
+from udml_core.base.files import check_regular, read_regular, version_of
 
 LONGEST = 2**30
 """Largest length of a CSV file, and of a column, in bytes."""
@@ -207,8 +207,16 @@ def _csv_names(header: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([header], delimiter=separator(header)), [])]
 
 
-def names_only_paths(path: Path, usual: Iterable[str]) -> bool:
+def names_only_paths(path: Path, usual: tuple[str, ...]) -> bool:
     """Return whether a Parquet file has a column of paths, by some names, and no numbers that could be vectors."""
+    try:
+        return _names_only_paths(path, version_of(path), usual)
+    except OSError:
+        return False
+
+
+@lru_cache(maxsize=256)
+def _names_only_paths(path: Path, _version: tuple[int, int, int], usual: tuple[str, ...]) -> bool:
     import pyarrow as pa
     from pyarrow import parquet, types
 
@@ -218,9 +226,10 @@ def names_only_paths(path: Path, usual: Iterable[str]) -> bool:
     except (OSError, ValueError, UserError, pa.ArrowException):  # opening it says what is wrong
         return False
     column = find_column(schema.names, usual)
-    kinds = [field.type for field in schema]
-    return column is not None and (types.is_string(kind := schema.field(column).type) or types.is_large_string(kind)) \
-        and not any(types.is_floating(kind) or types.is_nested(kind) for kind in kinds)
+    if column is None or any(types.is_floating(field.type) or types.is_nested(field.type) for field in schema):
+        return False
+    kind = schema.field(column).type
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 def find_column(names: Iterable[str], wanted: Iterable[str]) -> str | None:

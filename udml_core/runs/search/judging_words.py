@@ -187,16 +187,18 @@ def advice_words(judging: Judging, is_blind: bool = False, first: str = "A") -> 
     return " ".join(part for part in advice_parts(judging, is_blind, first) if part)
 
 
-def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A") -> tuple[str, str]:
+def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A", names: tuple[str, str] = ("A", "B")
+                 ) -> tuple[str, str]:
     """Say in a short sentence whether the person can stop, and in a second text why.
 
     Args:
         judging: The person's session.
         is_blind: Whether the embeddings are hidden.
         first: The name of A, which is kept where judgments cannot tell the two apart; blind, neither is named.
+        names: The names of A and B in the score.
     """
     share, total = judging.share(judging.judge), len(judging.comparison.differing)
-    score = "" if is_blind else f"{capitalized(score_words(judging, judging.judge))}. "
+    score = "" if is_blind else f"{score_words(judging, judging.judge, names)}. "
     if share.count == total:
         return (f"All {total:,} differing queries are judged{'' if share.is_decided else ': both are equally good'}.",
                 score.strip())
@@ -205,7 +207,7 @@ def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A") -> 
     if not share.count:
         return ("Not decided yet: nothing is judged.", f"About {TYPICAL} judgments decide if one search is better in 4 "
                 "of 5 queries, and many more if they are close; each answer is kept.")
-    said = f"{capitalized(count_words(judging, is_blind))}."
+    said = score.strip() or f"{count_words(judging, is_blind)}."
     if share.count < FEW:
         return "Not decided yet.", f"{said} After {FEW} judgments, an estimate says how many more are needed."
     stop = f"{CAN_STOP}{'' if is_blind else f', and keep {first}'}"
@@ -239,15 +241,13 @@ def result_parts(judging: Judging, names: tuple[str, str]) -> tuple[str, str]:
         names: The names of A and B.
     """
     share, comparison = judging.share(judging.judge), judging.comparison
-    what, why = advice_parts(judging, first=names[0])
+    what, why = advice_parts(judging, first=names[0], names=names)
     if not share.count:
         return what, why
     if share.is_decided:
         found = finding_words(share, comparison, names)
         return (f"{names[int(leads(share))]} {BETTER[comparison.results]} more often. {CAN_STOP}.",
                 f"How sure: {score_words(judging, judging.judge, names)}; {found}.")
-    named = score_words(judging, judging.judge), score_words(judging, judging.judge, names)
-    why = why.replace(capitalized(named[0]), named[1], 1)
     name = names[int(leads(share))]
     between = f"with equal answers as half, {name} is better in {interval_words(share)} % of the differing queries"
     return what, f"How sure: {why.removesuffix('.')}; {between}."

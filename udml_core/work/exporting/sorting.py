@@ -21,7 +21,7 @@ from udml_core.data.given.following import moved_names
 from udml_core.runs.search.naming import NamedImages
 from udml_core.work.exporting.safe_names import Names
 from udml_core.work.exporting.sorting_former import former_files
-from udml_core.work.exporting.sorting_own import are_updated, changed_lists, is_kept
+from udml_core.work.exporting.sorting_own import TABLES, are_updated, changed_lists, is_kept
 from udml_core.work.exporting.sorting_plan import HOWS, OF_PROGRAMS, How, Item, Plan
 from udml_core.work.exporting.sorting_record import EARLIER, METADATA, UNFINISHED, is_inside, read_table
 
@@ -29,7 +29,7 @@ UNNAMED, ALL = "unnamed", "images"
 """Folder of images without a name, if they are exported too; and of all images, if none has a name."""
 BEGIN = 65_536
 """Bytes of a file that are compared, beside its size."""
-LISTS = (METADATA, EARLIER, "images.parquet", *OF_PROGRAMS)
+LISTS = (*TABLES, EARLIER, *OF_PROGRAMS)
 """Files and folders of lists beside the folders of the classes."""
 
 

@@ -13,10 +13,12 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.given.log import append_to_log, read_log
 from udml_core.work.exporting.safe_names import Names
 from udml_core.work.exporting.sorting_plan import FIFTYONE, OF_PROGRAMS, PROGRAM_FILES
+from udml_core.work.exporting.sorting_record import METADATA
 
 TARGETS = "sorted"
 """Log of the folders that exports of a data set were written to, with the digests of their lists."""
-TABLES = ("metadata.csv", "images.parquet")
+TABLES = (METADATA, "images.parquet")
+"""The tables beside the folders of the classes."""
 
 
 def last_target(dataset: Dataset) -> str:
