@@ -875,12 +875,12 @@ def test_a_run_that_its_race_did_not_judge_is_as_strictly_judged_on_every_page(f
     table = leaderboard([trained, frozen])
     assert table[["First result", "Whole group"]].to_numpy().tolist() == [
         ["no clear difference", "better"], ["reference", "reference"]]
-    note = ("No race judged this training alone, only as part of a search: pca, then whitening, so what Best "
-            "search says stays.")
+    note = "No race judged {} alone, only as part of a search: pca, then whitening, so what Best search says stays."
     pages = {"runs": texts(opened("runs", run=trained.id)), "search": frame_verdict(trained, "final")[0],
              "compare": texts(opened("compare", runs=f"{trained.id}.{frozen.id}", part="Settings"))}
     for page, words in pages.items():
-        assert note in words.replace("\\", ""), page
+        which = "the training with PCA" if page == "compare" else "this training"  # of several it is named
+        assert note.format(which) in words.replace("\\", ""), page
         assert "better first results" not in words, page
         assert "First result: better" not in words, page
     assert "First result: no clear difference. Whole group: better." in pages["runs"]
@@ -1061,6 +1061,24 @@ def test_a_race_without_a_winner_asks_for_no_judgments_once_they_say_that_they_c
     assert "Keep searching as now: your 14 judgments see no clear difference" in shown
     assert "The judges of the race were not sure of whitening, either." in shown
     assert "To decide it" not in shown
+
+
+def test_judgments_of_the_other_aim_stand_beside_what_the_race_says_of_it(frozen: Run) -> None:
+    """The race serves groups, and first results were judged: they show, and decide nothing here."""
+    finished(frozen, [row for row in outcomes(frozen) if row.name == "Whitening"])
+    plan = plan_analysis(Refinement, recipe="whiten")
+    create_analysis(frozen, plan, state="done", result=worker.compute(frozen, plan, lambda *_: None))
+    before = verdict(data := opened("data", **LINK))[0]
+    assert "first results, **whitening**" not in texts(data)
+    retrieval = Retrieval(frozen)
+    judging = Judging(compare(Side(retrieval, "frozen"), Side(retrieval, plan.id), "all", "first"))
+    question = judging.question()
+    assert question is not None
+    judging.answer(question, "left")
+    data = opened("data", **LINK)
+    assert ("Your judgments of first results, **whitening** against **the plain search**, do not decide yet "
+            "(1 so far).") in texts(data)
+    assert verdict(data)[0] == before
 
 
 def label_of_next(test: AppTest) -> str:

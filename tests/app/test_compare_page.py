@@ -71,11 +71,11 @@ def test_a_judged_pair_of_one_of_several_runs_leads_to_its_differences_until_run
     run = pair[0]
     test = opened("compare", part="Where they differ", runs=run.id, a=f"{run.id}:initial", b=f"{run.id}:final")
     assert not test.exception
-    assert "queries that Judge asks last are shown" in texts(test)
+    assert "shown come last under Judge" in texts(test)
     assert test.button_group(key="compare-part").value == "Where they differ"
     test.multiselect(key="compare-runs").set_value([run.id, pair[1].id]).run()
     assert not test.exception
-    assert "queries that Judge asks last" not in texts(test)
+    assert "shown come last under Judge" not in texts(test)
 
 
 def test_images_that_only_one_of_two_searches_finds_are_marked() -> None:

@@ -188,7 +188,7 @@ def test_no_part_of_a_judged_pair_of_one_run_is_a_dead_end(run: Run) -> None:
     assert not test.exception
     shown = texts(test)
     assert "**A** Before training · **B** After training." in shown
-    assert "12 queries that Judge asks last are shown" in shown
+    assert "12 shown come last under Judge" in shown
     (link,) = (link.proto for link in test.get("page_link") if link.label == "Search in both side by side")
     assert "compare=initial~final" in link.query_string.replace("%7E", "~")
     parts = test.button_group(key="compare-part").options

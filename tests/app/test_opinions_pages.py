@@ -15,6 +15,7 @@ from pages.parts.compare.seed_means import measure_table
 from pages.parts.runs.leaderboard import BAR, STATE, leaderboard, shown_columns
 from pages.parts.runs.opinion import verdict_icon
 from pages.parts.shell.race_verdict import frame_verdict
+from pages.parts.shell.run_status import search_title
 from tests.app.opening import opened, texts
 from tests.running import worked
 from tests.runs.test_opinions import BETTER, UNCLEAR, WORSE, keep_opinion
@@ -211,6 +212,20 @@ def test_runs_without_labels_are_compared_by_second_opinions(root: Path, monkeyp
             "shows no clear difference to the plain search.") in shown
     assert "Measured on the test half" not in shown
     assert not test.exception
+
+
+def test_the_judges_table_of_three_runs_is_open_and_begins_with_the_largest_gain(root: Path) -> None:
+    runs = [without_labels(worked(root, method=method, fields=fields)) for method, fields in (
+        ("pca", {"dimension": 16}), ("rpml", {}), ("whiten", {}))]
+    for run, said in zip(runs, (WORSE, UNCLEAR, BETTER), strict=True):
+        keep_opinion(run, said, said)
+    test = opened("compare", runs=".".join(run.id for run in runs), part="Settings")
+    assert not test.exception
+    measured = next(box for box in test.expander if box.label == "What the judges measured")
+    assert measured.proto.expanded
+    table = next(html.proto.body for html in test.get("html") if "Verdicts without labels" in html.proto.body)
+    places = [table.index(f"{search_title(run)} on Digits") for run in reversed(runs)]
+    assert places == sorted(places)
 
 
 def test_compare_states_ones_own_judgments_once_they_decide(root: Path, monkeypatch: pytest.MonkeyPatch,

@@ -11,6 +11,7 @@ from tests.exploration.test_race import comparison, judged, race_of
 from udml_core.exploration.race import Race, Setup
 from udml_core.exploration.race_advice import best_otherwise, both_aims_words
 from udml_core.exploration.race_conclusion import SAYS, Conclusion, Judgments, Stance, conclude, subject_of
+from udml_core.exploration.race_measured import Comparison
 from udml_core.exploration.race_words import decider_words
 
 WON, CLOSE, LUCKY, LOST = (race_of(judged("Whitening", gain / 1000, 0.001)) for gain in (9, 3.4, 2.9, -2))
@@ -75,6 +76,30 @@ def test_what_is_next_follows_from_how_sure_the_conclusion_is() -> None:
     assert of(RACES["empty"], "none").action == "again"
     stopped = conclude(RACES["empty"], is_done=False)
     assert (stopped.action, stopped.headline) == ("", "No candidate is judged yet.")
+
+
+def counted(race: Race, better: float, worse: float) -> Race:
+    """Return a race on 1,500 images of which the only candidate's first results get better and worse in shares."""
+    of = race.outcomes[0].against_start
+    assert of is not None
+    changes = {"changed": better + worse, "better": better, "worse": worse}
+    outcome = race.outcomes[0].model_copy(update={"against_start": Comparison(
+        **{name: getattr(of, name) for name in ("first", "groups", "judges")} | changes)})
+    return race.model_copy(update={"outcomes": (outcome,), "images": 1500})
+
+
+def test_judging_is_the_next_step_only_where_a_user_can_finish_it() -> None:
+    """About 20 judgments show that 4 of 5 changed results are better, and hundreds that 19 against 16 are."""
+    clear, even = counted(CLOSE, 0.12, 0.03), counted(CLOSE, 0.19, 0.16)
+    assert of(clear, "none").next_step == "Confirm it by about 20 blind judgments before you use it."
+    assert of(clear, "none").action == "judge"
+    assert of(even, "none").next_step == ("Search with it if you like: it changes so little that more than 100 blind "
+                                          "judgments would be needed to confirm it.")
+    assert of(even, "none").action == "use"
+    doubtful = counted(LUCKY, 0.12, 0.03), counted(LUCKY, 0.19, 0.16)
+    assert [of(race, "none").next_step for race in doubtful] == [
+        "Search as now; to decide it, judge the largest gain yourself (about 20 judgments): whitening.",
+        "Search as now: more than 100 judgments would be needed to tell whitening from it."]
 
 
 def test_a_judge_that_decides_alone_is_named() -> None:

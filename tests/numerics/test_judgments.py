@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.tiers import fast_first
-from udml_core.numerics.judgments import judgments_left, share_of
+from udml_core.numerics.judgments import judgments_left, judgments_needed, share_of
 from udml_core.runs.search.judging_words import TYPICAL
 
 
@@ -113,6 +113,20 @@ def test_no_forecast_where_the_trend_does_not_decide() -> None:
     assert judgments_left([1, 0], 2) is None
     assert judgments_left([], 500, trend=[1]) == judgments_left([], 500, trend=[0]) == 9
     assert judgments_left([], 3, trend=[1]) == 2, "two of three queries are most of them"
+
+
+def test_the_forecast_for_a_share_is_what_half_of_all_sessions_need() -> None:
+    generator = np.random.default_rng(4)
+    for share in (0.8, 0.7):
+        needed, decided = judgments_needed(share, 800), []
+        assert needed is not None
+        assert needed == judgments_needed(1 - share, 800)
+        for _ in range(60):
+            answers = (generator.random(200) < share).astype(float)
+            decided.append(next((count for count in range(1, 201) if share_of(answers[:count], 800).is_decided), 201))
+        assert 0.7 * needed < np.median(decided) < 1.2 * needed
+    assert judgments_needed(0.55, 800) is None, "200 judgments do not tell 55 from 45 of 100"
+    assert judgments_needed(0.5, 800) is None
 
 
 def test_judgments_out_of_range_are_refused() -> None:

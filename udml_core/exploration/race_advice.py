@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,8 @@ from udml_core.exploration.race_certainty import (
     called_otherwise,
     calls_words,
     certainty_words,
+    effort_of,
+    effort_words,
     is_close,
     resolution_words,
 )
@@ -189,8 +192,12 @@ def _next_words(race: Race) -> str:
     """Return what to do after a race without a winner."""
     minutes = find_gaps(race).minutes
     again = f", or run the race again with {minutes_words(minutes)}, in which what was left out fits" if minutes else ""
-    most = setup_words(race, race.judged[0].setup)
-    return f"Search as now; to decide it, judge the largest gain yourself: {most}{again}."
+    largest = race.judged[0]
+    effort, most = effort_of(race, largest), setup_words(race, largest.setup)
+    if effort == math.inf:
+        return f"Search as now: {effort_words(effort)} judgments would be needed to tell {most} from it{again}."
+    number = f" ({effort_words(effort)} judgments)" if effort else ""
+    return f"Search as now; to decide it, judge the largest gain yourself{number}: {most}{again}."
 
 
 def own_race_words(race: Race) -> str:

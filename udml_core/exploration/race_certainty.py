@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from statistics import NormalDist, median
 
@@ -10,11 +11,16 @@ from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_figures import MEASURES, SAID, figure_words, setup_words
 from udml_core.exploration.race_gaps import minutes_words
 from udml_core.exploration.race_measured import ERRORS, FAMILY, TAIL, Measured, Serves
+from udml_core.numerics.judgments import judgments_needed
 
 CLOSE = 10.0
 """A call is close if ten times the chance, or a tenth of it, would turn it over."""
 RARE = 0.001
 """The smallest chance that is named."""
+MANY = 100
+"""Judgments that few people give."""
+TENS = 10
+"""Numbers of judgments are rounded up to tens, because a forecast is rough."""
 
 
 def chance_of(measured: Measured) -> float:
@@ -35,6 +41,25 @@ def is_close(race: Race, outcome: Outcome) -> bool:
     if gain.difference <= 0 or gain.agreed != "better":
         return False
     return TAIL / CLOSE <= chance_of(gain) <= TAIL * CLOSE
+
+
+def effort_of(race: Race, outcome: Outcome) -> float | None:
+    """Return how many blind judgments tell a candidate from the search as now, if a user sees results as judges do.
+
+    Returns:
+        Their number, rounded up to tens; infinity for more than `MANY`, and None if no count of queries is known.
+    """
+    count = race.gain(outcome).count
+    if count is None or not count.better or not count.worse or not race.images:
+        return None
+    share = count.better / (count.better + count.worse)
+    needed = judgments_needed(share, round(count.changed * race.images), MANY)
+    return math.inf if needed is None else math.ceil(needed / TENS) * TENS
+
+
+def effort_words(effort: float) -> str:
+    """Return a number of judgments in words, such as `about 30` or `more than 100`."""
+    return f"about {effort:.0f}" if effort <= MANY else f"more than {MANY}"
 
 
 def certainty_words(race: Race, outcome: Outcome, is_done: bool = True) -> str:

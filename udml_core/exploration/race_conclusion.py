@@ -6,13 +6,14 @@ advised search against the search as now say something, the conclusion follows t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_advice import AT_HAND, Advised, equals_words, tell_advice
-from udml_core.exploration.race_certainty import certainty_words, is_close
+from udml_core.exploration.race_certainty import certainty_words, effort_of, effort_words, is_close
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import setup_words
 from udml_core.exploration.race_measured import Verdict
@@ -220,9 +221,19 @@ def _next(race: Race, told: Advised, judgments: Judgments, use: Outcome | None, 
             return "", "again" if is_done and not race.reason else ""
         return told.next_step or "Search your images as now.", "search"
     if basis == "race" and use == race.best and (is_close(race, use) or is_small(race)):
-        return "Confirm it by blind judgments before you use it.", "judge"
+        return _confirm(race, use)
     if is_ready:
         return "All images are prepared for this search: name the groups that it finds.", "name"
     if basis != "race":
         return "Search with it.", "use"
     return "Search with it; blind judgments can confirm it.", "use"
+
+
+def _confirm(race: Race, use: Outcome) -> tuple[str, Action]:
+    """Return what is next for a search that changes little or may be chance: judge it, unless that takes too long."""
+    effort = effort_of(race, use)
+    if effort == math.inf:
+        return (f"Search with it if you like: it changes so little that {effort_words(effort)} blind judgments would "
+                "be needed to confirm it.", "use")
+    number = f"{effort_words(effort)} " if effort else ""
+    return f"Confirm it by {number}blind judgments before you use it.", "judge"

@@ -117,6 +117,21 @@ def judgments_left(judgments: Sequence[float], total: int, trend: Sequence[float
     return bisect_left(range(enough), True, key=decides)
 
 
+def judgments_needed(share: float, total: int, most: int = 200) -> int | None:
+    """Return how many judgments decide if one embedding is better in a share of the queries; a forecast.
+
+    Args:
+        share: The share, which the judgments follow as evenly as they can.
+        total: Number of queries.
+        most: Largest number of judgments.
+
+    Returns:
+        The number; None if `most` judgments, or all queries, would not decide.
+    """
+    evenly = np.diff(np.floor(np.arange(most + 1) * max(share, 1 - share) + 1e-9))
+    return judgments_left([], total, evenly.tolist(), most=most)
+
+
 def _bets(values: Array, error: float) -> Array:
     """Return the size of each bet from the judgments before it: larger where they vary less."""
     count = np.arange(1, len(values) + 1)

@@ -175,11 +175,12 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
         if pair is None:
             note = escaped(unraced_words(*(run for runs in named.values() for run in runs)))
             st.markdown(f":material/balance: {words} {note}".rstrip())
-        with st.expander("What the judges measured"):  # closed, because it states the verdicts once more
+        with st.expander("What the judges measured", expanded=len(named) > 2):  # of two, it repeats the verdicts
             if pair is not None:
                 st.markdown(pair.judges)
             st.html(opinions_html(named, positions))
-            st.caption("Difference to the plain search: how similar a query and the images found look to a judge, "
+            st.caption(f"{'The largest gain in the whole group comes first. ' * (len(named) > 2)}"
+                       "Difference to the plain search: how similar a query and the images found look to a judge, "
                        f"from −1 to 1, with its interval (95 %, {AT_ONCE}). First result: the nearest image. "
                        f"{_group_words(named)} Judges with three quarters of all weight must agree. No labels are "
                        "used.")
@@ -225,9 +226,13 @@ def _against(run: Run, rival: Run) -> Opinions | None:
 
 
 def opinions_html(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequence[int]]) -> str:
-    """Return the verdicts and the measured differences as an HTML table, a row for each name."""
+    """Return the verdicts and the measured differences as an HTML table, a row for each name.
+
+    The largest mean gain in whole groups comes first.
+    """
     rows = []
-    for (name, runs), members in zip(named.items(), positions, strict=True):
+    in_order = sorted(zip(named.items(), positions, strict=True), key=lambda row: -_gain(row[0][1]))
+    for (name, runs), members in in_order:
         verdicts = joint_verdicts(runs)
         if verdicts is not None:
             cells = "".join(f"<td><b>{SAID[verdict]}</b>{_measured(runs, question)}</td>"
@@ -240,8 +245,20 @@ def opinions_html(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
             f"<tr><th scope='col'>Run</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>")
 
 
+def _gain(runs: Sequence[Run]) -> float:
+    """Return the mean gain of runs in whole groups over the plain search; 0 of the plain search itself."""
+    gains = [of.difference for _, of in _differences(runs, "whole group")]
+    return sum(gains) / len(gains) if gains else 0.0
+
+
 def _measured(runs: Sequence[Run], question: str) -> str:
     """Return the intervals of all judges together behind a verdict in HTML, a line for each run."""
+    return "".join(f"<small>{html.escape(judges)}</small>{signed(of.difference, 3)} ({signed(of.wide.low, 3)} to "
+                   f"{signed(of.wide.high, 3)})" for judges, of in _differences(runs, question))
+
+
+def _differences(runs: Sequence[Run], question: str) -> list[tuple[str, Measured]]:
+    """Return the judges of runs in words, and what they measured together; without runs that nothing judged."""
     lines: list[tuple[str, Measured]] = []
     number = list(QUESTIONS).index(question)
     for run in runs:
@@ -251,5 +268,4 @@ def _measured(runs: Sequence[Run], question: str) -> str:
         elif opinions is not None:
             lines.append((listed([judge_words(judge) for judge in opinions.judges]),
                           opinions.measured("final")[number]))
-    return "".join(f"<small>{html.escape(judges)}</small>{signed(of.difference, 3)} ({signed(of.wide.low, 3)} to "
-                   f"{signed(of.wide.high, 3)})" for judges, of in lines)
+    return lines

@@ -59,7 +59,8 @@ def show_differences(runs: Sequence[Run], names: Sequence[str] = ()) -> None:
     most = SHOWN if results == "first" else MOST_ROWS
     positions = list(range(len(comparison.differing)))[:-most - 1:-1]
     st.caption(f"**A** {first} · **B** {second}. {differing_words(comparison)}."
-               + (f" The {len(positions)} queries that Judge asks last are shown." if positions else ""))
+               + (f" The {len(positions)} shown come last under Judge, so that seeing them sways no early judgment."
+                  if positions else ""))
     if results == "ten":
         show_rows(comparison, positions)
     elif positions:

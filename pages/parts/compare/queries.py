@@ -41,7 +41,8 @@ HITS_IN_ROW = 3
 FEW_ROWS, MOST_ROWS = 3, 12
 """Rows of queries below other parts, and in a part of their own."""
 SIGNIFICANT, LIKELY = 0.05, 0.5
-DIFFERING = "These queries have another first result in each of the two searches; Judge asks them last."
+DIFFERING = ("These queries have another first result in each search. Under Judge they come last, so that seeing them "
+             "here sways no early judgment.")
 
 
 def load_atlases(runs: Sequence[Run]) -> list[Atlas]:

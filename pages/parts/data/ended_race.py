@@ -33,6 +33,7 @@ from udml_core.runs import find_run, runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.search import FINAL
+from udml_core.runs.search.differing import Results
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     elsewhere_of,
@@ -150,10 +151,22 @@ def _show_equals(of: Conclusion) -> None:
 
 
 def _show_both_aims(of: Conclusion) -> None:
-    """Show what the race found in the other aim; where judgments keep the search as now, with a button."""
+    """Show what the race found in the other aim; where judgments keep the search as now, with a button.
+
+    Judgments of the other aim follow, which decide nothing here.
+    """
     best, words = best_otherwise(of.race), both_aims_words(of.race, of.use)
-    if not words:
-        return
+    asked: Results = "first" if results_of(of.race) == "ten" else "ten"
+    judged = [said for outcome in [of.candidate, *([best] * (best != of.candidate))] if outcome is not None
+              if (said := outcome_judgments(of.race, outcome, [asked]))]
+    if words:
+        _show_other_aim_words(of, best, words)
+    if judged:
+        st.caption(f":material/thumbs_up_down: {' '.join(judged)}")
+
+
+def _show_other_aim_words(of: Conclusion, best: Outcome | None, words: str) -> None:
+    """Show in a line what the race found in the other aim, with a button where judgments keep the search as now."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-aims"):
         st.markdown(escaped(words), width="stretch")
         if of.use is None and best is not None:

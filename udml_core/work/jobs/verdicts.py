@@ -15,6 +15,7 @@ from udml_core.base.memory import Memory
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.race_figures import MEASURES, OTHER, said_words, setup_words
 from udml_core.exploration.race_measured import Serves
+from udml_core.methods import find_method
 from udml_core.runs import Run, find_run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
@@ -156,5 +157,6 @@ def unraced_words(*runs: Run) -> str:
     if any(outcome.setup.recipe == method for race in races_of(lacking) for outcome in race.judged):
         return "The race judged the same step as a refinement of the features, so what Best search says stays."
     refined = judged_in_race(lacking)
+    which = "this training" if len(runs) == 1 else f"the training with {find_method(method).card.title}"
     only = "" if refined is None else f" alone, only as part of a search: {setup_words(refined[0], refined[1].setup)}"
-    return f"No race judged this training{only}, so what Best search says stays."
+    return f"No race judged {which}{only}, so what Best search says stays."
