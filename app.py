@@ -50,6 +50,8 @@ page = st.navigation([*PAGES_SHOWN, *HIDDEN, *wrong], expanded=True)
 if page.url_path in FORMER:
     page.run()  # which opens the new address
 view = MISSING if page in wrong else view_in_address(page.url_path or "home")
+if page.title != PAGES_SHOWN[0].title:
+    st.set_page_config(page_title=f"{page.title} · UDML Explorer")  # tabs and the history tell pages apart
 drop_foreign_parameters(view)
 listen_to_keys()
 begin_page()

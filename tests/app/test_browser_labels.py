@@ -90,6 +90,8 @@ def test_groups_become_names_and_folders(page: Page, unlabeled: Run, tmp_path: P
     expect(page.get_by_text(f"· {first} images")).to_be_visible()
     page.get_by_label("Class name", exact=True).fill("egr")
     page.get_by_role("button", name="All groups").click()
+    expect(groups).to_have_count(10)
+    settle(page)
     groups.nth(0).click()
     expect(page.get_by_text(f"· {first} images")).to_be_visible()
     expect(page.get_by_label("Class name", exact=True)).to_have_value("")

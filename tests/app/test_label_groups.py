@@ -633,6 +633,18 @@ def test_names_that_are_right_are_no_doubts_until_that_is_undone(photos: Run) ->
     assert given.sure_images(dataset) == {dataset.names[image] for image in images[1:]}, "another name may be doubted"
 
 
+def test_a_group_stays_open_and_selected_if_its_name_is_refused(photos: Run) -> None:
+    test, dataset = show_group(photos), photos.dataset()
+    first = sorted(tile["id"] for tile in tiles(test, "Images of the group, the border first"))
+    test.session_state["selection"] = Selection(dataset.fingerprint, np.array(first), 7)
+    opens = test.session_state[OPENED]
+    test.run().button(key=f"FormSubmitter:labels-form-Name {len(first)} images").click().run()
+    assert not test.exception
+    assert test.session_state[OPENED] == opens, "a name that follows is for the images in view"
+    assert test.session_state["selection"].ids.tolist() == first
+    assert not given.assigned_labels(dataset)
+
+
 def test_guesses_are_offered_for_a_look_after_the_next_group(photos: Run) -> None:
     dataset, groups = photos.dataset(), grouping_of(Retrieval(photos)).tree.groups(8)
     given.assign(dataset, np.flatnonzero(groups == 0)[:6].tolist(), "zero")

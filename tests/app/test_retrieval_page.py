@@ -381,6 +381,8 @@ def test_a_text_finds_images_by_their_file_names(run: Run) -> None:
     assert "No file name contains" in texts(test)
     assert len(tiles(test, "Sample queries")) == MOST, "the samples stay"
     assert "\\*no\\*" in texts(test), "a text from outside is escaped"
+    test.text_input(key="query-text").input(" ").run()
+    assert test.query_params["add"] in (str(found[0]), [str(found[0])]), "an emptied box keeps the query"
 
 
 @pytest.mark.parametrize(("before", "after", "words"), [

@@ -197,6 +197,13 @@ def test_a_link_to_a_removed_run_warns_once_and_keeps_the_choice(newer: Run, old
     assert "The link names" not in texts(test.run())
 
 
+def test_runs_warns_of_a_removed_run_and_corrects_the_address(newer: Run, older: Run) -> None:
+    test = opened("runs", run="nonsense")
+    assert "The link names a run that cannot be shown here: nonsense" in texts(test)
+    assert test.query_params["run"] in (newer.id, [newer.id], older.id, [older.id])
+    assert "The link names" not in texts(test.run())
+
+
 def test_a_chosen_run_is_in_the_box_under_one_name_before_and_after_its_end(newer: Run, older: Run) -> None:
     run = Run(shutil.copytree(older.folder, older.folder.parent / "20250101-000000-rpml-0000bb"))
     try:

@@ -144,30 +144,38 @@ def assign_class(target: Target, name: str) -> None:
         return
     opened, images = st.session_state.get(OPENED), sorted(target.images)
     # Of many images the panel shows a part: the others are named in bulk.
-    act(target.dataset, lambda: assign(target.dataset, target.images, name, is_unseen=len(target.images) > SEEN),
-        lambda assigned: f"{images_in_words(len(target.images))} named {assigned}."
-        + f" You saw {SEEN} of them at most, so all count as guesses until you confirm them."
-        * (len(target.images) > SEEN), None if opened is None else Edit(images, (OPENED, opened), images))
-    st.session_state[FOLLOWING] = opened
+    is_bulk = len(target.images) > SEEN
+    guessed = f" You saw {SEEN} of them at most, so all count as guesses until you confirm them." * is_bulk
+    is_named = act(target.dataset, lambda: assign(target.dataset, target.images, name, is_unseen=is_bulk),
+                   lambda assigned: f"{images_in_words(len(target.images))} named {assigned}.{guessed}",
+                   None if opened is None else Edit(images, (OPENED, opened), images))
+    if is_named:
+        st.session_state[FOLLOWING] = opened
 
 
 def act(dataset: Dataset, store: Callable[[], object], words: Callable[[object], str],
-        before: Edit | None = None) -> None:
+        before: Edit | None = None) -> bool:
     """Store an action on labels that undo reverts, and continue with the next suggestion.
+
+    A refused action changes neither the selection nor the open group.
 
     Args:
         dataset: The data set.
         store: Stores the action.
         words: Returns the message about the action, from the result of `store`.
         before: What undo opens and selects again; the images of the action if None.
+
+    Returns:
+        Whether it was stored.
     """
     try:
         stored = store()
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
-        return
+        return False
     action_history(dataset).append([] if before is None else before)
     _continue_with(dataset, [], words(stored))
+    return True
 
 
 def assign_typed_class(target: Target) -> None:

@@ -84,7 +84,8 @@ def find_by_text(retrieval: Retrieval) -> None:
 
 
 def _take_first(retrieval: Retrieval) -> None:
-    if found := found_images(retrieval, st.session_state[TEXT]):
+    text = st.session_state[TEXT].strip()
+    if text and (found := found_images(retrieval, text)):
         set_query(PageQuery((found[0],)))
 
 

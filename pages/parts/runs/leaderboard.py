@@ -11,7 +11,7 @@ import streamlit as st
 
 from udml_core.exploration.race_figures import SAID
 from udml_core.numerics.measures import MAIN_MEASURES
-from udml_core.runs import Run, example_runs
+from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.opinions import QUESTION_WORDS, has_labels
 from udml_core.runs.search import FROZEN
 from udml_core.runs.verdict import best_runs, standing
@@ -21,7 +21,7 @@ from ..draw.palette import change_mark
 from ..shell.address import choose_in_box, write_address
 from ..shell.race_verdict import advised_search, raced_with_steps, run_verdicts
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
-from ..shell.run_picker import app_run, first_chosen
+from ..shell.run_picker import app_run, first_chosen, warn_of_link
 from ..shell.run_status import SUPERVISION, escaped, run_titles
 from .baseline_bar import BAR_WIDTH, bar_scale, baseline_bars
 
@@ -221,6 +221,9 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     wanted = _in_address()
     named = [run_id for run_id in wanted or [app_run() or ""] if run_id in ids]
     chosen = named or [first_chosen(listed).id] if listed else []
+    is_unknown = bool(wanted) and not named and wanted[0] not in {run.id for run in list_runs(runs_folder())}
+    if is_unknown:
+        warn_of_link(wanted[0])
     if st.session_state.get(SEEN) != wanted:  # a link, Back, or a choice in the sidebar
         st.session_state["runs-links"] = st.session_state.get("runs-links", 0) + 1
     frame = leaderboard(listed)
@@ -242,7 +245,7 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     # The first chosen run stays first when a run above it is ticked.
     chosen_runs.sort(key=lambda run: chosen.index(run.id) if run.id in chosen else len(chosen))
     # The sidebar's run stays: the first row is no choice of the user's if the table lacks that run.
-    if chosen_runs and (named or [run.id for run in chosen_runs] != chosen):
+    if chosen_runs and (named or is_unknown or [run.id for run in chosen_runs] != chosen):
         write_address("run", chosen_runs[0].id)
         write_address("with", ".".join(run.id for run in chosen_runs[1:]))
     st.session_state[SEEN] = _in_address()

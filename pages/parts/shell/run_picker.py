@@ -83,7 +83,7 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
     choices = [*([""] if optional else []), *titles]
     wanted = st.query_params.get(parameter, choices[0])
     if wanted not in choices:
-        _warn_of_link(wanted)
+        warn_of_link(wanted)
     chosen = st.selectbox(label, choices, choices.index(wanted) if wanted in choices else 0, key=f"choose-{parameter}",
                           format_func=lambda run_id: titles.get(run_id, "none"))
     write_address(parameter, chosen)
@@ -159,7 +159,7 @@ def _remember_link(by_id: Mapping[str, Run]) -> None:
     if linked in by_id and linked != st.session_state.get(INSTEAD):
         st.session_state[CHOSEN] = linked
     elif linked and linked not in by_id:
-        _warn_of_link(linked)
+        warn_of_link(linked)
 
 
 def _like(wanted: Run | None, fitting: list[Run]) -> Run:
@@ -238,7 +238,8 @@ def _say_instead(wanted: Run, shown: Run) -> None:
             icon=":material/swap_horiz:")
 
 
-def _warn_of_link(wanted: str) -> None:
+def warn_of_link(wanted: str) -> None:
+    """Say that a link names a run that cannot be shown, so that another run is shown."""
     st.warning(f"The link names a run that cannot be shown here: {escaped(wanted[:60])}. It was removed, is not "
                "finished, or does not fit this page, so another run is shown.", icon=":material/link_off:")
 
