@@ -1,7 +1,7 @@
 // The living instrument on Home: a training plays on a map of the fixed sample, beside a query and its neighbors.
 // Everything arrives once; playing, scrubbing, hovering and choosing the query never ask Python.
 // header: {label, name, token, epochs, count, width (k), positions (e, s, 2), neighbors (e, s, k), classes (s) | null,
-//          classNames, pool, recall (e) | null, measure, sheets, query, chosen, rival {name, neighbors (s, k)} | null,
+//          classNames, pool, sheets, query, chosen, rival {name, neighbors (s, k)} | null,
 //          bars {point, own {name, note}, rivals [{name, note}], measures [{name, hint, values (e), rivals}]} | null}
 // answers: trigger "searched" row; state "view" and trigger "opened" {token, query, epoch}, where the epoch is null
 //          while the training plays
@@ -435,12 +435,14 @@ class Instrument {
 
   showEpoch() {
     const step = this.step();
-    const { epochs, recall, measure } = this.header;
+    const { epochs, bars } = this.header;
+    const measure = bars?.measures[0];
     this.cursor.value = this.at;
     if (this.shown === `${step} ${this.query}`) return this.moveBars();
     this.shown = `${step} ${this.query}`;
     const name = epochs[step].startsWith("epoch") ? `${epochs[step]} of ${this.last}` : epochs[step];
-    this.epoch.textContent = [name, recall ? `${measure} ${recall[step].toFixed(1)} %` : ""].filter(Boolean).join(" · ");
+    const reached = measure ? `${measure.name.toLowerCase()} ${measure.values[step].toFixed(1)} %` : "";
+    this.epoch.textContent = [name, reached].filter(Boolean).join(" · ");
     this.cursor.setAttribute("aria-valuetext", this.epoch.textContent);
     this.root.dataset.epoch = step;
     this.root.dataset.query = this.query;

@@ -129,7 +129,7 @@ def test_home_plays_a_training_and_its_query_changes_without_python(page: Page, 
     cursor.focus()
     page.keyboard.press("Home")
     expect(training).to_have_attribute("data-epoch", "0")
-    expect(cursor).to_have_attribute("aria-valuetext", re.compile(r"^before training · first result right \d+\.\d %"))
+    expect(cursor).to_have_attribute("aria-valuetext", re.compile(r"^before training · whole group found \d+\.\d %"))
     tiles = page.get_by_role("group", name="The nearest images of the query").get_by_role("button")
     expect(tiles).to_have_count(10)
     before = [tile.get_attribute("aria-label") for tile in tiles.all()]

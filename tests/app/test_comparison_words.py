@@ -58,11 +58,11 @@ def test_the_verdict_names_a_nearest_image_that_contradicts(after: float, frozen
 
 @pytest.mark.parametrize(("supervision", "dimensions", "words"), [
     (["none", "none"], [4, 4], ""), ([], [], ""),
-    (["pairs", "none", "pairs"], [16, 4, 16], "Different supervision (pairs, none) and dimensions (4, 16): the order "
-                                              "of these runs does not rank the methods."),
-    (["pairs", "none"], [4, 4], "Different supervision (pairs, none): the order of these runs does not rank the "
+    (["pairs", "none", "pairs"], [16, 4, 16], "Different supervision (pairs, none) and dimensions (4, 16): this "
+                                              "compares these runs, not their methods."),
+    (["pairs", "none"], [4, 4], "Different supervision (pairs, none): this compares these runs, not their "
                                 "methods."),
-    (["few", "few"], [8, 4], "Different dimensions (4, 8): the order of these runs does not rank the methods.")])
+    (["few", "few"], [8, 4], "Different dimensions (4, 8): this compares these runs, not their methods.")])
 def test_an_unequal_comparison_is_named(supervision: list[str], dimensions: list[int], words: str) -> None:
     assert unequal_words(supervision, dimensions) == words
 

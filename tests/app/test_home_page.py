@@ -73,7 +73,9 @@ def test_home_sends_every_epoch_of_a_training_once(done: Run) -> None:
     rows = array(header["neighbors"], parts, np.int32).reshape(epochs, count, 10)
     assert rows.min() >= 0
     assert rows.max() < count
-    assert header["recall"] == pytest.approx([100 * row["sample recall@1"] for row in done.metrics()[0]], abs=0.01)
+    whole, first = ([100 * row[f"sample {name}"] for row in done.metrics()[0]] for name in ("map@r", "recall@1"))
+    assert [measure["values"] for measure in header["bars"]["measures"]] == [
+        pytest.approx(whole), pytest.approx(first, abs=0.01)], "the first stands above the map"
     labels = done.dataset().labels
     assert labels is not None
     assert array(header["classes"], parts, np.int32).tolist() == labels[done.sample_indices()].tolist()

@@ -66,7 +66,7 @@ def _against_frozen(standings: Sequence[Standing], nearest: Sequence[Standing]) 
 
 
 def unequal_words(supervision: Sequence[str], dimensions: Collection[int]) -> str:
-    """Say what compared runs do not share, so that their order does not rank the methods.
+    """Say what compared runs do not share, so that their order says little of their methods.
 
     Args:
         supervision: What their methods learn from, in words.
@@ -79,7 +79,7 @@ def unequal_words(supervision: Sequence[str], dimensions: Collection[int]) -> st
         differing.append(f"dimensions ({', '.join(map(str, sorted(set(dimensions))))})")
     if not differing:
         return ""
-    return f"Different {' and '.join(differing)}: the order of these runs does not rank the methods."
+    return f"Different {' and '.join(differing)}: this compares these runs, not their methods."
 
 
 def _over_frozen(standings: Sequence[Standing]) -> float | None:

@@ -31,7 +31,7 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.run_picker import PARAMETER, app_run
 from ..shell.run_status import METHOD_TITLES, run_title
 from ..shell.views import open_view
-from .story import FIRST_RIGHT, bars_of, lines_to_beat, tell_story
+from .story import bars_of, lines_to_beat, tell_story
 
 MOST_PLAYED = JUDGED
 """Images of the sample that are drawn."""
@@ -98,7 +98,6 @@ def show_instrument(run: Run) -> None:
     carry_image(dataset.fingerprint)
     indices = run.sample_indices()[_played_rows(run)]
     played = _load_instrument(run)
-    recall = played.recall
     message = Message()
     query, chosen = _first_query(run, indices, played)
     pool = among_sample(len(indices), load_split(run), len(dataset))
@@ -106,11 +105,11 @@ def show_instrument(run: Run) -> None:
         "label": f"The training of {run_title(run)}", "name": f"{run_title(run)} · {len(indices):,} images",
         "token": _token(run, indices), "count": len(indices),
         "epochs": [epoch_words(run, epoch) for epoch in run.epoch_numbers()],
-        "width": played.neighbors.shape[2], "query": query, "chosen": chosen, "measure": FIRST_RIGHT.plain.lower(),
+        "width": played.neighbors.shape[2], "query": query, "chosen": chosen,
         "positions": message.once(played.positions), "neighbors": message.once(played.neighbors),
         "classes": None if dataset.labels is None else message.once(dataset.labels[indices].astype(np.int32)),
-        "classNames": list(dataset.class_names), "recall": None if recall is None else recall.tolist(),
-        "pool": pool, "bars": _load_bars(run), "rival": _rival(run, indices, message),
+        "classNames": list(dataset.class_names), "pool": pool, "bars": _load_bars(run),
+        "rival": _rival(run, indices, message),
         "sheets": own_sheet(message, dataset, tuple(indices.tolist()), 64)}
     _draw(run, indices, message.pack(header))
 
