@@ -164,7 +164,7 @@ def shown_columns(runs: Sequence[Run], columns: Iterable[str]) -> list[str]:
     """Return the columns that the table shows without its menu, in their order.
 
     Where none of the user's own runs has labels, the verdict without labels stands alone, which examples have, too.
-    Where some have none, it comes before the measures, which are empty there.
+    Else all columns have the same order, whatever is listed.
 
     Args:
         runs: The listed runs.
@@ -174,11 +174,9 @@ def shown_columns(runs: Sequence[Run], columns: Iterable[str]) -> list[str]:
     own = [run for run in runs if run.id not in examples] or runs
     labeled = [are_labeled([run], [run.evaluation()]) for run in own]
     shown = [name for name in columns if name not in HIDDEN and name.split(" · ")[0] not in PARTS]
-    if QUESTION_WORDS[0] not in shown or all(labeled):
-        return shown
-    if not any(labeled):
+    if QUESTION_WORDS[0] in shown and not any(labeled):
         return [name for name in shown if name not in (*SHORT, BAR)]
-    return sorted(shown, key=lambda name: 0 if name == "Run" else 1 if name in (STATE, *QUESTION_WORDS) else 2)
+    return shown
 
 
 def show_marks(runs: Sequence[Run], columns: Collection[str], is_mixed: bool = False) -> None:
