@@ -11,8 +11,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from experiments.real_server import serving
+from pages.parts.train.status_strip import strip_of
 from tests.app.conftest import App
 from tests.app.test_browser import NARROW, choose, newest, settle, until
+from udml_core.base.paths import ASSETS
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -243,6 +245,25 @@ def _the_clusters_follow(page: Page) -> None:
     page.wait_for_url(re.compile("epsilon"))
     settle(page)
     expect(counts).to_have_text(during)
+
+
+CUT = """strip => [...strip.querySelectorAll(".cells b, .cells i")].filter(value => {
+  const isCut = value.scrollWidth > value.clientWidth + 1 && value.clientWidth > 0;
+  return isCut || value.getBoundingClientRect().right > strip.getBoundingClientRect().right + 1;
+}).map(value => value.textContent)"""
+"""The values and notes of the line above the map that are cut."""
+
+
+@pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 900}}, {"viewport": NARROW}], indirect=True,
+                         ids=["1400", "390"])
+def test_no_value_above_the_map_is_cut(page: Page) -> None:
+    cells = [("Epoch shown", "3.1 of 10", "training is at 4"), ("Whole group found", "47.9 %", "PCA 48.1 %"),
+             ("Results in", "not known yet", "the first training here measures it")]
+    widths = (270, 330) if page.viewport_size == NARROW else (420, 530, 620, 760)
+    page.goto("/_stcore/health")
+    page.set_content(f"<style>{(ASSETS / 'app.css').read_text(encoding='utf-8')}</style>" + "".join(
+        f"<div style='width: {width}px; font-family: sans-serif'>{strip_of(cells, 0.3)}</div>" for width in widths))
+    assert [strip.evaluate(CUT) for strip in page.locator(".lab-strip").all()] == [[]] * len(widths)
 
 
 @pytest.mark.slow

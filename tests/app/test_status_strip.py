@@ -39,13 +39,13 @@ def test_a_run_that_trains_says_epoch_score_and_time(run: Run) -> None:
     value = next(row["sample map@r"] for row in run.metrics()[0] if row["epoch"] == 2)
     assert score[:2] == ("Whole group found", f"{100 * value:.1f} %")
     assert score[2].startswith("PCA ")
-    assert left == ("Results in", "unknown", "the first training here measures it"), "nothing else is promised"
+    assert left == ("Results in", "not known yet", "the first training here measures it"), "nothing else is promised"
     assert share_of(status) == pytest.approx(1 / 3)
 
 
 def test_the_line_follows_the_map_and_says_in_words_that_the_training_is_ahead(run: Run) -> None:
     status = Status(state="running", phase="training", epoch=2, epochs=3)
-    assert cells_of(run, status, 0.4, 2)[0] == ("Epoch on the map", "0.4 of 3", "training is at 2")
+    assert cells_of(run, status, 0.4, 2)[0] == ("Epoch shown", "0.4 of 3", "training is at 2")
     assert cells_of(run, status, 2, 2)[0] == ("Epoch", "2 of 3", "")
     measured = Status(state="running", phase="evaluation", epoch=3, epochs=3)
     cells = cells_of(run, measured, 1, 3)

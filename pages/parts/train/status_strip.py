@@ -90,7 +90,7 @@ def cells_of(run: Run, status: Status, epoch: float | None, newest: float | None
         return [_after_training(status, epoch), *score, ("Results follow after", status.phase, "")]
     shown = min(status.epoch + 1, status.epochs) if epoch is None else epoch
     lags = epoch is not None and newest is not None and newest > epoch
-    return [("Epoch on the map" if lags else "Epoch", f"{round(shown, 1):g} of {status.epochs}",
+    return [("Epoch shown" if lags else "Epoch", f"{round(shown, 1):g} of {status.epochs}",
              f"training is at {round(newest or 0, 1):g}" if lags else ""), *score, _time_left(run, status)]
 
 
@@ -100,7 +100,7 @@ def _time_left(run: Run, status: Status) -> Cell:
         return "Training", "paused" if status.is_paused else "pausing …", ""
     left = jobs.training_left(run.spec(), status)
     if left is None:
-        return "Results in", "unknown", "the first training here measures it"
+        return "Results in", "not known yet", "the first training here measures it"
     return "Results in", f"about {duration(left)}", ""
 
 
