@@ -605,11 +605,14 @@ def test_refine_opens_with_the_advice_of_the_race_and_leads_back_to_it(frozen: R
     won = opened("refine", run=frozen.id)
     assert [step for step in ("whiten", "average") if won.toggle(key=f"refine-on-{step}").value] == ["average"]
     assert "The race for the best search compared averaging" in texts(won)
-    (line,) = [caption for caption in won.caption if "better whole groups" in caption.value]
-    assert "of 100" not in line.value, "the figures stand once, beside the measures"
+    assert "The race for the best search advises these steps." in texts(won)
+    said = [element.value for element in (*won.caption, *won.markdown)]
+    assert not [words for words in said if "better whole groups" in words], "the verdict stands once, in the measures"
+    (line,) = [caption for caption in won.caption if caption.value.startswith("Judged against the plain search")]
     assert "The race for the best search compared averaging" in line.help
     assert not [one for one in won.button if one.label == "Use the advised recipe"]
     other = opened("refine", run=frozen.id, recipe="whiten+diffuse")
+    assert "The race for the best search tried these steps." in texts(other)
     button(other, "Use the advised recipe").click().run()
     assert not other.exception
     assert [step for step in ("average", "diffuse") if other.toggle(key=f"refine-on-{step}").value] == ["average"]

@@ -201,7 +201,9 @@ def test_a_run_without_a_second_opinion_opens_with_whitening_and_keeps_it(plain_
             test)
         test.button(key="refine-preferred").click().run()
         assert test.query_params["recipe"] == "average:k=5"
-        assert "Chosen by SqueezeNet 1.1, without labels" in texts(test)
+        assert "**Recommended: averaging with 5 neighbors**. Chosen by SqueezeNet 1.1, without labels" in texts(test)
+        assert said not in texts(test), "the verdict on the recipe in view stands once, beside its measures"
+        assert texts(test).count("Whole group: better") == 1
         assert chosen_steps(opened("refine", run=plain_run.id)) == {"average"}
         assert not test.exception
     finally:
