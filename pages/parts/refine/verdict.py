@@ -291,6 +291,8 @@ def show_judges(opinions: Opinions, recipe: str) -> None:
             f"{signed(of.difference, 3)}, 95 % interval {signed(of.low, 3)} to {signed(of.high, 3)}"
             for judge, of in opinions.intervals(recipe, question).items()), ""]
     st.markdown("\n".join(lines))
-    weights = ", ".join(f"{judge_words(judge)} {opinions.weights[judge]:.2f}" for judge in opinions.judges)
-    st.caption(f"Mean similarity (cosine) between a query and its results in each judge's own features. Weights: "
-               f"{weights}. A verdict needs three quarters of all weight. {DECIDES}")
+    total = sum(opinions.weights[judge] for judge in opinions.judges) or 1.0
+    counts = ", ".join(f"{judge_words(judge)} {100 * opinions.weights[judge] / total:.0f} %" for judge in
+                       opinions.judges)
+    st.caption(f"Mean similarity (cosine) between a query and its results in each judge's own features. How much each "
+               f"counts: {counts}. A verdict needs judges that count for three quarters. {DECIDES}")
