@@ -200,6 +200,9 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     assert "Whitening, then diffusion: better whole groups" in words.replace("\\", "")
     assert "Not tried in 2 minutes: PLM (it would take about 3 min)." in words.replace("\\", "")
     assert "not possible. No judge is left." in words
+    visible = "\n".join(element.value for kind in ("markdown", "caption") for element in test.get(kind))
+    assert not re.search("mutual|reciprocal|random walk|weight", visible), "the terms of papers stand behind a ?"
+    assert "random walk with restart on the graph of mutual neighbors" in words
     (alt,) = charts(test)
     assert alt.startswith(
         "Gain of 4 candidates over the plain search: Several views of each image −0.020; Whitening +0.020")
