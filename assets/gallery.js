@@ -1,7 +1,7 @@
 // Images as labeled buttons in a grid, cut out of sprite sheets. A button is painted when it scrolls into view, and more
 // buttons are added before the last one is reached: thousands at once would make the page slow to read for screen readers.
 // header: {label, side, height, group, multiple, chosen, count, tiles: {url} | {list}, sheets: {urls, count,
-//          columns, perSheet}, early: small thumbnails of all images by id until the sheets are there, byPosition, pairs, selection: {mask, of, revision}}; a tile is {id, caption, mark, badge, shaded};
+//          columns, perSheet}, early: small thumbnails of all images by id until the sheets are there, byPosition, pairs, selection: {mask, of, revision}}; a tile is {id, caption, mark, badge, detail, shaded};
 //          with `pairs` it shows two images side by side, its cell is twice as wide, and it cannot become the query;
 //          the tiles from `end` on are dimmed, beyond a line: they do not count as the same as the query;
 //          with `strip` all tiles lie in one row; with `columns` every row has so many tiles; with `resizable` the page's image size slider sets the tiles' width
@@ -285,8 +285,8 @@ function tileButton(tile, searchable, beyond) {
   button.tabIndex = -1;
   button.className = `tile ${tile.mark}${tile.shaded ? " shaded" : ""}`;
   button.dataset.id = tile.id;
-  const badge = tile.caption.includes(tile.badge) ? "" : tile.badge;
-  const words = [tile.caption, WORDS[tile.mark], badge, beyond && "beyond the threshold"].filter(Boolean).join(", ");
+  const detail = tile.detail || (tile.caption.includes(tile.badge) ? "" : tile.badge);
+  const words = [tile.caption, WORDS[tile.mark], detail, beyond && "beyond the threshold"].filter(Boolean).join(", ");
   button.setAttribute("aria-label", words);
   button.title = words + (searchable ? "; right-click or press Q to search with it" : "");
   const image = document.createElement("span");

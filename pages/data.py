@@ -5,14 +5,15 @@ from collections.abc import Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.data.advising import action_of, show_advice
-from pages.parts.data.auditing import VIEW, audit_line, show_audit
+from pages.parts.data.advising import show_advice
+from pages.parts.data.audited import VIEW
+from pages.parts.data.auditing import audit_line, show_audit
 from pages.parts.data.browsing import show_gallery
 from pages.parts.data.classes import show_caution, show_classes_and_splits, show_overview
 from pages.parts.data.computed import browse_bar
-from pages.parts.data.ended_race import ICON
 from pages.parts.data.growing import follow_files, show_changes
 from pages.parts.data.importing import audit_browsed, import_folder, offer_folder
+from pages.parts.data.leading import lead_on, lead_to_race
 from pages.parts.shell.address import address_decides, choice_from_address, note_address, note_click, write_address
 from pages.parts.shell.cached import load_dataset, signature_of
 from pages.parts.shell.run_picker import app_dataset, app_run
@@ -107,18 +108,20 @@ def show_view(dataset: Dataset, top: DeltaGenerator) -> None:
     if address_decides("view", VIEW):
         st.session_state[VIEW] = choice_from_address("view", VIEWS, "gallery")
     if st.session_state[VIEW] != "advice":  # which has its own progress
-        with right, show_user_errors():  # the exclusion list must stay in reach if it leaves too few images for a run
+        with right.container(key="data-state"), show_user_errors():  # the list of excluded images stays in reach
             nearest = browse_bar(dataset)
-    toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    toolbar = st.container(horizontal=True, gap="small",
+                           vertical_alignment="center" if st.session_state[VIEW] == "audit" else "bottom")
     view = top.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, key=VIEW,
                                  required=True, label_visibility="collapsed", on_change=note_click,
                                  args=(VIEW,)) or "gallery"
     write_address("view", view)  # always: keys.js keeps an entry of the history for each data set and view
     note_address("view")
-    if view in ("gallery", "classes"):  # the other views have a primary action of their own
-        toolbar.button(action_of(dataset), icon=ICON, key="advice-open", on_click=st.session_state.update,
-                       args=({VIEW: "advice"},), help="Tries refinements and short training for a few minutes, and "
-                                                      "keeps what judges prefer. No label is needed.")
+    with toolbar:  # the view of the best search has actions of its own
+        if view == "audit":
+            lead_on(dataset)
+        elif view != "advice":
+            lead_to_race(dataset)
     match view:
         case "advice":
             show_advice(dataset)

@@ -189,7 +189,7 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     assert not test.exception
     headline, sure = verdict(test)
     assert headline == ":green[:material/trophy:] Best search: whitening"
-    assert sure.startswith("How sure: luck alone shows a gain this large")
+    assert sure.startswith("How sure: a search that is no better looks this good in")
     assert "Whole groups are clearly better than with the plain search" in texts(test)
     assert ("Short trainings were not tried: they would not have fitted into the time that was left. Run again with 5 "
             "minutes.") in texts(test).replace("\\", "")
@@ -200,8 +200,12 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     assert "Whitening, then diffusion: better whole groups" in words.replace("\\", "")
     assert "Not tried in 2 minutes: PLM (it would take about 3 min)." in words.replace("\\", "")
     assert "not possible. No judge is left." in words
+    visible = "\n".join(element.value for kind in ("markdown", "caption") for element in test.get(kind))
+    assert not re.search("mutual|reciprocal|random walk|weight", visible), "the terms of papers stand behind a ?"
+    assert "random walk with restart on the graph of mutual neighbors" in words
     (alt,) = charts(test)
-    assert alt.startswith("Gain of 4 candidates over the plain search: Test-time views −0.020; Whitening +0.020")
+    assert alt.startswith(
+        "Gain of 4 candidates over the plain search: Several views of each image −0.020; Whitening +0.020")
 
 
 def test_a_link_without_choices_shows_the_newest_race(frozen: Run) -> None:
@@ -358,7 +362,8 @@ def test_the_table_and_the_results_of_a_race_name_verdicts(frozen: Run) -> None:
         "worse", "the advice", "no clear difference", "better"]
     frame = race_table(race)
     assert frame.index.tolist() == [
-        "Test-time views", "Whitening", "Whitening, then averaging with 10 neighbors", "Whitening, then diffusion"]
+        "Several views of each image", "Whitening", "Whitening, then averaging with 10 neighbors",
+        "Whitening, then diffusion"]
     assert frame["Whole groups: verdict"].tolist() == ["worse", "better", "no clear difference", "better"]
     assert frame["Whole groups: of 100 searches"].tolist() == ["unknown"] * 4, "a race of an earlier version"
     assert "New in it" not in frame, "the chart and the sentences say it, and the table fits"
@@ -508,10 +513,10 @@ def test_a_race_without_a_winner_shows_the_search_of_a_later_race_and_a_button_t
     test = opened("data", **LINK | {"serves": "first"})
     assert not test.exception
     assert "Best search, found by a later race for whole groups" in texts(test).replace("\\", "")
-    assert button(test, "Use test-time views")
+    assert button(test, "Use several views of each image")
     button(test, "Show the later race").click().run()
     assert not test.exception
-    assert verdict(test)[0].endswith("Best search: test-time views")
+    assert verdict(test)[0].endswith("Best search: several views of each image")
     assert test.query_params["serves"] in ("groups", ["groups"])
 
 
@@ -605,11 +610,14 @@ def test_refine_opens_with_the_advice_of_the_race_and_leads_back_to_it(frozen: R
     won = opened("refine", run=frozen.id)
     assert [step for step in ("whiten", "average") if won.toggle(key=f"refine-on-{step}").value] == ["average"]
     assert "The race for the best search compared averaging" in texts(won)
-    (line,) = [caption for caption in won.caption if "better whole groups" in caption.value]
-    assert "of 100" not in line.value, "the figures stand once, beside the measures"
+    assert "The race for the best search advises these steps." in texts(won)
+    said = [element.value for element in (*won.caption, *won.markdown)]
+    assert not [words for words in said if "better whole groups" in words], "the verdict stands once, in the measures"
+    (line,) = [caption for caption in won.caption if caption.value.startswith("Judged against the plain search")]
     assert "The race for the best search compared averaging" in line.help
     assert not [one for one in won.button if one.label == "Use the advised recipe"]
     other = opened("refine", run=frozen.id, recipe="whiten+diffuse")
+    assert "The race for the best search tried these steps." in texts(other)
     button(other, "Use the advised recipe").click().run()
     assert not other.exception
     assert [step for step in ("average", "diffuse") if other.toggle(key=f"refine-on-{step}").value] == ["average"]

@@ -15,8 +15,8 @@ from PIL import Image
 from sklearn.datasets import load_sample_image
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.data import auditing, computed, duplicates, excluding
-from pages.parts.data.auditing import load_facts
+from pages.parts.data import computed, duplicates, excluding
+from pages.parts.data.audited import FINDINGS, load_facts
 from pages.parts.data.copies import poor_words
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.selection import Selection
@@ -404,14 +404,57 @@ def test_each_check_of_quality_ranks_all_images_and_the_slider_moves_the_limit(
     assert excluded_names(dataset) == ("flower/scaled.png",)
 
 
+def poor_names(dataset: Dataset) -> dict[int, list[str]]:
+    """Return the titles of the checks that find an image, by its index."""
+    facts, names = stored_facts(dataset), dict[int, list[str]]()
+    assert facts is not None
+    for name, check in CHECKS.items():
+        for image in poor_images(facts, np.ones(len(dataset), bool), name).tolist():
+            names.setdefault(image, []).append(check.title)
+    return names
+
+
+def test_all_findings_of_quality_are_shown_with_reasons_and_excluded_in_one_step(
+        dataset: Dataset, audited: None, shown: list[dict[int, str]]) -> None:
+    poor = poor_names(dataset)
+    assert len(poor) > 1
+    test = audit_page(dataset, finding="quality")
+    assert {image: badge.split("\n")[0].split(", ") for image, badge in shown[-1].items()} == poor
+    assert list(shown[-1]) == list(poor), "the findings of each check in turn, the worst first"
+    assert (offer(test).label, offer(test).proto.type) == (f"Exclude all {len(poor)}", "primary")
+    offer(test).click().run()
+    assert excluded_images(dataset).tolist() == sorted(poor)
+    assert "No check of quality finds an image that is not excluded." in texts(test)
+    test.button(key="audit-undo").click().run()
+    assert not len(excluded_images(dataset)), "one step, and one undo"
+    assert list(shown[-1]) == list(poor)
+
+
+def test_a_line_of_the_audit_says_what_is_left_out_and_leads_to_the_race_and_to_the_search(
+        dataset: Dataset, audited: None) -> None:
+    test = audit_page(dataset, finding="quality")
+    assert "New runs use all 18 images. **Next:**" in texts(test)
+    offer(test).click().run()
+    left_out = len(excluded_images(dataset))
+    assert left_out
+    assert f"New runs leave out {left_out} of 18 images. **Next:**" in texts(test)
+    (link,) = [link.proto for link in test.get("page_link") if link.proto.label == "Search these images"]
+    assert link.query_string == f"run={list_runs(runs_folder())[0].id}"
+    test.button(key="advice-open").click().run()
+    assert not test.exception
+    assert test.query_params["view"] == "advice"
+    assert "**Next:**" not in texts(test)
+
+
 def test_a_click_on_a_ranking_that_was_replaced_excludes_nothing_else(dataset: Dataset, audited: None) -> None:
     test = audit_page(dataset, finding="quality", check="size")
     test.slider(key="audit-limit-size").set_value(1.0).run()
     before, facts = offer(test), stored_facts(dataset)
     assert facts is not None
     counts = {name: len(poor_images(facts, np.ones(len(dataset), bool), name)) for name in CHECKS}
-    assert list(test.segmented_control(key="audit-check").options) == [
-        f"{check.title} ({counts[name]})" if counts[name] else check.title for name, check in CHECKS.items()]
+    poor = poor_names(dataset)
+    assert list(test.segmented_control(key="audit-check").options) == [f"All findings ({len(poor)})", *(
+        f"{check.title} ({counts[name]})" if counts[name] else check.title for name, check in CHECKS.items())]
     assert any(counts.values())
     test.segmented_control(key="audit-check").set_value("aspect").run()
     test.slider(key="audit-limit-aspect").set_value(1.0).run()
@@ -488,4 +531,4 @@ def test_train_says_how_many_images_are_left_out(dataset: Dataset) -> None:
     assert "This run leaves out the 2 images that you excluded." in texts(test)
     none = opened("train", dataset=dataset.name, method="frozen", backbone="pixels", exclusions="none")
     assert "that you excluded." not in texts(none)
-    assert auditing.FINDINGS["excluded"] == "Excluded"
+    assert FINDINGS["excluded"] == "Excluded"

@@ -95,8 +95,8 @@ def test_without_classes_all_maps_have_the_colors_of_the_first(monkeypatch: pyte
         projection = SimpleNamespace(indices=indices[run.id], positions=[positions[run.id]])
         return SimpleNamespace(run=run, dataset=SimpleNamespace(labels=None), projection=projection, frame=0, map_id="")
 
-    def groups(run: SimpleNamespace, *_: object) -> Color:
-        return Color("group", np.array({"first": [1, 0, 2, 3, 0], "second": [0, 0, 0, 0]}[run.id]), GROUPS)
+    def groups(shown: SimpleNamespace) -> Color:
+        return Color("group", np.array({"first": [1, 0, 2, 3, 0], "second": [0, 0, 0, 0]}[shown.run.id]), GROUPS)
 
     monkeypatch.setattr("pages.parts.compare.matched_maps.load_map", frame)
     monkeypatch.setattr("pages.parts.compare.matched_maps.group_color", groups)

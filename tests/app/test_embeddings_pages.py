@@ -135,7 +135,7 @@ def test_pages_offer_nothing_that_needs_images(run: Run, digits_run: Run) -> Non
             assert (label in popovers(test)) == is_offered
     steps, all_steps = ({toggle.label for toggle in opened("refine", run=shown.id).toggle}
                         for shown in (run, digits_run))
-    assert all_steps - steps == {"Test-time views"}
+    assert all_steps - steps == {"Several views of each image"}
 
 
 def test_the_page_train_has_no_options_of_images_for_a_table(run: Run) -> None:

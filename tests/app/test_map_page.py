@@ -261,6 +261,18 @@ def test_unlabeled_images_without_training_are_colored_by_groups_and_by_density(
     assert len(set(groups.tolist())) == len(color["names"]) == 10
 
 
+def test_the_quick_map_of_unlabeled_images_is_colored_by_groups(unlabeled: Run, tmp_path: Path,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    run = Run(Path(shutil.copytree(unlabeled.folder, tmp_path / "runs" / unlabeled.id)))
+    for analysis in list_analyses(run):
+        shutil.rmtree(analysis.folder)
+    test = opened("explore", run=run.id)
+    assert not test.exception
+    color = the_map(test)["color"]
+    assert (color["label"], len(color["names"])) == ("group", 10), "not one color for all, as all images train and test"
+
+
 def test_labeled_images_are_colored_by_class_and_pseudo_labels_are_offered(run: Run) -> None:
     choices = list(colorings(load_map(run, list_analyses(run, PCA)[0].id)))
     assert choices[0] == "class"

@@ -176,7 +176,7 @@ def test_sliders_have_the_declared_ranges_and_the_link_s_values(run: Run) -> Non
     test = opened("refine", run=run.id, recipe="average:k=33,times=2,alpha=1.5+rerank:k1=15,k2=3,weight=0.45")
     sliders = {slider["label"]: slider for slider in components(test, "slider")}
     for label, low, high, value in (("Neighbors · k", 0, 60, 33), ("Repetitions", 1, 4, 2),
-                                    ("Weight exponent · α", 0, 8, 1.5), ("Reciprocal neighbors · k₁", 1, 80, 15),
+                                    ("Weight exponent · α", 0, 8, 1.5), ("Neighbors · k₁", 1, 80, 15),
                                     ("Local expansion · k₂", 1, 30, 3), ("Original distance · λ", 0, 1, 0.45)):
         assert (sliders[label]["low"], sliders[label]["high"], sliders[label]["value"]) == (low, high, value)
 
@@ -201,7 +201,9 @@ def test_a_run_without_a_second_opinion_opens_with_whitening_and_keeps_it(plain_
             test)
         test.button(key="refine-preferred").click().run()
         assert test.query_params["recipe"] == "average:k=5"
-        assert "Chosen by SqueezeNet 1.1, without labels" in texts(test)
+        assert "**Recommended: averaging with 5 neighbors**. Chosen by SqueezeNet 1.1, without labels" in texts(test)
+        assert said not in texts(test), "the verdict on the recipe in view stands once, beside its measures"
+        assert texts(test).count("Whole group: better") == 1
         assert chosen_steps(opened("refine", run=plain_run.id)) == {"average"}
         assert not test.exception
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -77,15 +78,20 @@ def test_without_a_query_an_interesting_one_is_shown_with_its_results(run: Run) 
     assert shown.count("hits among all 1,797 images") == 2
     assert "images searched" not in shown, "the headings name the images already"
     numbered = opened("retrieval", run=run.id, add=str(strip[0]["id"]), compare="final")
-    assert tiles(numbered, "The 10 nearest images, after training")[0]["badge"] == f"1 · {hits[0].shown:.3f}"
+    first = tiles(numbered, "The 10 nearest images, after training")[0]
+    assert (first["badge"], first["detail"]) == ("1", f"rank 1, distance {hits[0].shown:.3f}")
 
 
-def test_numbers_stand_below_the_images_of_a_single_column_only(run: Run) -> None:
-    shown = texts(opened("retrieval", run=run.id, compare="initial~final"))
-    assert shown.count("Below each image: its rank.") == 1, "similarities of two embeddings would be compared"
-    assert "small is near" not in shown
-    alone = texts(opened("retrieval", run=run.id, compare="frozen"))
-    assert alone.count("Rank · cosine similarity, large is near.") == 1
+def test_ranks_alone_stand_below_the_images_and_the_similarity_in_the_tooltip(run: Run) -> None:
+    for compare, measures in (("initial~final", ["distance"] * 2), ("frozen", ["cosine similarity"])):
+        test = opened("retrieval", run=run.id, compare=compare)
+        lists = [header["tiles"]["list"] for header in headers(test)
+                 if header["label"].startswith("The 10 nearest")]
+        assert [[tile["badge"] for tile in shown] for shown in lists] == [[str(rank) for rank in range(1, 11)]] * len(
+            measures)
+        for shown, measure in zip(lists, measures, strict=True):
+            assert all(re.fullmatch(rf"rank {tile['badge']}, {measure} \d\.\d{{3}}", tile["detail"]) for tile in shown)
+        assert texts(test).count("Below each image: its rank.") == 1
 
 
 def test_filters_and_queries_are_undone_and_done_again_one_by_one(run: Run) -> None:

@@ -104,7 +104,7 @@ def test_a_switch_keeps_the_views_of_a_stored_recipe_and_off_brings_back_what_wa
     assert switches(test) == [True, False, False, False]
     assert test.toggle(key="search-views").value
     test.toggle(key="search-average").set_value(True).run()
-    assert "RPML, then test-time views, then whitening, then averaging" in headings(test)[-1]
+    assert "RPML, then several views of each image, then whitening, then averaging" in headings(test)[-1]
     test.toggle(key="search-average").set_value(False).run()
     assert test.query_params["recipe"] in ("views:zoom=0.55+whiten", ["views:zoom=0.55+whiten"])
     test.toggle(key="search-views").set_value(False).run()
@@ -127,7 +127,7 @@ def test_views_that_are_not_stored_are_left_out_with_a_way_back(run: Run, viewed
     assert "The views are left out, because they take minutes." in texts(test)
     assert "RPML, then whitening, then averaging" in headings(test)[-1]
     test.button(key="search-back").click().run()
-    assert "RPML, then test-time views, then whitening" in headings(test)[-1]
+    assert "RPML, then several views of each image, then whitening" in headings(test)[-1]
     assert switches(test) == [True, False, False, False]
 
 

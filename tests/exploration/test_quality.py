@@ -12,7 +12,17 @@ from sklearn.datasets import load_sample_image
 from experiments.blur import facts_of_images
 from experiments.messy import damage
 from udml_core.data.image_facts import measure
-from udml_core.exploration.quality import CHECKS, edge_scores, poor_images, quality_scores, size_words, worst_first
+from udml_core.exploration.quality import (
+    CHECKS,
+    all_poor,
+    edge_scores,
+    poor_by_check,
+    poor_images,
+    quality_scores,
+    reason_words,
+    size_words,
+    worst_first,
+)
 
 CHINA = Image.fromarray(load_sample_image("china.jpg"))
 
@@ -70,6 +80,20 @@ def test_a_size_is_odd_by_its_ratio_to_the_usual_size_and_says_what_is_odd() -> 
     kept[9] = False
     assert size_words(facts, kept, np.array([12, 10, 8, 11, 0])) == [
         "smaller than 91 %", "smaller than 83 %", "smaller than 75 %", "larger than 91 %", "usual size"]
+
+
+def test_an_image_that_several_checks_find_is_listed_once_with_all_reasons() -> None:
+    black, pale = Image.new("RGB", (100, 100), (9, 9, 9)), Image.new("RGB", (100, 100), (250, 250, 250))
+    part = CHINA.crop((100, 200, 200, 300))
+    facts = facts_of_images([part, pale, part, black, part])
+    kept = np.array([True, True, True, True, False])
+    found = poor_by_check(facts, kept)
+    assert list(found) == list(CHECKS)
+    assert sorted(all_poor(found).tolist()) == [1, 3], "each once, and none that is excluded"
+    assert all_poor({"dark": np.array([3, 1]), "bright": np.array([2, 3])}).tolist() == [3, 1, 2]
+    assert reason_words({"dark": np.array([3, 1]), "bright": np.array([2, 3])}, np.array([2, 3, 1])) == [
+        "Bright", "Dark, Bright", "Dark"]
+    assert all("Low information" in words for words in reason_words(found, np.array([1, 3])))
 
 
 def test_brightness_and_blur_are_measured_as_written() -> None:

@@ -199,7 +199,8 @@ def test_the_ideas_begin_with_cheap_steps_and_end_with_other_encoders() -> None:
     ideas = list_ideas(["other"], TITLES, has_images=True)
     best = Setup(backbone="net", recipe="whiten+average:k=3")
     setups = [idea.change(best) for idea in ideas]
-    assert [idea.name for idea in ideas][:3] == ["Test-time views", "Whitening", "Averaging with 3 neighbors"]
+    assert [idea.name for idea in ideas][:3] == [
+        "Several views of each image", "Whitening", "Averaging with 3 neighbors"]
     assert len({idea.name for idea in ideas}) == len(ideas)
     assert setups[-1] == Setup(backbone="other", recipe="whiten+average:k=3")
     assert [setup.method for setup in setups if setup and setup.method != "frozen"] == list(METHODS)
@@ -235,7 +236,7 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
         "Whitening: better first results (+0.020, 0.003 to 0.037), no clear "
         "difference in whole groups (0.000, −0.017 to 0.017); kept for the next steps.")
     assert words(comparison("worse", "better"), recipe="rerank") == (
-        "k-reciprocal re-ranking: worse first results (−0.020, −0.037 to −0.003), better "
+        "Re-ranking: worse first results (−0.020, −0.037 to −0.003), better "
         "whole groups (+0.020, 0.003 to 0.037).")
     assert "no clear difference in whole groups (0.000, −0.017 to 0.017), better first results" in words(
         comparison("better"), "groups")
@@ -271,7 +272,7 @@ def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
                    against_best=better, against_start=better)
     won = race.model_copy(update={"outcomes": (kept, lost)})
     assert won.best == kept
-    assert setup_words(won, kept.setup) == "Other, then PLM, then test-time views, then k-reciprocal re-ranking"
+    assert setup_words(won, kept.setup) == "Other, then PLM, then several views of each image, then re-ranking"
     assert ("plain search: better whole groups (+0.020, 0.003 to 0.037), no clear difference in first results (0.000"
             in advice_words(won))
     lines = [outcome.model_dump(mode="json") for outcome in (lost, kept, lost)]
@@ -421,12 +422,12 @@ def outcome_in(state: Any, setup: Setup = TRAINED, seconds: float = 100.0, name:
 
 def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -> None:
     won = judged("Whitening", 0.02, 0.001).model_copy(update={"seconds": 250.0})
-    views = outcome_in("given up", Setup(backbone="net", recipe="views"), 200.0, "Test-time views")
+    views = outcome_in("given up", Setup(backbone="net", recipe="views"), 200.0, "Several views of each image")
     assert gap_words(race_of(won, outcome_in("not tried"))).endswith(
         "Short trainings were not tried: they would not have fitted into the time that was left. Run again with 15 "
         "minutes.")
     assert gap_words(race_of(won, views, outcome_in("not tried", seconds=1000))).endswith(
-        "Test-time views were given up after 3 min, because it took too long. "
+        "Several views of each image were given up after 3 min, because it took too long. "
         "Short trainings were not tried: they would not have fitted into the time that was left. Run again "
         "with 30 minutes.")
     assert gap_words(race_of(won, outcome_in("not tried", seconds=7000))).endswith("Run again with 3 hours.")
@@ -540,7 +541,8 @@ def test_the_headline_says_of_100_images_how_many_find_a_better_first_image(bett
     assert " ".join(said_of_it.sentences).count(words) == 1
     for_groups = tell_advice(race_of(best).model_copy(update={"serves": "groups"})).sentences
     assert for_groups[:2] == ["Best search: whitening.", (
-        "Whole groups are clearly better than with the plain search, in the judges' eyes.")]
+        "Whole groups are clearly better than with the plain search, in the judges' eyes, by looks, not by species or "
+        "class.")]
     count = said.partition(" ")[0]
     better = f"{count} {'gets' if count == '1' else 'get'} better"
     assert f"better first results (of 100 searches {better}, " in for_groups[2], (
@@ -560,7 +562,7 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
     few = best.model_copy(update={"against_start": of.model_copy(update={"first": measured("better"), "changed": 0.1})})
     assert searched_words(race, few).endswith("It is a small change, so confirm it by eye.")
     assert told.shown == ("Of 100 searches, 58 get a better group of results, 32 a worse one, and 10 nearly the same "
-                          "group, as the judges see it.",)
+                          "group, as the judges see it, by looks, not by species or class.",)
     assert "better whole groups (of 100 searches 58 get better, 32 worse; +0.020, 0.003 to 0.037)" in told.details[0]
     assert "no clear difference in first results (of 100 searches 20 get better, 10 worse;" in told.details[0]
     assert figure_line(race) == (
@@ -656,8 +658,16 @@ def test_figures_have_their_start_where_it_is_known_in_either_order() -> None:
     of = comparison("cannot tell").model_copy(update={"groups": known})
     best = Outcome(name="Whitening", setup=Setup(backbone="net", recipe="whiten"), against_best=of, against_start=of)
     assert tell_advice(race_of(best).model_copy(update={"serves": "groups"})).sentences[1] == (
-        "Whole groups are clearly better than with the plain search: the mean similarity of a query and its "
-        "results, in the judges' eyes, rises from 0.281 to 0.301, on a scale from −1 to 1.")
+        "Whole groups are clearly better than with the plain search, by looks, not by species or class: the mean "
+        "similarity of a query and its results, in the judges' eyes, rises from 0.281 to 0.301, on a scale from −1 to "
+        "1.")
+
+
+def test_candidates_of_earlier_versions_have_the_names_of_now() -> None:
+    names = {former: Outcome(name=former, setup=Setup(backbone="net")).name for former in (
+        "Test-time views", "k-reciprocal re-ranking (40 neighbors) without averages", "Whitening")}
+    assert list(names.values()) == [
+        "Several views of each image", "Re-ranking (40 neighbors) without averages", "Whitening"]
 
 
 def test_a_race_names_its_judges_with_what_they_count() -> None:
@@ -667,7 +677,7 @@ def test_a_race_names_its_judges_with_what_they_count() -> None:
         "judges": ("squeezenet", "pixels")})})
     weighed = race_of(both).model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.3}})
     assert race_judges_words(weighed) == (
-        "SqueezeNet 1.1 (weight 75 %), which took no part, and the raw pixels (weight 25 %), which "
+        "SqueezeNet 1.1 (counts for 75 %), which took no part, and the raw pixels (count for 25 %), which "
         "differ as soon as an object moves")
     light = weighed.model_copy(update={"weights": {"squeezenet": 0.9, "pixels": 0.05}})
     assert race_judges_words(light) == "SqueezeNet 1.1, which took no part", "pixels hardly count"
@@ -812,9 +822,9 @@ def test_a_race_without_a_winner_names_the_search_that_a_later_race_found_better
     assert found.wins(unclear)
     words = advice_words(unclear, elsewhere=found)
     assert words.startswith(
-        "Best search, found by a later race for whole groups, in 2 minutes: test-time views, then whitening. First "
-        "results are clearly better than with the plain search, in the judges' eyes. Compared with the plain "
-        "search: better first results (+0.020, 0.003 to 0.037), better whole groups (+0.050, 0.008 "
+        "Best search, found by a later race for whole groups, in 2 minutes: several views of each image, then "
+        "whitening. First results are clearly better than with the plain search, in the judges' eyes. Compared with "
+        "the plain search: better first results (+0.020, 0.003 to 0.037), better whole groups (+0.050, 0.008 "
         "to 0.092). This race alone has no clear winner. The largest gain, of whitening, may be chance")
     assert "Short trainings were not tried" in words
     assert "keep searching as now" not in words
@@ -826,8 +836,8 @@ def test_another_race_with_a_larger_gain_is_told_with_the_words_of_its_search() 
     assert found is not None
     assert not found.wins(own)
     assert advice_words(own, elsewhere=found).endswith(
-        "An earlier race for whole groups, in 2 minutes, says of test-time views, then whitening: better first results "
-        "(+0.020, 0.003 to 0.037), better whole groups (+0.050, 0.008 to 0.092).")
+        "An earlier race for whole groups, in 2 minutes, says of several views of each image, then whitening: better "
+        "first results (+0.020, 0.003 to 0.037), better whole groups (+0.050, 0.008 to 0.092).")
 
 
 def test_another_race_is_silent_if_its_search_is_the_same_or_gains_nothing_more() -> None:

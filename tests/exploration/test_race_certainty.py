@@ -64,14 +64,14 @@ def test_a_call_near_the_limit_is_close_and_says_so_above_the_figures() -> None:
         assert any(words.startswith("How sure") for words in told.details) == (not close)
     won, lost = race_with(3.4), race_with(2.9)
     assert certainty_words(won, won.judged[0]) == (
-        "Slightly better, a close call: luck alone shows a gain this large in at most about 2 of 100 such races, and "
-        "other images may turn it over: check it with your eyes.")
+        "Slightly better, a close call: a search that is no better looks this good in at most about 2 of 100 such "
+        "races, and other images may turn it over: check it with your eyes.")
     assert certainty_words(lost, lost.judged[0]).startswith(
-        "A close call: luck alone shows a gain this large in at most about 9 of 100 such races, which is too often to "
-        "call it better.")
+        "A close call: a search that is no better looks this good in at most about 9 of 100 such races, which is too "
+        "often to call it better.")
     assert tell_advice(won, is_done=False).shown == (
-        "Slightly better, a close call: luck alone shows a gain this large in at most about 2 of 100 such races, and "
-        "other images may turn it over; a later candidate may gain more.",), "as after the race"
+        "Slightly better, a close call: a search that is no better looks this good in at most about 2 of 100 such "
+        "races, and other images may turn it over; a later candidate may gain more.",), "as after the race"
     assert "close call" not in " ".join(tell_advice(race_with(4.5), is_done=False).sentences)
 
 
@@ -127,8 +127,8 @@ def test_another_race_that_calls_the_same_search_differently_is_named_with_the_r
     assert called_otherwise(sure, []) == called_otherwise(sure, [race_of()]) == ""
     judges = unsure.model_copy(update={"weights": {"a": 1.0}}), sure.model_copy(update={"weights": {"b": 1.0}})
     words = called_otherwise(judges[0], [judges[1]])
-    assert words.endswith("Why: other judges, or the same with other weights, looked at the results. Judge blindly to "
-                          "decide.")
+    assert words.endswith("Why: other judges looked at the results, or the same judges counted differently. "
+                          "Judge blindly to decide.")
     assert words in tell_advice(judges[0], others=[judges[1]]).shown
     fewer = sure.model_copy(update={"images": 500}), unsure.model_copy(update={"images": 900})
     assert "that race looks at 500 images, this one at 900" in called_otherwise(fewer[1], [fewer[0]])

@@ -106,8 +106,8 @@ def test_a_judge_that_decides_alone_is_named() -> None:
     race = WON.model_copy(update={"titles": {"net": "The net"}})
     shares = {share: decider_words(race.model_copy(update={"weights": {"net": share, "pixels": 1 - share}}))
               for share in (0.83, 0.74, 0.1)}
-    assert shares == {0.83: "Decided by The net (weight 83 %).", 0.74: "",
-                      0.1: "Decided by the raw pixels (weight 90 %)."}
+    assert shares == {0.83: "Decided by The net, which counts for 83 %.", 0.74: "",
+                      0.1: "Decided by the raw pixels, which count for 90 %."}
     assert decider_words(race.model_copy(update={"weights": {"net": 1.0}})) == "", "there is no other"
 
 
@@ -119,8 +119,9 @@ def test_the_other_aim_is_answered_of_the_search_to_use_else_of_the_best_in_it()
 
     both = race(("whiten", 0.02), ("views+whiten", 0.05), ("rerank", -0.09))
     assert best_otherwise(both) == both.outcomes[1]
-    assert both_aims_words(both, both.outcomes[0]) == "Whole groups: better."
-    assert both_aims_words(both, both.outcomes[2]) == "Whole groups: worse."
+    assert both_aims_words(both, both.outcomes[0]) == "Whole groups (by looks, not by species or class): better."
+    assert both_aims_words(both, both.outcomes[2]) == "Whole groups (by looks, not by species or class): worse."
     assert both_aims_words(both, None) == (
-        "If you look at whole groups, use test-time views, then whitening: they are better.")
+        "If you look at whole groups (by looks, not by species or class), use several views of each image, then "
+        "whitening: they are better.")
     assert both_aims_words(race(("rerank", -0.09)), None) == ""

@@ -106,7 +106,7 @@ def test_each_outcome_is_stored_at_once_and_the_result_holds_the_same() -> None:
     assert race.best is not None
     assert race.best.setup == race.duels[-1].simpler, "views and whitening are as good as averages, and simpler"
     names = [outcome.name for outcome in race.outcomes]
-    assert names[:3] == ["Test-time views", "Whitening", "Averaging with 3 neighbors"]
+    assert names[:3] == ["Several views of each image", "Whitening", "Averaging with 3 neighbors"]
     assert race.outcomes[0].kept
     assert race.best is not None
     assert race.best.setup.recipe.startswith("views")
@@ -323,8 +323,9 @@ def test_views_that_take_most_of_the_time_are_given_up_so_that_others_are_tried(
 
     monkeypatch.setattr(Vectors, "view_vectors", slow_views)
     race = raced(of, budget=1.0)
-    assert (race.outcomes[0].name, race.outcomes[0].state) == ("Test-time views", "given up")
+    assert (race.outcomes[0].name, race.outcomes[0].state) == ("Several views of each image", "given up")
     assert race.outcomes[0].seconds < 40
+    assert any(phase.startswith("several views of each image · ") for phase in of.phases), "in words for everyone"
     assert race.outcomes[1].state == "judged"
 
 

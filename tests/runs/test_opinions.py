@@ -56,7 +56,7 @@ def test_the_sentence_states_both_verdicts_and_the_judges() -> None:
     both = opinions(squeezenet=Opinion(WORSE, BETTER), pixels=Opinion(WORSE, BETTER))
     assert opinion_words(both, reference="the embedding after training") == (
         "First result: worse. Whole group: better. Compared with the embedding after training, without labels, by "
-        "SqueezeNet 1.1 (weight 53 %), which took no part in this run, and the raw pixels (weight 47 %), "
+        "SqueezeNet 1.1 (counts for 53 %), which took no part in this run, and the raw pixels (count for 47 %), "
         "which differ as soon as an object moves.")
 
 

@@ -67,11 +67,11 @@ def judges_words(weights: Mapping[str, float], where: str = "") -> str:
     heaviest = max(weights, key=weights.__getitem__)
     shares = {name: weight / total for name, weight in weights.items() if name == heaviest or weight >= NAMED * total}
     encoders = [name for name in shares if name not in WEAK]
-    titles = [encoder_title(name) + (f" (weight {100 * shares[name]:.0f} %)" if len(shares) > 1 else "")
+    titles = [encoder_title(name) + (f" (counts for {100 * shares[name]:.0f} %)" if len(shares) > 1 else "")
               for name in encoders]
     said = [f"{listed(titles)}, which took no part{where and f' {where}'}"] if encoders else []
     if WEAK[0] in shares:
-        counted = f" (weight {100 * shares[WEAK[0]]:.0f} %)" if encoders else ""
+        counted = f" (count for {100 * shares[WEAK[0]]:.0f} %)" if encoders else ""
         said.append(f"the raw pixels{counted}, which {PIXELS}")
     return ", and ".join(said)
 

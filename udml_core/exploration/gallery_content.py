@@ -38,6 +38,13 @@ class ShadedTile(Tile):
     shaded: bool = True
 
 
+@dataclass(frozen=True)
+class DetailedTile(Tile):
+    """A tile with a detail that screen readers and tooltips give in place of its badge."""
+
+    detail: str = ""
+
+
 def gallery_header(message: Message, tiles: Sequence[Tile], sheets: dict[str, Any], label: str, side: int,
                    height: int | None, group: str, by_position: bool) -> dict[str, Any]:
     """Describe a gallery for the browser.

@@ -9,7 +9,7 @@ from udml_core.exploration.race_running import METHODS
 
 PLAIN: Mapping[str, str] = {
     FROZEN: "the pretrained network as it is",
-    "views": "looks at each image several times: whole, mirrored, cropped",
+    "views": "looks at each image whole, mirrored and cropped",
     "whiten": "ignores what differs between very similar images",
     "average": "moves each image toward the images that resemble it",
     "rerank": "prefers images that also find the query",

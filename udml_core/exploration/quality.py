@@ -11,6 +11,7 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,3 +118,20 @@ def poor_images(facts: ImageFacts, kept: Booleans, check: str, limit: float | No
     scores = quality_scores(facts, check)
     ranked = worst_first(scores, kept)
     return ranked[scores[ranked] < (CHECKS[check].limit if limit is None else limit)]
+
+
+def poor_by_check(facts: ImageFacts, kept: Booleans) -> dict[str, Integers]:
+    """Return the images below the limit of each check, by its name, the worst first; see `poor_images`."""
+    return {check: poor_images(facts, kept, check) for check in CHECKS}
+
+
+def all_poor(found: Mapping[str, Integers]) -> Integers:
+    """Return the images (m,) that checks found, each once, in the order of the checks."""
+    images = np.concatenate(list(found.values()))
+    return images[np.sort(np.unique(images, return_index=True)[1])]
+
+
+def reason_words(found: Mapping[str, Integers], images: Integers) -> list[str]:
+    """Return the titles of the checks that found each of some images (m,)."""
+    has = {CHECKS[check].title: np.isin(images, poor) for check, poor in found.items()}
+    return [", ".join(title for title, is_found in has.items() if is_found[row]) for row in range(len(images))]

@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from udml_core.exploration.race_measured import Comparison, Measured, Serves, Verdict
-from udml_core.numerics.refinement.recipe import Recipe
+from udml_core.numerics.refinement.recipe import Recipe, Rerank, Views
 
 State = Literal["judged", "not tried", "given up", "not possible"]
 TIMES = (2, 5, 15, 30, 60)
 """Usual times of a race in minutes."""
 FROZEN = "frozen"
+FORMER_TITLES = {"Test-time views": Views.title, "k-reciprocal re-ranking": Rerank.title}
+"""What steps are called now, by their titles in the races of earlier versions."""
 
 
 class Setup(BaseModel):
@@ -71,6 +73,11 @@ class Outcome(BaseModel):
     seconds: float = 0.0
     needs: float = 0.0
     reason: str = ""
+
+    @field_validator("name")
+    @classmethod
+    def _as_now(cls, name: str) -> str:
+        return next((name.replace(former, title) for former, title in FORMER_TITLES.items() if former in name), name)
 
 
 class Duel(BaseModel):

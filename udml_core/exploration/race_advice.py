@@ -21,6 +21,7 @@ from udml_core.exploration.race_certainty import (
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
     AT_ONCE,
+    BY_LOOKS,
     MEASURES,
     OTHER,
     SAID,
@@ -143,9 +144,9 @@ def _meaning_words(of: Comparison, serves: Serves) -> str:
     if said := changed_sentence(of, serves):
         return said
     words = f"{MEASURES[serves].capitalize()} are clearly better than with the plain search"
-    rise = similarity_words(of.served(serves), " to ")
-    return (f"{words}: the mean similarity of a query and its results, in the judges' eyes, rises from {rise}, on a "
-            "scale from −1 to 1." if rise else f"{words}, in the judges' eyes.")
+    rise, how = similarity_words(of.served(serves), " to "), f", {BY_LOOKS}" * (serves == "groups")
+    return (f"{words}{how}: the mean similarity of a query and its results, in the judges' eyes, rises from {rise}, on "
+            "a scale from −1 to 1." if rise else f"{words}, in the judges' eyes{how}.")
 
 
 def _other_change(of: Comparison, serves: Serves) -> str:
@@ -236,9 +237,10 @@ def both_aims_words(race: Race, use: Outcome | None) -> str:
         return ""
     measured = of.against_start.other(race.serves)
     counts = f": {said}" if (said := counts_words(measured)) else ""
+    how = f" ({BY_LOOKS})" * (race.serves == "first")
     if use is None:
-        return f"If you look at {name}, use {setup_words(race, of.setup)}: they are better{counts}."
-    return f"{name.capitalize()}: {SAID[measured.said]}{counts.replace(':', ',', 1)}."
+        return f"If you look at {name}{how}, use {setup_words(race, of.setup)}: they are better{counts}."
+    return f"{name.capitalize()}{how}: {SAID[measured.said]}{counts.replace(':', ',', 1)}."
 
 
 def other_aim_words(race: Race) -> str:

@@ -73,7 +73,7 @@ def certainty_words(race: Race, outcome: Outcome, is_done: bool = True) -> str:
     gain = race.gain(outcome)
     if gain.difference <= 0 or gain.agreed != "better":
         return ""
-    said = f"luck alone shows a gain this large in {_of_races(chance_of(gain))}"
+    said = f"a search that is no better looks this good in {_of_races(chance_of(gain))}"
     if not is_close(race, outcome):
         return f"How sure: {said}."
     if race.verdict(outcome) == "better":
@@ -134,7 +134,7 @@ def _why(race: Race, other: Race) -> str:
     if race.images and other.images and race.images != other.images:
         reasons.append(f"that race looks at {other.images:,} images, this one at {race.images:,}")
     if race.weights and other.weights and race.weights != other.weights:
-        reasons.append("other judges, or the same with other weights, looked at the results")
+        reasons.append("other judges looked at the results, or the same judges counted differently")
     if not reasons:
         return "The difference is at the limit of what a race can tell: confirm it by blind judgments."
     return f"Why: {'; '.join(reasons)}. Judge blindly to decide."

@@ -23,6 +23,8 @@ COUNTED: Mapping[Serves, str] = {
               "on average, as they see it. A group counts as nearly the same if fewer than one in ten of its images "
               "is another."}
 """How images are counted, for each measure."""
+BY_LOOKS = "by looks, not by species or class"
+"""How judges tell which group of results is better."""
 SHOWN_TO_PEOPLE = 10
 """Number of results that blind judgments of whole groups show."""
 
@@ -179,10 +181,10 @@ def changed_words(of: Comparison, serves: Serves = "first", is_hedged: bool = Tr
         return f"It changes the {what} of {100 * count.changed:.0f} % of images"
     better, worse, same = _of_100(count.better), _of_100(count.worse), 100 - sum(
         round(100 * share) for share in (count.better, count.worse))
-    verb, what, rest = ("find", "first image", "the same one") if serves == "first" else (
-        "get", "group of results", "nearly the same group")
+    verb, what, rest, how = ("find", "first image", "the same one", "") if serves == "first" else (
+        "get", "group of results", "nearly the same group", f", {BY_LOOKS}")
     return (f"Of 100 searches, {better} {verb}{'s' * (better == '1')} a better {what}, {worse} a worse one, and "
-            f"{max(0, same)} {rest}, as the judges see it{balance_words(of.served(serves)) if is_hedged else ''}")
+            f"{max(0, same)} {rest}, as the judges see it{how}{balance_words(of.served(serves)) if is_hedged else ''}")
 
 
 def _of_100(share: float) -> str:
@@ -213,7 +215,7 @@ def setup_words(race: Race, setup: Setup) -> str:
 def chain_words(race: Race, setup: Setup) -> str:
     """Return a search in words at the beginning of a sentence."""
     words = setup_words(race, setup)
-    return words if words.startswith("k-") else f"{words[:1].upper()}{words[1:]}"
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def recipe_words(recipe: Recipe, is_sentence: bool = False) -> str:
@@ -229,4 +231,4 @@ def recipe_words(recipe: Recipe, is_sentence: bool = False) -> str:
 
 def _steps(recipe: Recipe) -> list[str]:
     titles = [step_title(step) for step in recipe.steps]
-    return [title if title.startswith("k-") else title[0].lower() + title[1:] for title in titles]
+    return [title[0].lower() + title[1:] for title in titles]

@@ -108,7 +108,7 @@ def _kind(race: Race, outcome: Outcome) -> str:
         return "short trainings"
     if outcome.setup.backbone != race.start.backbone:
         return OTHER_ENCODERS
-    return "test-time views" if outcome.name == Views.title else "refinements of the features"
+    return Views.title.lower() if outcome.name == Views.title else "refinements of the features"
 
 
 def _needed_seconds(race: Race, late: Sequence[Outcome]) -> float:

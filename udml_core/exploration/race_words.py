@@ -114,7 +114,8 @@ def decider_words(race: Race) -> str:
     name = max(race.weights, key=race.weights.__getitem__, default="")
     if len(race.weights) < 2 or race.weights[name] < QUORUM * total:
         return ""
-    return f"Decided by {_judge_name(race, name)} (weight {100 * race.weights[name] / total:.0f} %)."
+    return (f"Decided by {_judge_name(race, name)}, which count{_ending([name])} for "
+            f"{100 * race.weights[name] / total:.0f} %.")
 
 
 def judge_lines(race: Race, outcome: Outcome) -> list[str]:

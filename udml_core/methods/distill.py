@@ -113,7 +113,7 @@ class Distill(Method):
     in each step. If all layers are trained, inputs are new random views."""
 
     whitening_neighbors: Annotated[int, Field(ge=1, le=100),
-                                   Shown(step=1, high=30, label="Mutual neighbors for whitening")] = 5
+                                   Shown(step=1, high=30, label="Neighbors for whitening")] = 5
     """Two images form a pair for whitening if each is among this number of nearest neighbors of the other."""
 
     shrinkage: Annotated[float, Field(gt=0, le=100), Shown(symbol="s", step=0.05, high=5.0)] = 1.0

@@ -41,7 +41,7 @@ class RecipeChoice:
 
     @property
     def words(self) -> str:
-        """Why this recipe, and who judged it, in a sentence or two."""
+        """Why this recipe, and who judged it, in a sentence or two; its verdicts stand beside its measures."""
         if self.opinions is None and not self.recipe:
             return ("No step is on until this run is judged: even whitening can harm an embedding that has fewer than "
                     f"{NARROW} dimensions or is whitened already.")
@@ -52,17 +52,20 @@ class RecipeChoice:
         if not self.recipe:
             return (f"**No refinement is better for this run**: of {len(self.opinions.opinions)} recipes, {judges} "
                     "prefer none to the embedding after training.")
-        return (f"{self.recommendation} Chosen by {judges}, without labels: of {len(self.opinions.opinions)} recipes, "
+        return (f"{self._recommended}. Chosen by {judges}, without labels: of {len(self.opinions.opinions)} recipes, "
                 "this has the largest gain in whole groups without a worse first result.")
 
     @property
     def recommendation(self) -> str:
-        """The recipe that the second opinion prefers, and its verdicts, in Markdown; empty without one."""
+        """The preferred recipe and its verdicts, in Markdown, beside another recipe; empty without one."""
         if self.opinions is None or not self.recipe:
             return ""
         name = next(name for name in self.opinions.opinions if plainly(name) == self.recipe)
-        said = said_words(*self.opinions.verdicts(name))
-        return f"**Recommended: {recipe_words(Recipe.parse(self.recipe))}** ({said})."
+        return f"{self._recommended} ({said_words(*self.opinions.verdicts(name))})."
+
+    @property
+    def _recommended(self) -> str:
+        return f"**Recommended: {recipe_words(Recipe.parse(self.recipe))}**"
 
 
 def recipe_choice(run: Run) -> RecipeChoice:

@@ -125,7 +125,7 @@ def _color(frame: MapFrame, first: MapFrame) -> Color:
     """Return the classes; without classes, the groups of the first map on all maps: a reader sees what moved."""
     if frame.dataset.labels is not None:
         return default_color(frame)
-    groups = group_color(first.run, first.map_id, first.frame)
+    groups = group_color(first)
     rows = rows_of(first.projection.indices, frame.projection.indices)
     return replace(groups, values=np.where(rows >= 0, np.asarray(groups.values)[rows], -1), none="not on the first map",
                    fixed=True)

@@ -182,7 +182,7 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
             st.caption(f"{'The largest gain in the whole group comes first. ' * (len(named) > 2)}"
                        "Difference to the plain search: how similar a query and the images found look to a judge, "
                        f"from −1 to 1, with its interval (95 %, {AT_ONCE}). First result: the nearest image. "
-                       f"{_group_words(named)} Judges with three quarters of all weight must agree. No labels are "
+                       f"{_group_words(named)} Judges that count for three quarters must agree. No labels are "
                        "used.")
             for name, runs in named.items():
                 if pair is None and (words := race_verdict(runs[0], "")):

@@ -15,7 +15,7 @@ from udml_core.data.judging import encoder_title
 from udml_core.exploration.jury import independent
 from udml_core.exploration.race_advice import advice_words, best_otherwise, other_aim_words
 from udml_core.exploration.race_clock import ALMOST, MET, Countdown, clock_words
-from udml_core.exploration.race_figures import MEASURES
+from udml_core.exploration.race_figures import BY_LOOKS, MEASURES
 from udml_core.exploration.race_gaps import minutes_words
 from udml_core.exploration.race_measured import Serves
 from udml_core.runs import Run, runs_folder
@@ -55,7 +55,7 @@ OF_TRAINING = ("", "training", "evaluation")
 WORDS: dict[Serves, str] = {"first": "The first result", "groups": "The whole group"}
 MEANINGS: dict[Serves, str] = {
     "first": "The nearest image should show the same kind of thing.",
-    "groups": "All images of the same kind should come before all others."}
+    "groups": f"All images of the same kind should come before all others. Judges compare them {BY_LOOKS}."}
 
 
 def what_words(backbone: str) -> str:
@@ -69,7 +69,7 @@ def what_words(backbone: str) -> str:
     who = f"{named}, which took no part, look at the results and judge" if judges else "Judges decide"
     return ("Tries ways to improve the search one after the other, from seconds of arithmetic to short training "
             f"without labels. {who[:1].upper()}{who[1:]} which way finds better images than the pretrained network as "
-            "it is. A judge that says the same of a changed copy of an image has more weight. No label is read.")
+            "it is. A judge that says the same of a changed copy of an image counts more. No label is read.")
 
 
 def action_of(dataset: Dataset) -> str:

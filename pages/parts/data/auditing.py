@@ -6,17 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from udml_core.base.arrays import Integers
 from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
-from udml_core.data.given.duplicate_decisions import Decisions, decisions_of
+from udml_core.data.given.duplicate_decisions import decisions_of
 from udml_core.data.given.exclusions import can_undo, exclude, excluded_images
-from udml_core.data.image_facts import ImageFacts, stored_facts
 from udml_core.exploration.audit import (
     Audit,
-    AuditSettings,
     Findings,
     divided_splits,
     find_problems,
@@ -24,10 +22,8 @@ from udml_core.exploration.audit import (
     images_of,
     in_half,
 )
-from udml_core.exploration.quality import CHECKS, poor_images
 from udml_core.runs import Run, runs_folder
-from udml_core.runs.analyses import Analysis, find_analysis
-from udml_core.runs.analyses.kinds.audit import DataAudit
+from udml_core.runs.analyses import Analysis
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.auditing import find_auditing, start_auditing
 
@@ -35,10 +31,10 @@ from ..shell.address import choice_from_address, write_address
 from ..shell.awaited import line_of, show_progress
 from ..shell.empty_state import show_empty
 from ..shell.growth import load_changes
-from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
 from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
+from .audited import FINDINGS, VIEW, count_findings, counts_of, kinds_of, load_audit, load_facts
 from .classes import show_skipped
 from .computed import chosen_encoder
 from .duplicates import show_border, show_groups
@@ -48,13 +44,6 @@ from .moving import say_moved, show_moving
 from .rankings import kept_mask, show_outliers, show_quality, titled
 from .settings import choose_settings, propose_threshold, say_threshold
 
-VIEW = "data-view"
-"""Session key of the view of the page Data."""
-FINDINGS = {"exact": "Exact copies", "near": "Near-duplicates", "border": "To decide",
-            "leakage": "In both halves", "quality": "Quality", "outliers": "Outliers", "classes": "Small classes",
-            "broken": "Broken", "excluded": "Excluded", "new": "New"}
-NOT_COUNTED = ("broken", "excluded", "new")
-"""Findings that ask for no decision: they are not counted."""
 GROUPS = {"exact": "group has equal content, whatever the names and formats of its files",
           "near": "group is connected by near-duplicates, which show the same photograph when they are aligned; images "
                   "of a series can be that similar too"}
@@ -73,28 +62,38 @@ def show_audit(dataset: Dataset) -> None:
     if state.run is not None and state.finished is not None:
         _show_findings(dataset, state.run, load_audit(state.run, state.finished.id,
                                                        state.finished.stored_status().ticket))
-    elif isinstance(state.task, Analysis):
-        show_progress(state.task, key, "The audit")
     elif state.task is not None:
-        _show_first(dataset)
+        _show_first(dataset, state.task if isinstance(state.task, Analysis) else None, key)
     else:
         _offer(dataset, key, lambda: start_auditing(dataset, encoder, runs_folder()))
 
 
-def _show_first(dataset: Dataset) -> None:
-    """Show what is found without features while they are computed; before, say what comes."""
-    if (first := _first_audit(dataset.fingerprint, dataset)) is None:
-        st.info("Copies, quality and broken files appear here first. Near-duplicates and outliers follow when all "
-                "images are compared.", icon=":material/hourglass_top:")
+def _show_first(dataset: Dataset, comparing: Analysis | None, key: str) -> None:
+    """Show what is found without features until all images are compared; before, say what comes.
+
+    Args:
+        dataset: The data set.
+        comparing: The comparison of all images; None while their features are computed.
+        key: Key of its progress, whose place has one height.
+    """
+    first = _first_audit(dataset.fingerprint, dataset)
+    with st.container(key="audit-progress"):
+        if comparing is not None:
+            show_progress(comparing, key, "The audit")
+        elif first is None:
+            st.info("Copies, quality and broken files appear here first. Near-duplicates and outliers follow when all "
+                    "images are compared.", icon=":material/hourglass_top:")
+        else:
+            st.caption(":material/hourglass_top: First findings. Near-duplicates and outliers follow when all images "
+                       "are compared.")
+    if first is not None:
+        _show_findings(dataset, None, first)
+    elif comparing is None:
         _await_first(dataset)
         if choice_from_address("finding", FINDINGS, "exact") == "new" and load_changes(dataset) is not None:
             show_new_files(dataset)
         else:
             show_moving(dataset)
-        return
-    st.caption(":material/hourglass_top: First findings. Near-duplicates and outliers follow when all images are "
-               "compared.")
-    _show_findings(dataset, None, first)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False, validate=lambda first: first is not None)
@@ -115,13 +114,19 @@ def audit_line(dataset: Dataset) -> None:
     encoder = chosen_encoder(dataset)
     state = find_auditing(dataset, encoder, runs_folder())
     if state.run is not None and state.finished is not None:
-        count = _count_findings(dataset, state.run, state.finished)
-        st.button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:", key="audit-show",
+        count = count_findings(dataset, state.run, state.finished)
+        _line_of_audit().button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:", key="audit-show",
                   type="primary" if count and st.session_state.get(VIEW) != "audit" else "tertiary",
                   on_click=st.session_state.update, args=({VIEW: "audit"},),
                   help="Show duplicates, quality, outliers and small classes, at the default settings.")
     elif state.task is not None:
-        _await_audit(dataset, encoder)
+        with _line_of_audit():
+            _await_audit(dataset, encoder)
+
+
+def _line_of_audit() -> DeltaGenerator:
+    """Return the place of the line about the audit, whose width and height do not follow its words."""
+    return st.container(key="audit-line")
 
 
 @st.fragment(run_every="2s")
@@ -135,8 +140,7 @@ def _await_audit(dataset: Dataset, encoder: EncoderSpec) -> None:
         line = line_of(task, status)
         is_beside = isinstance(task, Run) and st.session_state.get(VIEW) != "advice"  # with its step and time left
         st.caption(":material/hourglass_top: " + ("Their audit follows." if is_beside else
-                                                  f"Audit of these images: {escaped(line[:1].lower() + line[1:])}."),
-                   width="content")
+                                                  f"Audit: {escaped(line[:1].lower() + line[1:])}."))
 
 
 def _offer(dataset: Dataset, key: str, start: Callable[[], object]) -> None:
@@ -164,7 +168,7 @@ def _show_findings(dataset: Dataset, run: Run | None, audit: Audit) -> None:
         run: The run of its features; None as long as the images are compared without features.
         audit: The comparison of the images.
     """
-    kinds = _kinds(dataset, audit)
+    kinds = kinds_of(dataset, audit)
     first = choice_from_address("finding", kinds, "exact")
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with toolbar:
@@ -172,7 +176,7 @@ def _show_findings(dataset: Dataset, run: Run | None, audit: Audit) -> None:
         settings = choose_settings(audit, st.session_state.get(FINDING, first))
     excluded, facts, decisions = excluded_images(dataset), load_facts(dataset), decisions_of(dataset)
     findings = find_problems(audit, dataset, excluded, settings, facts, decisions)
-    counts = _counts(dataset, findings, excluded, facts)
+    counts = counts_of(dataset, findings, excluded, facts)
     finding = slot.segmented_control("Finding", kinds, default=first, key=FINDING, required=True,
                                      format_func=lambda name: _title(name, counts[name]))
     write_address("finding", finding, "exact")
@@ -206,36 +210,6 @@ def _show_findings(dataset: Dataset, run: Run | None, audit: Audit) -> None:
 def _title(finding: str, count: int) -> str:
     """Return a finding's title with its number; outliers are a ranking, of which none may be a finding."""
     return titled(FINDINGS[finding], count) if finding == "outliers" else f"{FINDINGS[finding]} ({count:,})"
-
-
-def _kinds(dataset: Dataset, audit: Audit) -> list[str]:
-    """Return the findings that the data set can have."""
-    without = ([] if dataset.labels is not None else ["classes", "leakage"]) + (
-        [] if audit.has_features else ["near", "border", "leakage", "outliers"])
-    if load_changes(dataset) is None and st.session_state.get(FINDING) != "new":
-        without.append("new")
-    return [kind for kind in FINDINGS if kind not in without]
-
-
-def _counts(dataset: Dataset, findings: Findings, excluded: Integers, facts: ImageFacts | None) -> dict[str, int]:
-    changes = load_changes(dataset)
-    poor = count_poor(dataset, excluded, facts)
-    return {"exact": len(findings.exact), "near": len(findings.near), "border": len(findings.border),
-            "leakage": sum(map(len, findings.leaks.values())), "quality": poor,
-            "outliers": len(findings.outliers), "classes": len(findings.small_classes), "broken": len(dataset.skipped),
-            "excluded": len(excluded), "new": 0 if changes is None else len(np.setdiff1d(changes.to_look_at, excluded))}
-
-
-def count_poor(dataset: Dataset, excluded: Integers, facts: ImageFacts | None) -> int:
-    """Return the number of images that are not excluded and that a check of quality finds; 0 without facts."""
-    return 0 if facts is None else _count_poor(dataset.fingerprint, len(dataset), excluded.tobytes(), facts)
-
-
-@st.cache_data(max_entries=16, show_spinner=False)
-def _count_poor(fingerprint: str, count: int, excluded: bytes, _facts: ImageFacts) -> int:  # noqa: ARG001
-    """Return the number of images that a check of quality finds at its own limit."""
-    kept = kept_mask(count, np.frombuffer(excluded, np.int64))
-    return len(np.unique(np.concatenate([poor_images(_facts, kept, check) for check in CHECKS])))
 
 
 def _shown(finding: str, dataset: Dataset, findings: Findings) -> ShownImages:
@@ -290,35 +264,3 @@ def _show_broken(dataset: Dataset) -> None:
         return
     show_skipped(dataset, "broken")
     st.caption("These files are no part of the data set, so runs never use them.")
-
-
-def _count_findings(dataset: Dataset, run: Run, audit: Analysis) -> int:
-    ticket = audit.stored_status().ticket
-    decisions = decisions_of(dataset)
-    return _sum_findings(dataset, run, audit.id, ticket, dataset.fingerprint, excluded_images(dataset).tobytes(),
-                         decisions.same.tobytes(), decisions.different.tobytes(), decisions)
-
-
-@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
-def _sum_findings(_dataset: Dataset, run: Run, analysis_id: str, ticket: float, fingerprint: str,  # noqa: ARG001
-                  excluded: bytes, same: bytes, different: bytes, _decisions: Decisions) -> int:  # noqa: ARG001
-    listed, facts = np.frombuffer(excluded, np.int64), load_facts(_dataset)
-    audit = load_audit(run, analysis_id, ticket)
-    findings = find_problems(audit, _dataset, listed, AuditSettings(), facts, _decisions)
-    counts = _counts(_dataset, findings, listed, facts)
-    return sum(counts[kind] for kind in _kinds(_dataset, audit) if kind not in NOT_COUNTED)
-
-
-def load_facts(dataset: Dataset) -> ImageFacts | None:
-    """Return the facts about a data set's images that the audit has stored; None before."""
-    return _facts(dataset.fingerprint, dataset)
-
-
-@st.cache_resource(max_entries=4, show_spinner=False, ttl="60s", validate=lambda facts: facts is not None)
-def _facts(fingerprint: str, _dataset: Dataset) -> ImageFacts | None:  # noqa: ARG001
-    return stored_facts(_dataset)
-
-
-@st.cache_resource(max_entries=4, show_spinner="Reading the audit …", hash_funcs=RUN_HASH)
-def load_audit(run: Run, analysis_id: str, ticket: float) -> Audit:  # noqa: ARG001 (a new audit is read again)
-    return find_analysis(run, analysis_id).result_of(DataAudit)

@@ -75,7 +75,7 @@ def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
         st.session_state[begun] = True  # images that are excluded meanwhile need a run of their own
     elif state.run is not None and (state.run == awaited_run() or _shows_other_images(dataset)):
         choose_run(state.run)  # the sidebar and the other pages go with the images that were looked at last
-    earlier = _earlier_run(dataset, encoder)
+    earlier = earlier_run(dataset, encoder)
     if state.task is not None:
         show_progress(state.task, begun)
     elif state.run is not None and state.finished is not None:
@@ -108,7 +108,7 @@ def _shows_other_images(dataset: Dataset) -> bool:
     return True
 
 
-def _earlier_run(dataset: Dataset, encoder: EncoderSpec) -> Run | None:
+def earlier_run(dataset: Dataset, encoder: EncoderSpec) -> Run | None:
     """Return the newest run of these features, whatever images it excluded."""
     return next((run for run in feature_runs(dataset, encoder, runs_folder()) if run.status().state == "done"), None)
 

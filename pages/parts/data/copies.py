@@ -17,7 +17,7 @@ from udml_core.work.jobs.browse import DataAnalysis
 
 from ..shell.run_hash import RUN_HASH
 from ..shell.views import view_link
-from .auditing import VIEW, count_poor, load_audit, load_facts
+from .audited import VIEW, count_poor, load_audit, load_facts
 from .computed import chosen_encoder
 
 NOTHING = "an image with a copy finds that copy first in every search, so it cannot show which search is better"

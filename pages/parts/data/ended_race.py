@@ -137,7 +137,8 @@ def _show_headline(race: Race, of: Conclusion) -> None:
     st.markdown(f"#### {sign} {escaped(of.headline.removesuffix('.'))}")
     if of.use is not None:
         scope = scope_words(of.use.setup)
-        st.caption(escaped(" · ".join([plain_line(of.race, of.use.setup), f"{scope[:1].upper()}{scope[1:]}."])))
+        st.caption(escaped(" · ".join([plain_line(of.race, of.use.setup), f"{scope[:1].upper()}{scope[1:]}."])),
+                   help=explained(of.race, of.use.setup))
 
 
 def _show_equals(of: Conclusion) -> None:
@@ -250,7 +251,8 @@ def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> No
             st.markdown(f"Each judge alone, of {escaped(setup_words(race, named.setup))}, as if it were the only "
                         "candidate and the only judge, which decides nothing:\n" + "\n".join(
                 f"- {escaped(line)}" for line in lines))
-        st.caption(explained(race, named.setup))
+        if of.use is None:  # else it stands below the headline
+            st.caption(f"{escaped(plain_line(race, named.setup))}.", help=explained(race, named.setup))
 
 
 def _judgments(of: Conclusion, race: Race) -> str:

@@ -25,7 +25,7 @@ from udml_core.exploration.race_figures import (
     scope_words,
 )
 from udml_core.exploration.race_measured import Measured
-from udml_core.exploration.race_words import decider_words, left_out_lines, outcome_words, race_judges_words
+from udml_core.exploration.race_words import left_out_lines, outcome_words, race_judges_words
 from udml_core.methods import find_method
 from udml_core.numerics.refinement import STEPS
 
@@ -60,7 +60,7 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
         _draw_race(race, judged, key, is_live)
         st.caption("Each line is a candidate. Right of 0, it finds images that look more similar than the plain "
                    f"search finds, as seen by {escaped(race_judges_words(race))}. "
-                   f"{escaped(decider_words(race))} A bar that crosses 0 may be chance. {escaped(kept_words(race))}",
+                   f"A bar that crosses 0 may be chance. {escaped(kept_words(race))}",
                    help="A mark is the mean over all images, of a similarity from −1 to 1; its bar is the 95 % "
                         f"interval, which holds {AT_ONCE}.")
     with st.container(gap="xxsmall") if is_live or not judged else st.expander(
@@ -90,13 +90,14 @@ def kept_words(race: Race) -> str:
 
 
 def explained(race: Race, setup: Setup) -> str:
-    """Return what the words of a search mean, in Markdown, for a reader who has read no paper."""
+    """Return what the words of a search mean, plainly and as papers say it, for the text behind a "?", in Markdown."""
     own = find_method(setup.method).card
     terms = {START: f"what {race.titles.get(setup.backbone, setup.backbone)}, a network that was trained "
                                 "on other images, says of each image. Nothing is trained on yours."}
     if setup.method != FROZEN:
         terms[own.title] = own.summary
-    terms |= {STEPS[step.name].title: STEPS[step.name].idea for step in setup.parsed.steps}
+    steps = [STEPS[step.name] for step in setup.parsed.steps]
+    terms |= {step.title: f"{step.idea} {step.technique}" for step in steps}
     if scope := scope_words(setup):
         terms["New images"] = f"{scope}."
     return "  \n".join(f"**{escaped(name)}**: {escaped(words[:1].lower() + words[1:])}" for name, words in

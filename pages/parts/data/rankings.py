@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import streamlit as st
@@ -13,7 +13,15 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.image_facts import ImageFacts
 from udml_core.exploration.audit import Audit, outlier_limit, outliers
-from udml_core.exploration.quality import CHECKS, poor_images, quality_scores, size_words, worst_first
+from udml_core.exploration.quality import (
+    CHECKS,
+    all_poor,
+    poor_by_check,
+    quality_scores,
+    reason_words,
+    size_words,
+    worst_first,
+)
 
 from ..draw.gallery import gallery, tile_of
 from ..shell.address import choice_from_address, write_address
@@ -21,6 +29,8 @@ from ..shell.run_status import escaped
 from ..shell.selection import selection
 from .excluding import MOST_TILES, ShownImages, change_list, list_buttons, offer_button, offer_key, select_images
 
+EVERY = "all"
+"""The choice that shows the findings of all checks of quality."""
 OUTSIDE = "▸ "
 """Before the scores of images that count as findings."""
 WAITS = '<style>.st-key-audit-ranking:not(:has([data-shown="KEY"])) .st-key-KEY { visibility: hidden; }</style>'
@@ -28,18 +38,22 @@ WAITS = '<style>.st-key-audit-ranking:not(:has([data-shown="KEY"])) .st-key-KEY 
 
 
 def show_quality(dataset: Dataset, facts: ImageFacts | None, kept: Booleans) -> None:
-    """Rank the images by a check of quality; a slider says how many count as findings."""
+    """Show the findings of all checks of quality, or the images in the order of one, with a slider for its limit."""
     if facts is None:
         st.info("An audit of an earlier version has not measured the quality. `udml audit` measures it.",
                 icon=":material/info:")
         return
-    counts = {name: len(poor_images(facts, kept, name)) for name in CHECKS}
-    check = st.segmented_control("Check", list(CHECKS), default=choice_from_address("check", CHECKS, "blurry"),
-                                 format_func=lambda name: titled(CHECKS[name].title, counts[name]), required=True,
-                                 key="audit-check",
-                                 help="What the images are ranked by, the worst first. Number: its findings at its own "
-                                      "limit.") or "blurry"
-    write_address("check", check, "blurry")
+    found = poor_by_check(facts, kept)
+    titles = {EVERY: titled("All findings", len(all_poor(found)))} | {
+        name: titled(check.title, len(found[name])) for name, check in CHECKS.items()}
+    check = st.segmented_control("Check", list(titles), default=choice_from_address("check", titles, EVERY),
+                                 format_func=titles.__getitem__, required=True, key="audit-check",
+                                 help="All findings together, or what all images are ranked by, the worst first. "
+                                      "Number: findings at the check's own limit.") or EVERY
+    write_address("check", check, EVERY)
+    if check == EVERY:
+        _show_all_poor(dataset, found)
+        return
     scores = quality_scores(facts, check)
     limit = st.slider("Mark images with a score below", 0.0, 1.0, CHECKS[check].limit, 0.01,
                       key=f"audit-limit-{check}", persist_state="session",
@@ -49,6 +63,24 @@ def show_quality(dataset: Dataset, facts: ImageFacts | None, kept: Booleans) -> 
     notes = size_words(facts, kept, ranked[:MOST_TILES]) if check == "size" else []
     show_ranking(dataset, ranked, scores[ranked], count, f"Number: {CHECKS[check].text}. The lowest first.",
                  "audit-quality", notes)
+
+
+def _show_all_poor(dataset: Dataset, found: Mapping[str, Integers]) -> None:
+    """Show the images that any check of quality finds, each with the reasons, and the button that excludes them."""
+    images = all_poor(found)
+    if not len(images):
+        with st.container(horizontal=True, gap="small"):
+            list_buttons(dataset)
+        st.success("No check of quality finds an image that is not excluded.", icon=":material/check_circle:")
+        return
+    tiles = images[:MOST_TILES]
+    badges = [f"{reason}\n{dataset.names[index].rsplit('/', 1)[-1]}"
+              for reason, index in zip(reason_words(found, tiles), tiles.tolist(), strict=True)]
+    caption = (f"Below each of the {counted(len(images), 'image')}: which checks find it. A good photograph can have "
+               "an odd shape or size: look before you exclude all. The finding Excluded takes single images back.")
+    _show_offered(dataset, ShownImages(images, badges, caption, f"Exclude all {len(images):,}", images),
+                  "Findings of all checks", "audit-quality", "Leaves these images out of races, searches and new runs. "
+                  "No file is changed, and Undo reverts it.", is_primary=True)
 
 
 def show_outliers(dataset: Dataset, audit: Audit, kept: Booleans, fence: float) -> None:
@@ -94,22 +126,36 @@ def show_ranking(dataset: Dataset, ranked: Integers, scores: Floats, count: int,
         key: The gallery's key.
         notes: What is odd about each of the first images.
     """
-    chosen, page = selection(dataset).ids, st.container(key="audit-ranking")
-    buttons = page.container(horizontal=True, vertical_alignment="center", gap="small")
     shown = scores[:MOST_TILES].tolist()  # text for 70,000 images would take half a second
     names = [dataset.names[index].rsplit("/", 1)[-1] for index in ranked[:MOST_TILES].tolist()]
     badges = [f"{OUTSIDE * (position < count)}{score:.3f}\n{note}{name}" for position, (score, name, note) in enumerate(
         zip(shown, names, [f"{note}\n" for note in notes] or [""] * len(names), strict=True))]
     words = f"{caption} {OUTSIDE}marks {counted(count, 'finding')}."
-    offered = ranked[:count]
+    _show_offered(dataset, ShownImages(ranked, badges, words, f"Exclude the first {count:,}", ranked[:count]),
+                  "Ranking of images", key, "Excludes the images that count as findings.")
+
+
+def _show_offered(dataset: Dataset, shown: ShownImages, label: str, key: str, help_text: str,
+                  is_primary: bool = False) -> None:
+    """Show images and the buttons that exclude them; the button for many is hidden until the images are painted.
+
+    Args:
+        dataset: The data set.
+        shown: The images.
+        label: What the gallery shows, for screen readers.
+        key: The gallery's key.
+        help_text: What the button does that excludes many images at once.
+        is_primary: Whether this button is the first action of the page.
+    """
+    chosen, page = selection(dataset).ids, st.container(key="audit-ranking")
+    buttons = page.container(horizontal=True, vertical_alignment="center", gap="small")
     with page:
-        select_images(dataset, ShownImages(ranked, badges, words, offered=offered), "Ranking of images", key)
-        st.html(WAITS.replace("KEY", offer_key(offered)))
+        select_images(dataset, shown, label, key)
+        st.html(WAITS.replace("KEY", offer_key(shown.offered)))
     with buttons:
+        offer_button(dataset, shown.offer, shown.offered, help_text, is_primary)
         st.button(f"Exclude selected ({len(chosen):,})", icon=":material/block:", key="audit-exclude", shortcut="X",
                   disabled=not len(chosen), on_click=change_list, args=(dataset, exclude, chosen))
-        offer_button(dataset, f"Exclude the first {count:,}", offered,
-                     "Excludes the images that count as findings.")
         list_buttons(dataset)
 
 

@@ -45,7 +45,7 @@ COLOR_WORDS = {
     "weight": "Mean triplet weight", LABEL: "Uncertainty σ",
     AXIS: "Text axis: between two texts",
 }
-NEEDS_NEIGHBORS = (GROUP, "purity", "density", "outlier score", "trustworthiness", "continuity", KEPT)
+NEEDS_NEIGHBORS = ("purity", "density", "outlier score", "trustworthiness", "continuity", KEPT)
 """Colorings that a map without stored neighbors does not have."""
 
 
@@ -92,8 +92,8 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
     is_trained = shown.run.spec().method != FROZEN or shown.name not in TRAINED  # else all neighbors are kept
     if len(projection.frames) > 1 and dataset.labels is None and is_trained:
         choices[KEPT] = lambda: _kept_color(shown)  # before clusters, whose colors change with the epoch
-    if dataset.labels is None:
-        choices[GROUP] = lambda: group_color(shown.run, shown.map_id, frame)
+    if dataset.labels is None and not shown.is_large:  # so many embeddings take long to read
+        choices[GROUP] = lambda: group_color(shown)
     if shown.epoch is not None or has_record(shown.run, Clusters):
         choices["cluster"] = lambda: _cluster_color(shown)
     if shown.epoch is not None or shown.name in ("initial", "final"):  # of other embeddings none is stored
@@ -150,11 +150,14 @@ def _cluster_color(shown: MapFrame) -> Color:
     return Color("cluster", codes, _cluster_names(pseudo_labels), none="not in the training half")
 
 
-@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
-def group_color(run: Run, map_id: str, frame: int) -> Color:
+def group_color(shown: MapFrame) -> Color:
     """Color by groups of similar images, the largest first."""
-    shown = load_map(run, map_id, frame)
-    return similar_color(load_retrieval(run).frames.vectors(shown.name, shown.projection.indices))
+    return _group_color(shown.run, shown.name, shown.projection.indices)
+
+
+@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
+def _group_color(run: Run, name: str, indices: Array) -> Color:
+    return similar_color(load_retrieval(run).frames.vectors(name, indices))
 
 
 def similar_color(rows: Array) -> Color:

@@ -126,7 +126,7 @@ def _show_head(recipe: Recipe, name: str, number: int | None) -> None:
     key, title = f"refine-on-{name}", STEPS[name].title
     st.session_state[key] = number is not None
     st.toggle(title if number is None else f"**{number + 1}. {title}**", key=key, on_change=switch_step,
-              args=(name,), help=f"{STEPS[name].idea} {STEPS[name].source}.")
+              args=(name,), help=f"{STEPS[name].idea} {STEPS[name].technique} {STEPS[name].source}.")
     if number and STEPS[name].role == recipe.steps[number - 1].role == "rows":
         st.button("Move up", icon=":material/arrow_upward:", key=f"refine-up-{name}", type="tertiary",
                   on_click=move_step_up, args=(name,), help=f"Apply {title.lower()} one step earlier.")

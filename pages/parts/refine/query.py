@@ -28,17 +28,17 @@ VOTE_WORDS = {
                "its part of the similarity (cosine) of this mean and the query: {score:.3f} in total.",
     "expand": "The refinement replaced the query by the mean of **{count}** images, itself included. Each adds "
               "its part of the similarity (cosine) of this mean and this image: {score:.3f} in total.",
-    "rerank": "The query and this image share **{count}** mutual neighbors. Each adds the smaller of its two "
-              "weights: an overlap of {score:.3f}, where 1 is the largest possible.",
-    "diffuse": "**{count}** mutual neighbors of this image pass on their own score from the walk that starts at the "
-               "query: {score:.3g} in total.",
+    "rerank": "**{count}** images and the query find each other, and so do they and this image. Each adds the smaller "
+              "of its two weights: an overlap of {score:.3f}, where 1 is the largest possible.",
+    "diffuse": "**{count}** images that this image finds, and that find it, pass on their own score from the walk that "
+               "starts at the query: {score:.3g} in total.",
     "none": "This rank rests on how similar the query and this image are, and on no other image. Both share "
             "**{count}** neighbors.",
 }
 ALONE = ("Their similarity (cosine) is {score:.3f}; 1 is the largest. The number below each shared neighbor is the "
          "smaller of its similarities with both.")
 """The figure behind the words for a rank that no other image decides."""
-COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: also a mutual neighbor of the query."}
+COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: it and the query find each other, too."}
 """What the sign of a common voter means, by the step that decides the ranking."""
 
 

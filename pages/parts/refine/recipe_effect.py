@@ -15,6 +15,7 @@ from udml_core.runs.analyses.kinds.refine import Refinement
 from ..draw.palette import change_style, signed
 from ..shell.analyses import load_result
 from ..shell.pools import images_of
+from ..shell.race_verdict import race_verdict
 from .live import Live
 from .raced import raced_recipe, raced_words, show_raced_metrics
 from .verdict import GRAPH_MEASURES, explain_verdict, opinions_on, show_verdict_metrics
@@ -48,7 +49,7 @@ def show_measures(live: Live, refined: RefinedGallery) -> None:
     if raced is None:
         explain_verdict(live, refined, opinions, scope, measures)
     else:
-        st.caption(raced_words(raced, live.total))
+        st.caption(raced_words(raced, live.total), help=race_verdict(live.run, str(refined.recipe)))
 
 
 def exact_measures(run: Run, recipe: Recipe) -> dict[str, tuple[float, float]]:

@@ -56,20 +56,23 @@ HELP = ("Is the first result of a query right more often? Compared with the embe
 GRAPH_MEASURES = ("reciprocity", "hubness")
 AGREEMENTS = {"agree": "The labels agree with both.", "disagree": "The labels disagree with both.",
               "undecided": "Nothing is decided that the labels could confirm."}
+ADVISED = ":material/trophy: The race for the best search advises these steps."
+TRIED = ":material/balance: The race for the best search tried these steps."
 PATIENCE = 0.2
 """Seconds that the page waits for the judges; then it is shown, and the verdict follows."""
 Measures = dict[str, tuple[float, float]]
 
 
 def show_choice(run: Run, recipe: Recipe) -> None:
-    """Say why the page opens with its recipe; offer the preferred recipe, or to compute the second opinion."""
+    """Say why the page opens with its recipe; offer the preferred recipe, or to compute the second opinion.
+
+    The verdict on the recipe in view stands beside the measures, once.
+    """
     choice = recipe_choice(run)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="refine-choice"):
-        of_recipe = race_verdict(run, str(recipe)) if recipe.steps else ""
-        if of_recipe:  # the same verdict as in the tiles, not another second opinion on the same recipe
-            if not show_conclusion_of(run, str(recipe), of_recipe):
-                st.caption(f":material/balance: {race_verdict(run, str(recipe), is_brief=True)}", help=of_recipe,
-                           width="stretch")
+        if recipe.steps and raced_recipe(run, str(recipe)) is not None:
+            if not show_conclusion_of(run, str(recipe)):
+                st.caption(ADVISED if advised_recipe(run) == str(recipe) else TRIED, width="stretch")
                 show_judgments_of(run, str(recipe))
             _offer_advised(run, recipe)
         elif not recipe.steps and advised_recipe(run):
@@ -257,8 +260,7 @@ def _explain_missing(live: Live, refined: RefinedGallery) -> None:
         st.caption(f"Without labels this recipe cannot be judged. {why_not_judged(live.run)}".strip())
     elif spec.id != OF_REFINEMENTS.id or recipe_choice(live.run).opinions is not None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="refine-verdict"):
-            raced = race_verdict(live.run, str(refined.recipe)) or "These settings are not judged yet."
-            st.caption(f"{raced} {_pending_words(live.run, spec)}", width="stretch")
+            st.caption(f"These settings are not judged yet. {_pending_words(live.run, spec)}", width="stretch")
             _offer_opinion(live.run, spec, "refine-opinion-recipe")
 
 
@@ -289,6 +291,8 @@ def show_judges(opinions: Opinions, recipe: str) -> None:
             f"{signed(of.difference, 3)}, 95 % interval {signed(of.low, 3)} to {signed(of.high, 3)}"
             for judge, of in opinions.intervals(recipe, question).items()), ""]
     st.markdown("\n".join(lines))
-    weights = ", ".join(f"{judge_words(judge)} {opinions.weights[judge]:.2f}" for judge in opinions.judges)
-    st.caption(f"Mean similarity (cosine) between a query and its results in each judge's own features. Weights: "
-               f"{weights}. A verdict needs three quarters of all weight. {DECIDES}")
+    total = sum(opinions.weights[judge] for judge in opinions.judges) or 1.0
+    counts = ", ".join(f"{judge_words(judge)} {100 * opinions.weights[judge] / total:.0f} %" for judge in
+                       opinions.judges)
+    st.caption(f"Mean similarity (cosine) between a query and its results in each judge's own features. How much each "
+               f"counts: {counts}. A verdict needs judges that count for three quarters. {DECIDES}")

@@ -11,10 +11,10 @@ import streamlit as st
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
-from udml_core.exploration.gallery_content import Mark, Tile
+from udml_core.exploration.gallery_content import DetailedTile, Mark, Tile
 from udml_core.results.embedding_words import in_numbers
 from udml_core.runs.analyses import REFINED, find_analysis
-from udml_core.runs.search import DISTANCE, RECIPE, Hit, Query, Retrieval, epoch_words
+from udml_core.runs.search import RECIPE, Hit, Query, Retrieval, epoch_words
 from udml_core.runs.search.resemblance import find_unlike
 from udml_core.runs.search.same import Threshold
 from udml_core.work.exporting import embeddings_file, images_file, model_archive, steps_without_vectors
@@ -68,12 +68,6 @@ class SearchResult:
     def end(self) -> int | None:
         """Number of first hits that count as the same as the query; None without a threshold."""
         return None if self.threshold is None else sum(map(self.threshold.holds, self.hits))
-
-    @property
-    def measure(self) -> str:
-        """The number below each image, with its direction."""
-        measure = self.column.frame.index.measure
-        return f"{measure}, {'small' if measure == DISTANCE else 'large'} is near"
 
 
 def rank_images(columns: Sequence[Column], query: PageQuery, search_filter: Filter) -> list[SearchResult]:
@@ -133,17 +127,17 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
     """
     st.html(HEADING_STYLE)
     is_wide = len(rankings) <= MOST_WIDE
-    has_numbers, unnamed = len(rankings) == 1, [not _names_images(retrieval, ranking) for ranking in rankings]
-    is_shared = not has_numbers and any(unnamed) and len({ranking.searched for ranking in rankings}) == 1
+    unnamed = [not _names_images(retrieval, ranking) for ranking in rankings]
+    is_shared = any(unnamed) and len({ranking.searched for ranking in rankings}) == 1
     for place, ranking, is_unnamed in zip(st.columns(len(rankings), gap="medium"), rankings, unnamed, strict=True):
         with place:
-            _show_ranking(retrieval, ranking, is_wide, on_pick, _effect(ranking, rankings), has_numbers,
+            _show_ranking(retrieval, ranking, is_wide, on_pick, _effect(ranking, rankings),
                           says_searched=is_unnamed and not is_shared)
     is_dimmed = any(ranking.end and ranking.end < len(ranking.hits) for ranking in rankings)
     if marks := (*(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ())):
         color_legend("query", *marks)
     of_all = f" {rankings[0].searched}." if is_shared else ""
-    st.caption(f"{_explain(rankings, has_numbers)}{of_all} {badges}".strip())
+    st.caption(f"{_explain(rankings)}{of_all} {badges}".strip())
 
 
 def _names_images(retrieval: Retrieval, ranking: SearchResult) -> bool:
@@ -177,8 +171,8 @@ def effect_words(before: Sequence[Hit], after: Sequence[Hit]) -> str:
 
 
 def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on_pick: Callable[[int], None],
-                  effect: str, has_numbers: bool, says_searched: bool) -> None:
-    """Show one ranking; numbers of different embeddings side by side would be compared, so that ranks stand alone then.
+                  effect: str, says_searched: bool) -> None:
+    """Show one ranking; similarities say nothing without a scale, so that they stand in tooltips, beside the ranks.
 
     Args:
         retrieval: The search of the run.
@@ -186,7 +180,6 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
         is_wide: Whether its heading fits in one line.
         on_pick: Called with an image that is clicked.
         effect: What a refinement at once changes.
-        has_numbers: Whether similarities stand beside the ranks.
         says_searched: Whether it says how many images are searched.
     """
     column, hits = ranking.column, ranking.hits
@@ -205,25 +198,25 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
         st.info("No image passes the filters. Remove a filter, or search all images.",
                 icon=":material/filter_alt_off:")
     else:
-        tiles = [Tile(hit.index, retrieval.dataset.caption(hit.index), MARKS[hit.correct],
-                      f"{hit.rank} · {hit.shown:.3f}" if has_numbers else str(hit.rank)) for hit in hits]
+        measure = column.frame.index.measure
+        tiles: list[Tile] = [DetailedTile(hit.index, retrieval.dataset.caption(hit.index), MARKS[hit.correct],
+                                          str(hit.rank), f"rank {hit.rank}, {measure} {hit.shown:.3f}") for hit in hits]
         gallery(retrieval.dataset, tiles, f"The {len(hits)} nearest images, {column.words}",
                 f"retrieval-{column.name}", side=SIDE, cell=CELL, on_pick=on_pick, end=ranking.end)
         end = "" if ranking.threshold is None else f" {ranking.end} of {len(hits)} count as the same: " \
                                                    f"{ranking.threshold.short}."
-        numbers = f"Rank · {ranking.measure}." if has_numbers else ""
-        said.append(f"{f'**{effect}.** ' if effect else ''}{numbers}{end}".strip())
+        said.append(f"{f'**{effect}.**' if effect else ''}{end}".strip())
     if says_searched:
         said.append(f"{ranking.searched}.")
     if any(said):
         st.caption(" ".join(filter(None, said)))
 
 
-def _explain(rankings: Sequence[SearchResult], has_numbers: bool) -> str:
+def _explain(rankings: Sequence[SearchResult]) -> str:
     measured = " The measures use the test half alone." if _are_judged(rankings) else ""
-    linked = " Point at an image: the same image in another list gets a dashed frame." if len(rankings) > 1 else ""
-    ranks = "" if has_numbers else " Below each image: its rank."
-    return f"Click an image to search with it.{ranks}{linked}{measured}"
+    linked = ", and the same image in another list gets a dashed frame" if len(rankings) > 1 else ""
+    return ("Click an image to search with it. Below each image: its rank. Point at an image: its tooltip tells how "
+            f"similar it is{linked}.{measured}")
 
 
 def _are_judged(rankings: Sequence[SearchResult]) -> bool:

@@ -48,8 +48,8 @@ TOGETHER = "all judges together"
 READING = ("Each judge is an encoder that took no part in this run. It measures how similar a query and the images "
            "found for it are in its own features. A difference of +0.02 means that the images found by this run are "
            "more similar by 0.02, on a scale from −1 to 1 (cosine), than those found by the plain search, on "
-           "average. A judge is sure if its interval leaves out 0, and the verdict follows judges with three quarters "
-           "of all weight.")
+           "average. A judge is sure if its interval leaves out 0, and the verdict follows judges that count "
+           "for three quarters.")
 
 
 def show_opinion(run: Run, is_brief: bool = False) -> None:

@@ -20,7 +20,7 @@ LINES = {
     "stml": "A slow copy of the model teaches it", "uhml": "Small groups inside larger groups",
     "simclr": "Two views together, the batch apart", "supcon": "Views of a class together, others apart",
     "barlow": "Two views get the same description", "distill": "Trains on a search refined by slow steps",
-    "whiten": "Weakens what differs between mutual neighbors", "pca": "Keeps the directions of largest difference",
+    "whiten": "Weakens what differs in very similar images", "pca": "Keeps the directions of largest difference",
     "frozen": "Changes nothing: the level to beat",
 }
 """What each method does, in a few words."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from udml_core.base.errors import UserError
@@ -54,6 +56,9 @@ def test_every_step_has_defaults_and_texts(name: str) -> None:
     assert str(step) == name
     assert step.title
     assert step.idea.endswith(".")
+    assert step.technique.endswith(".")
+    assert not re.search("reciprocal|mutual|Jaccard|graph|principal|weighted", f"{step.title} {step.idea}"), (
+        "the terms of papers stand in the technique")
     assert step.source
 
 

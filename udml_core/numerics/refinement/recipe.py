@@ -28,11 +28,20 @@ Exponent = Annotated[float, Field(ge=0, le=20), Shown(symbol="α", step=0.5, hig
 
 
 class Step(Options):
-    """A step of a recipe; its fields are its options."""
+    """A step of a recipe; its fields are its options.
+
+    Attributes:
+        name: Its name in recipes.
+        title: Its name on pages.
+        idea: Its effect, for a reader who has read no paper.
+        technique: How it has this effect, in the terms of the papers.
+        source: The papers.
+    """
 
     name: ClassVar[str]
     title: ClassVar[str]
     idea: ClassVar[str]
+    technique: ClassVar[str]
     source: ClassVar[str]
     role: ClassVar[Role] = "rows"
     sees: ClassVar[Seen] = "fitted"
@@ -53,9 +62,10 @@ class Views(Step):
     """Average the features of several views of each image."""
 
     name: ClassVar[str] = "views"
-    title: ClassVar[str] = "Test-time views"
+    title: ClassVar[str] = "Several views of each image"
     idea: ClassVar[str] = ("Looks at each image several times and averages what the network saw: the image, its "
                            "mirror image and center crops.")
+    technique: ClassVar[str] = "Test-time augmentation."
     source: ClassVar[str] = "Krizhevsky, Sutskever, Hinton, NeurIPS 2012"
     role: ClassVar[Role] = "views"
     sees: ClassVar[Seen] = "nothing"
@@ -72,8 +82,9 @@ class Whiten(Step):
 
     name: ClassVar[str] = "whiten"
     title: ClassVar[str] = "Whitening"
-    idea: ClassVar[str] = ("Pays less attention to what differs between very similar images: shrinks the "
-                           "directions in which mutual neighbors differ, or the directions of large variance.")
+    idea: ClassVar[str] = "Pays less attention to what differs between very similar images."
+    technique: ClassVar[str] = ("Shrinks the directions in which mutual neighbors differ, or the directions of large "
+                                "variance.")
     source: ClassVar[str] = ("Mutual neighbors: no paper; as the method `whiten`. All images: Jégou, Chum, "
                              "\"Negative Evidences and Co-occurrences in Image Retrieval\", ECCV 2012")
 
@@ -81,7 +92,7 @@ class Whiten(Step):
         label="Even out differences between")] = "neighbors"
     """The covariance to whiten: of the differences of mutual neighbors, or of all images (PCA whitening)."""
 
-    k: Annotated[int, Field(ge=1, le=100), Shown(symbol="k", step=1, high=30, label="Mutual neighbors")] = 5
+    k: Annotated[int, Field(ge=1, le=100), Shown(symbol="k", step=1, high=30, label="Neighbors")] = 5
     """Two images form a pair if each is among the k nearest neighbors of the other."""
 
     shrinkage: Annotated[float, Field(gt=0, le=100), Shown(symbol="s", step=0.05, high=5.0)] = 1.0
@@ -93,8 +104,8 @@ class Average(Step):
 
     name: ClassVar[str] = "average"
     title: ClassVar[str] = "Neighbor averaging"
-    idea: ClassVar[str] = ("Moves each image toward the images that resemble it: replaces its embedding by the "
-                           "weighted mean of itself and its k nearest neighbors.")
+    idea: ClassVar[str] = "Moves each image toward the images that resemble it."
+    technique: ClassVar[str] = "Replaces its embedding by the weighted mean of itself and its k nearest neighbors."
     source: ClassVar[str] = ("Mean: Turcot, Lowe, ICCV Workshops 2009; weights cosine^α: Gordo et al., \"End-to-End "
                              "Learning of Deep Visual Representations for Image Retrieval\", IJCV 2017")
     sees: ClassVar[Seen] = "gallery"
@@ -114,8 +125,8 @@ class Reduce(Step):
 
     name: ClassVar[str] = "reduce"
     title: ClassVar[str] = "Reduction"
-    idea: ClassVar[str] = ("Keeps the directions in which the images differ most, and drops the rest: projects "
-                           "on the principal components.")
+    idea: ClassVar[str] = "Keeps the directions in which the images differ most, and drops the rest."
+    technique: ClassVar[str] = "Projects on the principal components."
     source: ClassVar[str] = "Pearson, 1901"
 
     dimension: Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)] = 128
@@ -127,8 +138,8 @@ class Expand(Step):
 
     name: ClassVar[str] = "expand"
     title: ClassVar[str] = "Query expansion"
-    idea: ClassVar[str] = ("Searches once more with the first results: replaces the query by the weighted mean "
-                           "of itself and its k nearest images.")
+    idea: ClassVar[str] = "Searches once more with the first results."
+    technique: ClassVar[str] = "Replaces the query by the weighted mean of itself and its k nearest images."
     source: ClassVar[str] = ("Mean: Chum et al., \"Total Recall\", ICCV 2007; weights cosine^α: Radenović, Tolias, "
                              "Chum, \"Fine-Tuning CNN Image Retrieval with No Human Annotation\", TPAMI 2019")
     role: ClassVar[Role] = "queries"
@@ -145,16 +156,17 @@ class Rerank(Step):
     """Re-rank by common reciprocal neighbors."""
 
     name: ClassVar[str] = "rerank"
-    title: ClassVar[str] = "k-reciprocal re-ranking"
-    idea: ClassVar[str] = ("Prefers images that find the query as the query finds them: ranks by the Jaccard "
-                           "distance of the sets of reciprocal neighbors.")
+    title: ClassVar[str] = "Re-ranking"
+    idea: ClassVar[str] = "Prefers images that find the query as the query finds them."
+    technique: ClassVar[str] = ("k-reciprocal re-ranking: ranks by the Jaccard distance of the sets of reciprocal "
+                                "neighbors.")
     source: ClassVar[str] = ("Zhong, Zheng, Cao, Li, \"Re-ranking Person Re-identification with k-reciprocal "
                              "Encoding\", CVPR 2017")
     role: ClassVar[Role] = "ranking"
     sees: ClassVar[Seen] = "gallery"
 
-    k1: Annotated[int, Field(ge=1, le=200), Shown(symbol="k₁", step=1, high=80, label="Reciprocal neighbors")] = 20
-    """Two images are reciprocal neighbors if each is among the k₁ nearest of the other."""
+    k1: Annotated[int, Field(ge=1, le=200), Shown(symbol="k₁", step=1, high=80, label="Neighbors")] = 20
+    """Two images find each other, as reciprocal neighbors, if each is among the k₁ nearest of the other."""
 
     k2: Annotated[int, Field(ge=1, le=200), Shown(symbol="k₂", step=1, high=30, label="Local expansion")] = 6
     """The neighbor sets of the k₂ nearest images, the image included, are averaged; 1 changes nothing."""
@@ -171,14 +183,14 @@ class Diffuse(Step):
 
     name: ClassVar[str] = "diffuse"
     title: ClassVar[str] = "Diffusion"
-    idea: ClassVar[str] = ("Follows chains of similar images to images that look different but belong together: "
-                           "ranks by a random walk with restart on the graph of mutual neighbors.")
+    idea: ClassVar[str] = "Follows chains of similar images to images that look different but belong together."
+    technique: ClassVar[str] = "Ranks by a random walk with restart on the graph of mutual neighbors."
     source: ClassVar[str] = ("Iscen, Tolias, Avrithis, Furon, Chum, \"Efficient Diffusion on Region Manifolds: "
                              "Recovering Small Objects with Compact CNN Representations\", CVPR 2017")
     role: ClassVar[Role] = "ranking"
     sees: ClassVar[Seen] = "gallery"
 
-    k: Annotated[int, Field(ge=1, le=500), Shown(symbol="k", step=1, high=100, label="Mutual neighbors")] = 50
+    k: Annotated[int, Field(ge=1, le=500), Shown(symbol="k", step=1, high=100, label="Neighbors")] = 50
     """Two images are connected if each is among the k nearest neighbors of the other."""
 
     alpha: Annotated[float, Field(gt=0, lt=1), Shown(symbol="α", step=0.01, label="Walk probability")] = 0.99

@@ -46,7 +46,7 @@ class Index(Protocol):
     """A search index over the images of an embedding.
 
     Attributes:
-        measure: What is shown below each hit, in words.
+        measure: What orders the hits, in words.
     """
 
     @property

@@ -275,8 +275,7 @@ class _Embeddings:
         if isinstance(views, Views):
             now = self._clock()
             deadline = now + MOST_OF_TIME * (self.deadline - now)
-            telling = _telling(material, f"views for {self._race.titles[setup.backbone]}", self._clock,
-                               deadline, len(self._indices))
+            telling = _telling(material, Views.title.lower(), self._clock, deadline, len(self._indices))
             return telling.view_vectors("final", views)[self._indices]
         return material.vectors("final", self._indices)
 
