@@ -137,6 +137,8 @@ def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkey
     analysis = create_analysis(run, plan_analysis(kind="audit"))
     test.run()
     assert "Step 5 of 5, comparing all images" in progress_words(test)
+    assert "equal content" in texts(test), "the first findings stay until all images are compared"
+    assert "First findings." not in texts(test)
     analysis_worker.work(analysis)
     test.run()
     assert "equal content" in texts(test)

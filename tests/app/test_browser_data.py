@@ -17,7 +17,9 @@ from tests.running import wait_for, write_clothes, write_digits
 from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE
 from udml_core.data.given.exclusions import excluded_names
+from udml_core.exploration.audit import prepare_audit
 from udml_core.runs import list_runs
+from udml_core.runs.analyses import create_analysis, plan_analysis
 from udml_core.work.jobs.advising import TRIAL
 
 pytestmark = pytest.mark.browser
@@ -177,6 +179,43 @@ def test_the_first_of_a_ranking_are_excluded_only_once_the_page_shows_them(
     finally:
         shutil.rmtree(run.folder)
         catalog.forget(folder)
+
+
+MOVED = """() => {
+    const top = () => document.querySelector(".st-key-audit-finding").getBoundingClientRect().top;
+    const before = top(), moved = [];
+    const said = ".st-key-audit-line p, .st-key-audit-progress [data-testid=stProgress] p";
+    for (const place of document.querySelectorAll(said)) {
+        for (const count of [1, 8, 20]) {
+            place.textContent = "a few words ".repeat(count);
+            moved.push(top() - before);
+        }
+    }
+    return moved;
+}"""
+"""Replaces the words about an audit by shorter and longer words, and returns how far they move what is below."""
+
+
+@pytest.mark.slow
+def test_the_words_of_an_audit_in_progress_move_nothing_and_hide_no_first_finding(
+        app: App, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
+    folder = write_clothes(tmp_path / "in-progress", "aaabbbcccddd", {11: 0})
+    catalog.remember(str(folder))
+    run = app.trained(method="frozen", dataset=str(folder), split="all", backbone=DEFAULT_BACKBONE)
+    prepare_audit(catalog.load(str(folder)))
+    create_analysis(run, plan_analysis(kind="audit"))
+    try:
+        page.goto(f"/data?{urlencode({'dataset': str(folder), 'view': 'audit'})}")
+        settle(page)
+        expect(page.get_by_text("Step 5 of 5, comparing all images").first).to_be_visible()
+        expect(page.get_by_role("group", name="Groups of duplicates").get_by_role("button")).to_have_count(2)
+        moved = page.evaluate(MOVED)
+        assert len(moved) == 6, "the line beside the number of images, and the progress"
+        assert moved[:3] == [0, 0, 0], "the line is cut at two lines"
+        assert moved[3:5] == [0, 0], "the progress has place for two lines"
+    finally:
+        shutil.rmtree(run.folder)
 
 
 def check_order_on_a_phone(page: Page) -> None:
