@@ -120,12 +120,13 @@ const LESSON = {
     text: "600 images consist of random pixels, so no groups exist. The method t-SNE draws a map of them. Its perplexity says how many others each image tries to stay close to. How does the map look at a low perplexity?",
     choices: ["Like a cloud without any structure", "Like many small groups", "Like ten large groups"],
     right: 1,
-    because: "Each point then tries to be close to very few others, so the map draws small groups, whether they exist or not. Choose “Random pixels” and perplexity 2.",
+    because: "Each point then tries to be close to very few others, so the map draws small groups, whether they exist or not. The map shows this case now; press another perplexity to compare.",
+    shows: { points: "noise", method: "tsne", size: 0 },
   },
-  touch: "Click a point, or a picture below the map. Then press the small maps: the images stay the same, and their map changes.",
-  see: "Lines lead from the chosen image ★ to its ten true neighbors, which have the most similar pixels. ✓ and a large point: the neighbor is also among the ten nearest on the map. ✕ and a smaller point: the map lost it. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
+  touch: "Press the small maps: the images stay the same, and their map changes. Click a point, or one of the pictures, to see which of its neighbors the map keeps. Then choose 600 digits and compare.",
+  see: "Lines lead from the chosen image ★ to its ten true neighbors, which have the most similar pixels. ✓ and a large point: the neighbor is also among the ten nearest on the map. ✕ and a smaller point: the map lost it. Trustworthiness falls with false neighbors on the map, continuity with lost true neighbors. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
   controls: [
-    { name: "points", kind: "choice", label: "Images", start: "digits", options: [{ value: "digits", words: "600 digits" }, { value: "noise", words: "Random pixels" }] },
+    { name: "points", kind: "choice", label: "Images", start: "noise", options: [{ value: "noise", words: "Random pixels" }, { value: "digits", words: "600 digits" }] },
     { name: "method", kind: "choice", label: "Map", start: "tsne", options: [{ value: "tsne", words: "t-SNE" }, { value: "umap", words: "UMAP" }] },
   ],
   more: KNOWN_GROUPS,
@@ -150,12 +151,12 @@ const LESSON = {
       trustHere: 1 - 2 / (NEAREST * (2 * count - 3 * NEAREST - 1)) * total, kept, trustworthiness, continuity };
   },
   readout: ({ keptHere, kept, trustworthiness, continuity }) => [[say("true neighbors kept, ★"), say("{count} of {all}", { count: keptHere, all: NEAREST })],
-    [say("kept, all images"), percent(kept)], [say("trustworthiness"), percent(trustworthiness)], [say("continuity"), percent(continuity)]],
+    [say("kept, all images"), percent(kept)], [say("trustworthiness, all images"), percent(trustworthiness)], [say("continuity, all images"), percent(continuity)]],
   build({ stage, data: { maps }, state, change }) {
     const pixelsOf = () => maps[state().points].pixels;
     const picture = (row) => pixelsOf().subarray(64 * row, 64 * row + 64);
     const words = (row) => (state().points === "digits" ? say("a {digit}", { digit: maps.classes[row] }) : say("image {row}", { row }));
-    const [map, small] = [element("div", {}), element("div", { role: "group", "aria-label": say("The same images with other settings"),
+    const [map, small] = [element("div", {}), element("div", { role: "group", class: "later", "aria-label": say("The same images with other settings"),
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
     stage.append(element("div", { style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr));margin-bottom:6px" }, map, small));
     const cloud = new Cloud(map, { label: "Map", height: 340, title: words,
@@ -209,15 +210,16 @@ const LESSON = {
       if (focused >= 0) row.querySelectorAll("button")[focused]?.focus();
     } };
   },
-  formula: ({ method }, { keptHere, value, excess, count, trustHere }) => `<p>${method === "tsne"
+  formula: ({ method }, { keptHere, value, excess, count, trustHere, trustworthiness }) => `<p>${method === "tsne"
     ? say("The <b>perplexity</b>, here {size}, says roughly how many others each image tries to stay close to on the map.", { size: value })
     : say("The <b>number of neighbors</b>, here {size}, says how many others each image tries to stay close to on the map.", { size: value })}</p>
     <p>${say("<b>Neighbors kept</b> by ★: N are its true neighbors, M its nearest on the map, and {k}:", { k: `<math><mi>k</mi><mo>=</mo><mn>${NEAREST}</mn></math>` })}
     <math><mfrac><mrow><mo>|</mo><mi>N</mi><mo>∩</mo><mi>M</mi><mo>|</mo></mrow><mi>k</mi></mfrac><mo>=</mo><mfrac><mn>${keptHere}</mn><mn>${NEAREST}</mn></mfrac></math></p>
     <p>${say("<b>Trustworthiness</b> of ★: each false neighbor on the map costs its true rank minus k, and n is the number of images:")}<br>
-    <math><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mrow><mi>k</mi><mo>(</mo><mn>2</mn><mi>n</mi><mo>−</mo><mn>3</mn><mi>k</mi><mo>−</mo><mn>1</mn><mo>)</mo></mrow></mfrac>
-    <munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><mi>M</mi><mo>∖</mo><mi>N</mi></mrow></munder><mo>(</mo><msub><mi>${say("rank")}</mi><mi>j</mi></msub><mo>−</mo><mi>k</mi><mo>)</mo>
-    <mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mn>${plain(NEAREST * (2 * count - 3 * NEAREST - 1))}</mn></mfrac><mo>·</mo><mn>${plain(excess)}</mn><mo>=</mo><mn>${fixed(trustHere, 3)}</mn></math><br>
+    <math><mi>T</mi><mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mrow><mi>k</mi><mo>(</mo><mn>2</mn><mi>n</mi><mo>−</mo><mn>3</mn><mi>k</mi><mo>−</mo><mn>1</mn><mo>)</mo></mrow></mfrac>
+    <munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><mi>M</mi><mo>∖</mo><mi>N</mi></mrow></munder><mo>(</mo><msub><mi>${say("rank")}</mi><mi>j</mi></msub><mo>−</mo><mi>k</mi><mo>)</mo></math><br>
+    <math><mi>T</mi><mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mn>${plain(NEAREST * (2 * count - 3 * NEAREST - 1))}</mn></mfrac><mo>·</mo><mn>${plain(excess)}</mn><mo>=</mo><mn>${fixed(trustHere, 3)}</mn></math><br>
+    ${say("Over all images its mean is {share}.", { share: percent(trustworthiness) })}
     ${say("<b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.")}</p>`,
   fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. Small groups appear, but the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a third here, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
