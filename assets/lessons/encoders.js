@@ -99,7 +99,10 @@ const LESSON = {
           if (height > 0) {
             box(left, bottom, filled, height, COLORS.hit, { fill: COLORS.hit, "fill-opacity": 0.45 });
             box(left + filled, bottom, width - filled, height, COLORS.miss, { fill: COLORS.miss, "fill-opacity": 0.12, "stroke-dasharray": "5 4" });
-            if (height > 0.08) plane.text([left + width / 2, bottom + height / 2], say("{name} {sign}: {both} of {count}", { name: NAMES[second], sign: b ? "✓" : "✕", both, count }), { size: 13, dy: 5 });
+            if (height > 0.12) {
+              plane.text([left + width / 2, bottom + height / 2], `${NAMES[second]} ${b ? "✓" : "✕"}`, { size: 13, dy: -4 });
+              plane.text([left + width / 2, bottom + height / 2], say("{count} of {all}", { count: both, all: count }), { size: 13, dy: 13 });
+            }
           }
           bottom += height + 0.02;
         }
@@ -120,8 +123,8 @@ const LESSON = {
     const digits = digitsThatHold(cosines.slice(0, 2), (a, b) => (a + square * b) / (1 + square), 3);
     const number = (value, count = digits) => `<mn>${fixed(value, count)}</mn>`;
     const cells = (list) => list.map((value) => `<td style="padding:0 8px;text-align:right">${fixed(value, 1)}</td>`).join("");
-    const mean = `<math><mi>c</mi><mo>=</mo><mfrac><mrow><msub><mi>c</mi><mi>A</mi></msub><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup><msub><mi>c</mi><mi>${NAMES[second]}</mi></msub></mrow><mrow><mn>1</mn><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup></mrow></mfrac>
-      <mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${fixed(weight ** 2, 2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${fixed(1 + weight ** 2, 2)}</mn></mfrac><mo>=</mo>${number(cosines[2], 3)}</math>`;
+    const mean = `<math><mi>c</mi><mo>=</mo><mfrac><mrow><msub><mi>c</mi><mi>A</mi></msub><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup><msub><mi>c</mi><mi>${NAMES[second]}</mi></msub></mrow><mrow><mn>1</mn><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup></mrow></mfrac></math>
+      <math><mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${fixed(weight ** 2, 2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${fixed(1 + weight ** 2, 2)}</mn></mfrac><mo>=</mo>${number(cosines[2], 3)}</math>`;
     return `<p>${say("Both vectors have length 1 before they are joined, so the cosine of the joined vectors is a weighted mean of both cosines: {formula}, for the query ★ and its nearest image by the joined vector.", { formula: mean })}</p>
       <p>${say("Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent.")}</p>
       <table><thead><tr><td></td>${["E", "S", say("both"), "E", "S", say("both")].map((name) => `<th scope="col" style="padding:0 8px">${name}</th>`).join("")}</tr></thead>

@@ -183,7 +183,7 @@ const LESSON = {
     const words = (row) => (state().points === "digits" ? say("a {digit}", { digit: maps.classes[row] }) : say("image {row}", { row }));
     const [map, small] = [element("div", {}), element("div", { role: "group", class: "later", "aria-label": say("The same images with other settings"),
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
-    stage.append(element("div", { style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr));margin-bottom:6px" }, map, small));
+    stage.append(element("div", { style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(280px,100%),1fr));margin-bottom:6px" }, map, small));
     const cloud = new Cloud(map, { label: "Map", height: 340, title: words,
       paint: (context, row, size) => paintDigit(context, picture(row), size), picked: (row) => change({ image: row }) });
     const thumbnails = SIZES.tsne.map((_size, at) => {
@@ -235,7 +235,7 @@ const LESSON = {
         digitTiles([tile(image, "query", say("Chosen image: {image}", { image: words(image) })), ...neighbors.map((other, at) => tile(other, isKept[at] ? "hit" : "miss",
           isKept[at] ? say("True neighbor {rank}: {image}, kept on the map; press to choose it", { rank: at + 1, image: words(other) })
             : say("True neighbor {rank}: {image}, lost on the map; press to choose it", { rank: at + 1, image: words(other) })))],
-        say("The chosen image and its true neighbors, nearest first"), 42));
+        say("The chosen image and its true neighbors, nearest first"), 38));
       if (focused >= 0) row.querySelectorAll("button")[focused]?.focus();
     } };
   },
@@ -245,9 +245,9 @@ const LESSON = {
     <p>${say("<b>Neighbors kept</b> by ★: N are its true neighbors, M its nearest on the map, and {k}:", { k: `<math><mi>k</mi><mo>=</mo><mn>${NEAREST}</mn></math>` })}
     <math><mfrac><mrow><mo>|</mo><mi>N</mi><mo>∩</mo><mi>M</mi><mo>|</mo></mrow><mi>k</mi></mfrac><mo>=</mo><mfrac><mn>${keptHere}</mn><mn>${NEAREST}</mn></mfrac></math></p>
     <p>${say("<b>Trustworthiness</b> of ★: each false neighbor on the map costs its true rank minus k, and n is the number of images:")}<br>
-    <math><mi>T</mi><mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mrow><mi>k</mi><mo>(</mo><mn>2</mn><mi>n</mi><mo>−</mo><mn>3</mn><mi>k</mi><mo>−</mo><mn>1</mn><mo>)</mo></mrow></mfrac>
-    <munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><mi>M</mi><mo>∖</mo><mi>N</mi></mrow></munder><mo>(</mo><msub><mi>${say("rank")}</mi><mi>j</mi></msub><mo>−</mo><mi>k</mi><mo>)</mo></math><br>
-    <math><mi>T</mi><mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mn>${plain(NEAREST * (2 * count - 3 * NEAREST - 1))}</mn></mfrac><mo>·</mo><mn>${plain(excess)}</mn><mo>=</mo><mn>${fixed(trustHere, 3)}</mn></math><br>
+    <math><mi>E</mi><mo>=</mo><munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><mi>M</mi><mo>∖</mo><mi>N</mi></mrow></munder><mo>(</mo><msub><mi>${say("rank")}</mi><mi>j</mi></msub><mo>−</mo><mi>k</mi><mo>)</mo><mo>=</mo><mn>${plain(excess)}</mn></math><br>
+    <math><mi>T</mi><mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mrow><mn>2</mn><mi>E</mi></mrow><mrow><mi>k</mi><mo>(</mo><mn>2</mn><mi>n</mi><mo>−</mo><mn>3</mn><mi>k</mi><mo>−</mo><mn>1</mn><mo>)</mo></mrow></mfrac></math><br>
+    <math><mi>T</mi><mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mrow><mn>2</mn><mo>·</mo><mn>${plain(excess)}</mn></mrow><mn>${plain(NEAREST * (2 * count - 3 * NEAREST - 1))}</mn></mfrac><mo>=</mo><mn>${fixed(trustHere, 3)}</mn></math><br>
     ${say("Over all images its mean is {share}.", { share: percent(trustworthiness) })}
     ${say("<b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.")}</p>`,
   fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, and at perplexity 30 only 4, but the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a third here, and more than half on every map of the digits.",
