@@ -1,25 +1,58 @@
-const CHOICES = 3; // the left image, the right image, equal
-const SURE = 1.96; // standard errors of an interval that holds in 19 of 20 cases
-const NEEDED = 5; // judgments before the labels are shown
+const CHOICES = 3; // the old result, the new result, equal
+const EQUAL = 2;
+const CERTAIN = 0.05; // a verdict needs a result that fair coins show less often
+const PLANNED = 20; // judgments of a comparison: the number stands before the first of them
+const MOST = 200; // pairs of a comparison
 
 const COMPARED = {
   joined: say("Before: the sums of the columns of a digit. After: the sums of its rows are added."),
   noise: say("Before: the sums of the columns of a digit. After: the same with noise."),
   nothing: say("Before and after: the same sums with equally strong noise, drawn twice."),
 };
+const COMPARISONS = Object.keys(COMPARED);
 const VERDICTS = { better: say("better"), worse: say("worse"), "cannot tell": say("cannot tell") };
 const SIDES = [[say("left"), say("The left result is more similar")], [say("right"), say("The right result is more similar")]];
+const HALO = { style: "paint-order:stroke;stroke:var(--paper, #fff);stroke-width:6px;stroke-linejoin:round" }; // on a line
 
-// Wilson's interval of a share: it stays within 0 and 1, and means something after few judgments.
-function shareInterval(successes, count) {
-  if (!count) return [0, 1];
-  const share = successes / count;
-  const square = SURE ** 2;
-  const middle = (share + square / (2 * count)) / (1 + square / count);
-  const half = SURE / (1 + square / count) * Math.sqrt(share * (1 - share) / count + square / (4 * count ** 2));
-  return [Math.max(0, middle - half), Math.min(1, middle + half)];
+// The chance that at least `least` of `count` judgments are for the new embedding, if each is so with probability `share`.
+function chanceOfAtLeast(least, count, share = 0.5) {
+  let [chance, ways] = [0, 0]; // ways: logarithm of the number of ways to choose
+  for (let number = 0; number <= count; number += 1) {
+    if (number) ways += Math.log((count - number + 1) / number);
+    if (number >= least) chance += Math.exp(ways + number * Math.log(share) + (count - number) * Math.log(1 - share));
+  }
+  return chance;
 }
-const verdictOf = ([low, high]) => (low > 0.5 ? "better" : high < 0.5 ? "worse" : "cannot tell");
+
+// How often fair coins give a result at least as one-sided: the exact binomial test.
+const chanceOfCoins = (successes, count) => Math.min(1, 2 * chanceOfAtLeast(Math.max(successes, count - successes), count));
+
+// The shares that this test does not reject: Clopper and Pearson's interval.
+function shareInterval(successes, count) {
+  const lowest = (least) => { // the share at which `least` or more have half of the chance CERTAIN
+    let [low, high] = [0, 1];
+    while (high - low > 1e-7) {
+      const middle = (low + high) / 2;
+      if (chanceOfAtLeast(least, count, middle) < CERTAIN / 2) low = middle;
+      else high = middle;
+    }
+    return low;
+  };
+  return [successes ? lowest(successes) : 0, successes < count ? 1 - lowest(count - successes) : 1];
+}
+
+// A browser draws its pairs and their sides once and keeps them: a reload changes nothing that was judged.
+const SEED = (() => {
+  const course = readCourse();
+  keepCourse(course);
+  return parseInt(course.reader.slice(0, 8), 16);
+})();
+const drawn = Object.fromEntries(COMPARISONS.map((name, at) => {
+  const random = randomStream(SEED + at);
+  const keys = Array.from({ length: MOST }, random);
+  return [name, { order: keys.map((_key, pair) => pair).sort((one, other) => keys[one] - keys[other]),
+    isLeft: Array.from({ length: MOST }, () => random() < 0.5) }]; // whether the new result stands on the left, by pair
+}));
 
 const LESSON = {
   id: "better",
@@ -32,80 +65,95 @@ const LESSON = {
     text: "You have no labels. An embedding has changed, and you compare its first results with the old ones, pair by pair, without knowing which is which. Of 10 pairs you prefer the new result in 7. Is the new embedding better?",
     choices: ["Yes: 70 % is a clear majority", "You cannot tell yet", "No: 3 pairs speak against it"],
     right: 1,
-    because: "The interval of 7 in 10 reaches from 40 % to 89 %, so the true share may be below one half. Fair coins give 7 or more heads of 10 in one case of six.",
+    because: "The interval of 7 in 10 reaches from 35 % to 93 %, so the true share may be below 50 %. Fair coins give 7 or more heads of 10 in one case of six.",
   },
-  touch: "Judge pairs: which image is more similar to the query ★? Then let the second opinion judge more pairs with the slider, and watch both intervals. Repeat it with comparisons 2 and 3.",
-  see: "Each bar is an interval: the shares of pairs for the new embedding that agree with the judgments. A bar right of the dashed line says better, a bar left of it says worse. A bar that crosses the line cannot tell. The second opinion is a judge that took no part: whitened raw pixels, while both embeddings see only sums. After five judgments the labels say what is true.",
+  touch: "Judge 20 pairs: which image is more similar to the query ★? Your browser drew the pairs, and on which side of each the new result stands. Then let the second opinion judge more pairs with the slider. Repeat it with comparisons 2 and 3.",
+  see: "Each bar is an interval: the shares of pairs for the new embedding that agree with the judgments. A bar right of the dashed line says better, a bar left of it says worse. A bar that crosses the line cannot tell. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion is a judge that took no part: whitened raw pixels, while both embeddings see only sums.",
   controls: [
-    { name: "comparison", kind: "choice", label: "Comparison", start: "joined", options: ["joined", "noise", "nothing"].map((value, at) => ({ value, words: String(at + 1) })) },
+    { name: "comparison", kind: "choice", label: "Comparison", start: "joined", options: COMPARISONS.map((value, at) => ({ value, words: String(at + 1) })) },
     { name: "asked", kind: "slider", label: "Pairs judged by the second opinion", low: 0, high: 200, step: 5, start: 10 },
   ],
-  hidden: [{ name: "judged", start: [], count: 200 * CHOICES }], // pair · 3 + choice, in the order of the pairs
-  // Whether the new result stands on the left, by pair: a coin, so that judgments are blind.
-  isLeft: (() => { const random = randomStream(11); return Array.from({ length: 200 }, () => random() < 0.5); })(),
-  compute({ comparison, asked, judged }, { better, digits }) {
-    const pairs = better[comparison];
-    const votes = judged.map((code) => [Math.floor(code / CHOICES), code % CHOICES]).filter(([, choice]) => choice < 2)
-      .map(([pair, choice]) => (choice === 0) === LESSON.isLeft[pair]);
-    const opinions = Array.from(pairs.preferred.subarray(0, Math.round(asked)), Boolean);
+  // Judgments of each comparison: pair · 3 + 0 for the old result, 1 for the new one, 2 for equal.
+  hidden: COMPARISONS.map((name) => ({ name: `judged-${name}`, start: [], count: MOST * CHOICES })),
+  compute(state, { better, digits }) {
+    const pairs = better[state.comparison];
+    const { order, isLeft } = drawn[state.comparison];
+    const judged = state[`judged-${state.comparison}`];
+    const votes = judged.map((code) => code % CHOICES).filter((vote) => vote !== EQUAL);
+    const opinions = Array.from(pairs.preferred.subarray(0, Math.round(state.asked)));
     const counted = (list) => {
-      const interval = shareInterval(list.filter(Boolean).length, list.length);
-      return { after: list.filter(Boolean).length, count: list.length, interval, verdict: verdictOf(interval) };
+      const [after, count] = [list.filter(Boolean).length, list.length];
+      const chance = chanceOfCoins(after, count);
+      return { after, count, chance, interval: shareInterval(after, count), verdict: chance >= CERTAIN ? "cannot tell" : 2 * after > count ? "better" : "worse" };
     };
-    const pair = judged.length;
-    const [before, after] = [pairs.before[pair], pairs.after[pair]];
-    const whole = [pairs.difference - SURE * pairs.error, pairs.difference + SURE * pairs.error];
-    return { own: counted(votes), opinion: counted(opinions), pair, query: pairs.query[pair], shown: LESSON.isLeft[pair] ? [after, before] : [before, after],
-      whole, wholeVerdict: whole[0] > 0 ? "better" : whole[1] < 0 ? "worse" : "cannot tell", recall: pairs.recall, isRevealed: judged.length >= NEEDED,
-      classes: digits.classes };
+    const seen = new Set(judged.map((code) => Math.floor(code / CHOICES)));
+    const pair = order.find((other) => !seen.has(other));
+    const results = [pairs.before[pair], pairs.after[pair]];
+    const reach = 1.96 * pairs.error; // of an interval that holds in 19 of 20 cases
+    const whole = [pairs.difference - reach, pairs.difference + reach];
+    const isDone = judged.length >= PLANNED;
+    return { judged: judged.length, isDone, own: isDone ? counted(votes) : null, opinion: counted(opinions), pair, query: pairs.query[pair], isLeft: isLeft[pair],
+      shown: isLeft[pair] ? results.toReversed() : results, whole, wholeVerdict: whole[0] > 0 ? "better" : whole[1] < 0 ? "worse" : "cannot tell",
+      recall: pairs.recall, images: digits.classes.length };
   },
+  drawn, // for tests
   interval: shareInterval,
   counted: ({ after, count, verdict }) => say("{count} of {all}: {verdict}", { count: after, all: count, verdict: VERDICTS[verdict] }),
+  ownWords: ({ own, judged }) => (own ? LESSON.counted(own) : say("{count} of {all} judged", { count: judged, all: PLANNED })),
   change: ([from, to]) => `${fixed(from, 1)} → ${percent(to / 100)}`,
-  readout: ({ own, opinion, recall, isRevealed }) => [[say("you"), own.count ? LESSON.counted(own) : say("no judgments")], [say("second opinion"), LESSON.counted(opinion)],
-    [say("R@1 from labels"), isRevealed ? LESSON.change(recall) : say("after {count} judgments", { count: NEEDED })]],
+  readout: (numbers) => [[say("you"), LESSON.ownWords(numbers)], [say("second opinion"), LESSON.counted(numbers.opinion)],
+    [say("R@1 from labels"), numbers.isDone ? LESSON.change(numbers.recall) : say("after {count} judgments", { count: PLANNED })]],
   build({ stage, data: { digits }, state, change }) {
-    const asking = element("div", { style: "display:grid;gap:6px;justify-items:start" });
-    const plane = new Plane(stage, { x: [-0.28, 1.04], y: [-0.5, 2.4], width: 640, height: 230, equal: false, label: "Intervals of the judgments" });
-    stage.prepend(asking);
+    const asking = element("div", { style: "display:grid;gap:6px;justify-items:start;min-height:128px;align-content:start" });
+    stage.append(asking);
+    const plane = new Plane(stage, { x: [-0.28, 1.04], y: [0.35, 2.4], width: 640, height: 175, equal: false, label: "Intervals of the judgments" });
     const picture = (row) => digits.pixels.subarray(64 * row, 64 * row + 64);
-    const judge = (pair, choice) => change({ judged: [...state().judged, CHOICES * pair + choice] });
-    return { draw({ comparison, judged }, { own, opinion, pair, query, shown, isRevealed, recall }) {
+    const judgments = () => `judged-${state().comparison}`;
+    const judge = (pair, vote) => change({ [judgments()]: [...state()[judgments()], CHOICES * pair + vote] });
+    const again = (isOff) => element("button", { type: "button", disabled: isOff, onclick: () => change({ [judgments()]: [] }) }, say("Judge from the start"));
+    return { draw({ comparison }, numbers) {
+      const { own, opinion, pair, judged, isDone, query, shown, isLeft, recall } = numbers;
       const focused = [...asking.querySelectorAll("button")].indexOf(asking.getRootNode().activeElement);
-      const tile = (row, at) => ({ pixels: picture(row), kind: "", words: SIDES[at][0], label: SIDES[at][1], onclick: () => judge(pair, at) });
-      asking.replaceChildren(...(pair < 200 ? [element("span", {}, say("Pair {number}: which result is more similar to the query?", { number: pair + 1 })),
+      const tile = (row, at) => ({ pixels: picture(row), kind: "", words: SIDES[at][0], label: SIDES[at][1], onclick: () => judge(pair, Number((at === 0) === isLeft)) });
+      asking.replaceChildren(...(isDone ? [
+        element("span", { role: "status" }, `${say("You judged {count} pairs of comparison {comparison}.", { count: judged, comparison: COMPARISONS.indexOf(comparison) + 1 })} ${COMPARED[comparison]} ${say("By the labels, R@1 goes from {change}.", { change: LESSON.change(recall) })}`),
+        again(false),
+      ] : [element("span", {}, say("Pair {number} of {count}: which result is more similar to the query?", { number: judged + 1, count: PLANNED })),
         element("div", { style: "display:flex;gap:14px;align-items:center;flex-wrap:wrap" },
           digitTiles([{ pixels: picture(query), kind: "query", words: say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), 64),
-          element("button", { type: "button", onclick: () => judge(pair, 2) }, say("Equal")),
-          element("button", { type: "button", disabled: !judged.length, onclick: () => change({ judged: [] }) }, say("Judge from the start")))] : []));
-      if (focused >= 0) asking.querySelectorAll("button")[Math.min(focused, 3)]?.focus();
+          element("button", { type: "button", onclick: () => judge(pair, EQUAL) }, say("Equal")), again(!judged))]));
+      if (focused >= 0) [...asking.querySelectorAll("button")].at(Math.min(focused, isDone ? 0 : 3))?.focus();
       plane.clear();
-      plane.line([0.5, -0.1], [0.5, 2.4], { color: COLORS.gray, dashed: true });
-      [[say("you"), own, COLORS.query, 1.9], [say("second opinion"), opinion, COLORS.hit, 1.1]].forEach(([name, { after, count, interval: [low, high], verdict }, color, y]) => {
+      plane.line([0.5, 0.65], [0.5, 2.35], { color: COLORS.gray, dashed: true });
+      [[say("you"), own, COLORS.query, 1.9], [say("second opinion"), opinion, COLORS.hit, 1.1]].forEach(([name, counts, color, y]) => {
         plane.text([-0.27, y], name, { anchor: "start", size: 14, dy: 5 });
+        if (!counts?.count) {
+          plane.text([0.5, y], counts ? say("no judgments") : LESSON.ownWords(numbers), { size: 13, dy: 5, ...HALO });
+          return;
+        }
+        const { after, count, interval: [low, high], verdict } = counts;
         plane.line([low, y], [high, y], { color, width: 9, "stroke-opacity": 0.55, "stroke-linecap": "round" });
-        if (count) plane.dot([after / count, y], { color, radius: 8, stroke: "currentColor" });
-        plane.text([(low + high) / 2, y], count ? VERDICTS[verdict] : say("no judgments"), { size: 13, dy: -12 });
+        plane.dot([after / count, y], { color, radius: 8, stroke: "currentColor" });
+        plane.text([(low + high) / 2, y], VERDICTS[verdict], { size: 13, dy: -14, ...HALO });
       });
-      plane.text([-0.27, 0.4], say("labels"), { anchor: "start", size: 14, dy: 5 });
-      plane.text([0.5, 0.4], isRevealed ? `R@1 ${LESSON.change(recall)}. ${COMPARED[comparison]}` : say("hidden until you have judged {count} pairs", { count: NEEDED }),
-        { size: isRevealed ? 11 : 13, dy: 5 });
-      for (const share of [0, 0.5, 1]) plane.text([share, -0.3], percent(share, 0), { size: 13 });
-      plane.svg.setAttribute("aria-label", say("Shares of pairs for the new embedding: you {own}; second opinion {opinion}", { own: LESSON.counted(own), opinion: LESSON.counted(opinion) }));
+      for (const share of [0, 0.5, 1]) plane.text([share, 0.42], percent(share, 0), { size: 13 });
+      plane.svg.setAttribute("aria-label", say("Shares of pairs for the new embedding: you {own}; second opinion {opinion}", { own: LESSON.ownWords(numbers), opinion: LESSON.counted(opinion) }));
     } };
   },
-  formula: (_state, { opinion: { after, count, interval: [low, high] }, whole, wholeVerdict }, { better: { record } }) => {
-    const [first, group] = [record["first result"], record["whole group"]];
-    return `<p>${say("Wilson’s interval of the share {share} after {count} judgments, with {z}:", { z: `<math><mi>z</mi><mo>=</mo><mn>${fixed(SURE, 2)}</mn></math>`,
-      share: `<math><mi>p</mi><mo>=</mo><mfrac><mn>${after}</mn><mn>${count}</mn></mfrac></math>`, count: `<math><mi>n</mi><mo>=</mo><mn>${count}</mn></math>` })}<br>
-      ${say("{formula}, from {low} to {high}.", { low: percent(low), high: percent(high),
-    formula: "<math><mfrac><mrow><mi>p</mi><mo>+</mo><mfrac><msup><mi>z</mi><mn>2</mn></msup><mrow><mn>2</mn><mi>n</mi></mrow></mfrac><mo>±</mo><mi>z</mi><msqrt><mfrac><mrow><mi>p</mi><mo>(</mo><mn>1</mn><mo>−</mo><mi>p</mi><mo>)</mo></mrow><mi>n</mi></mfrac><mo>+</mo><mfrac><msup><mi>z</mi><mn>2</mn></msup><mrow><mn>4</mn><msup><mi>n</mi><mn>2</mn></msup></mrow></mfrac></msqrt></mrow><mrow><mn>1</mn><mo>+</mo><mfrac><msup><mi>z</mi><mn>2</mn></msup><mi>n</mi></mfrac></mrow></mfrac></math>" })}</p>
-      <p>${say("On all images, the judge’s cosine between a query and its first result changes by {low} to {high}: <b>{verdict}</b>.", { low: fixed(whole[0], 3), high: fixed(whole[1], 3), verdict: VERDICTS[wholeVerdict] })}</p>
-      <p>${say("Measured on six data sets: of {differences} true differences of two points in first results, the second opinion decided {decided}, and {right} verdicts were right; in whole groups {groupRight} of {groupDecided}. Of {better} and {groupBetter} embeddings that it called better, {wrong} had lost half a point.", {
-      differences: first.large, decided: first.decided, right: first.right, groupRight: group.right, groupDecided: group.decided,
-      better: first.better, groupBetter: group.better, wrong: first["false better"] + group["false better"] })}</p>`;
+  formula: (_state, { opinion: { after, count, chance, interval: [low, high], verdict }, whole, wholeVerdict, isDone, images }, { better: { record } }) => {
+    const most = Math.max(after, count - after);
+    const sum = `<mn>2</mn><mo>·</mo><munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>${most}</mn></mrow><mn>${count}</mn></munderover><mrow><mo>(</mo><mfrac linethickness="0"><mn>${count}</mn><mi>i</mi></mfrac><mo>)</mo></mrow><msup><mn>2</mn><mrow><mo>−</mo><mn>${count}</mn></mrow></msup><mo>=</mo>`;
+    const found = { after, count, low: percent(low), high: percent(high), verdict: VERDICTS[verdict],
+      formula: `<math><mi>P</mi><mo>=</mo>${2 * after === count ? "" : sum}<mn>${fixed(chance, 3)}</mn></math>` };
+    return `<p>${count ? `${say("The second opinion prefers the new result in {after} of {count} pairs. If both embeddings were equally good, each pair would be the toss of a fair coin. A result at least as one-sided then has the probability {formula}.", found)}
+      ${say("Below 0.05 the verdict is better or worse; here it is <b>{verdict}</b>. The bar holds the shares that this exact binomial test does not reject, from {low} to {high}.", found)}`
+    : say("The second opinion has judged no pairs.")}</p>
+      ${isDone && count ? `<p>${say("Asked about all {images} images, the second opinion says <b>{verdict}</b>: its cosine between a query and its first result changes by {low} to {high}. This decides more often than {count} votes, because it uses more images and also how much more similar a result is.", {
+    images, count, low: fixed(whole[0], 3).replace("-", "−"), high: fixed(whole[1], 3).replace("-", "−"), verdict: VERDICTS[wholeVerdict] })}</p>` : ""}
+      <p>${say("How far can you trust it? On six data sets with labels, {differences} pairs of embeddings differed by more than two points of R@1. The second opinion decided {decided} of them, and {right} of these verdicts were right.", {
+      differences: record.large, decided: record.decided, right: record.right })}</p>`;
   },
-  fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. Move the slider up and down until a bar leaves the line: to stop at the first such moment is often wrong. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",
+  fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. In comparison 2 move the slider slowly: the bar leaves the line at 125 pairs, crosses it again at 140, leaves it at 180, and crosses it again at 200. If you stop when you like, you choose the verdict. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",
   takeaway: "Judge blindly, ask a judge that took no part, decide in advance how many pairs you judge, and report the interval together with the share.",
   open: { page: "compare", label: "blind pairs and the second opinion for two runs" },
   after: {
@@ -115,7 +163,7 @@ const LESSON = {
     because: "A narrow interval removes chance, not bias. E calls similar what it made similar.",
   },
   notes: {
-    ask: "How many pairs would you judge if the true share is 60 %? Try it: the interval must leave one half.",
+    ask: "How many pairs would you judge if the true share is 60 %? The interval must not contain 50 %: 60 of 100 still cannot tell, 120 of 200 can.",
     wrong: "“A verdict of cannot tell means that both are equal.” It means that these judgments do not decide; more of them may.",
     stuck: "The share counts pairs whose first results differ. Where both embeddings find the same image there is nothing to judge, so 60 % of the pairs can be a small change of R@1.",
   },

@@ -3,13 +3,15 @@ const SIDE = 8;
 const IMAGE_SETS = { birds: say("birds"), drawings: say("drawings"), clothes: say("clothes") }; // of the record
 const unitVector = (values) => { const length = Math.hypot(...values); return values.map((value) => value / length); };
 
-// What each weak encoder sees of 64 pixels: eight sums, or eight sums of neighboring columns.
+// What each weak encoder sees of 64 pixels: eight sums, or seven sums of neighboring rows.
 const SEEN = {
   columns: (pixels) => Array.from({ length: SIDE }, (_empty, column) => Array.from({ length: SIDE }, (_row, row) => pixels[SIDE * row + column]).reduce((sum, value) => sum + value, 0)),
   rows: (pixels) => Array.from({ length: SIDE }, (_empty, row) => pixels.slice(SIDE * row, SIDE * row + SIDE).reduce((sum, value) => sum + value, 0)),
-  pairs: (pixels) => { const sums = SEEN.columns(pixels); return sums.slice(1).map((sum, column) => sum + sums[column]); },
+  pairs: (pixels) => { const sums = SEEN.rows(pixels); return sums.slice(1).map((sum, row) => sum + sums[row]); },
 };
 const encoded = new Map(); // name → unit rows
+const neighborsOf = new Map(); // name → the nearest image of each image
+const NAMES = { columns: "B", pairs: "C" };
 function encode(name, { pixels }) {
   if (!encoded.has(name)) {
     encoded.set(name, Array.from({ length: IMAGES }, (_empty, image) => unitVector(SEEN[name](Array.from(pixels.subarray(64 * image, 64 * image + 64))))));
@@ -41,27 +43,30 @@ const LESSON = {
   claim: "Two encoders that each miss much find more together, if they miss different images. A second encoder with the same errors adds nothing.",
   data: ["digits", "encoders"],
   before: {
-    text: "Encoder A sees only how much ink each column of a digit holds, and its R@1 (the share of images whose nearest image is the same digit) is about 60 %. Encoder B sees only the rows and has about 80 %. You write both vectors one behind the other. What is R@1 then?",
+    text: "Encoder A sees only how much ink each row of a digit holds, and its R@1 (the share of images whose nearest image is the same digit) is about 80 %. Encoder B sees only the columns and has about 60 %. You write both vectors one behind the other. What is R@1 then?",
     choices: ["About 80 %: the better encoder decides", "Above 90 %", "About 70 %, the mean of both"],
     right: 1,
-    because: "Two digits with equal columns rarely have equal rows too. A wrong neighbor must deceive both encoders at once.",
+    because: "Two digits with equal rows rarely have equal columns too. A wrong neighbor must deceive both encoders at once.",
   },
-  touch: "Raise the weight of the second encoder from 0. Then exchange it for the encoder that sees pairs of columns.",
-  see: "The square holds all 600 images. Left: encoder A finds the right digit; right: it fails. Below the line in each half: the second encoder is right. Filled blue: both joined are right; dashed orange: both joined are wrong. The digits below are a query ★ on which A and the second encoder disagree or both fail, with the nearest image by each.",
+  touch: "Raise the weight of the second encoder from 0. Then exchange B for C, which sees the sums of neighboring rows: C alone is much stronger than B.",
+  see: "The rectangle holds all 600 images. Left: encoder A finds the right digit; right: it fails. Lower part of each side: the second encoder is right; upper part: it is wrong. Filled blue: the joined vector is right; dashed orange: it is wrong. The digits below are a query ★ on which A or the second encoder fails, with the nearest image by each.",
   controls: [
-    { name: "second", kind: "choice", label: "Second encoder", start: "rows", options: [{ value: "rows", words: "B: rows" }, { value: "pairs", words: "C: pairs of columns" }] },
+    { name: "second", kind: "choice", label: "Second encoder", start: "columns", options: [{ value: "columns", words: "B: columns" }, { value: "pairs", words: "C: pairs of rows" }] },
     { name: "weight", kind: "slider", label: "Weight w of the second encoder", low: 0, high: 3, step: 0.1, start: 1 },
   ],
   hidden: [{ name: "query", start: 0, low: 0, high: 9999 }],
   compute({ second, weight, query }, { digits }) {
-    const [one, two] = [encode("columns", digits), encode(second, digits)];
+    const [one, two] = [encode("rows", digits), encode(second, digits)];
     const spaces = [one, two, joined(one, two, weight)];
-    const found = [0, 1].map((at) => (encoded.get(`nearest ${at ? second : "columns"}`) ?? encoded.set(`nearest ${at ? second : "columns"}`, nearestImages(spaces[at])).get(`nearest ${at ? second : "columns"}`)));
+    const found = ["rows", second].map((name, at) => {
+      if (!neighborsOf.has(name)) neighborsOf.set(name, nearestImages(spaces[at]));
+      return neighborsOf.get(name);
+    });
     found.push(nearestImages(spaces[2]));
     const { classes } = digits;
     const right = found.map((list) => list.map((other, image) => classes[other] === classes[image]));
     const share = (list) => list.filter(Boolean).length / IMAGES;
-    // cells[a][b]: images on which A is right (a = 1) or wrong, the second encoder too, and how many of them both find
+    // cells[a][b]: images on which A is right (a = 1) or wrong, the second encoder too, and on how many of them the joined vector is right
     const cells = [0, 1].map((a) => [0, 1].map((b) => {
       const members = Array.from({ length: IMAGES }, (_empty, image) => image).filter((image) => Number(right[0][image]) === a && Number(right[1][image]) === b);
       return { count: members.length, both: members.filter((image) => right[2][image]).length };
@@ -72,8 +77,8 @@ const LESSON = {
     return { recalls: right.map(share), cells, row, results: found.map((list) => list[row]), right: right.map((list) => list[row]),
       cosines: spaces.map((rows) => dotProduct(rows[row], rows[other])), sameErrors: cells[0][0].count / (cells[0][0].count + cells[0][1].count), doubtful: doubtful.length };
   },
-  readout: ({ recalls: [one, two, both], sameErrors }) => [["R@1, A", percent(one)], [say("R@1, second"), percent(two)], [say("R@1, both"), percent(both)],
-    [say("A's errors that the second makes too"), percent(sameErrors)]],
+  readout: ({ recalls: [one, two, both], sameErrors }, { second }) => [["R@1, A", percent(one)], [`R@1, ${NAMES[second]}`, percent(two)], [say("R@1, both"), percent(both)],
+    [say("A's errors that {name} makes too", { name: NAMES[second] }), percent(sameErrors)]],
   build({ stage, data: { digits }, change, state }) {
     const plane = new Plane(stage, { x: [-0.06, 1.06], y: [-0.03, 1.1], width: 640, height: 330, equal: false, label: "Errors of two encoders" });
     const row = element("div", {});
@@ -94,7 +99,10 @@ const LESSON = {
           if (height > 0) {
             box(left, bottom, filled, height, COLORS.hit, { fill: COLORS.hit, "fill-opacity": 0.45 });
             box(left + filled, bottom, width - filled, height, COLORS.miss, { fill: COLORS.miss, "fill-opacity": 0.12, "stroke-dasharray": "5 4" });
-            if (height > 0.08) plane.text([left + width / 2, bottom + height / 2], say("{name} {sign}: {both} of {count}", { name: second === "rows" ? "B" : "C", sign: b ? "✓" : "✕", both, count }), { size: 13, dy: 5 });
+            if (height > 0.12) {
+              plane.text([left + width / 2, bottom + height / 2], `${NAMES[second]} ${b ? "✓" : "✕"}`, { size: 13, dy: -4 });
+              plane.text([left + width / 2, bottom + height / 2], say("{count} of {all}", { count: both, all: count }), { size: 13, dy: 13 });
+            }
           }
           bottom += height + 0.02;
         }
@@ -102,7 +110,7 @@ const LESSON = {
       });
       plane.svg.setAttribute("aria-label", say("Of 600 images, A finds {one}, the second encoder {two}, and both with weight {weight} find {joined}. Of the {count} images on which both fail, {both} are found by the joined vector.", {
         one: percent(recalls[0]), two: percent(recalls[1]), joined: percent(recalls[2]), weight, count: cells[0][0].count, both: cells[0][0].both }));
-      const names = ["A", say("second"), say("both")];
+      const names = ["A", NAMES[second], say("both")];
       row.replaceChildren(element("button", { type: "button", onclick: () => change({ query: (Math.round(state().query) + 1) % doubtful }) }, say("Another query")),
         digitTiles([{ pixels: picture(image), kind: "query", words: String(digits.classes[image]), label: say("Query: a {digit}", { digit: digits.classes[image] }) },
           ...results.map((other, at) => ({ pixels: picture(other), kind: right[at] ? "hit" : "miss", words: names[at],
@@ -110,28 +118,30 @@ const LESSON = {
               : say("Nearest by {name}: a {digit}, wrong", { name: names[at], digit: digits.classes[other] }) }))], say("A query and its nearest image by each encoder"), 48));
     } };
   },
-  formula: ({ weight }, { cosines }, { encoders }) => {
-    const number = (value) => `<mn>${fixed(value, 3)}</mn>`;
+  formula: ({ second, weight }, { cosines }, { encoders }) => {
+    const square = Number((weight ** 2).toFixed(2));
+    const digits = digitsThatHold(cosines.slice(0, 2), (a, b) => (a + square * b) / (1 + square), 3);
+    const number = (value, count = digits) => `<mn>${fixed(value, count)}</mn>`;
     const cells = (list) => list.map((value) => `<td style="padding:0 8px;text-align:right">${fixed(value, 1)}</td>`).join("");
-    const mean = `<math><mi>c</mi><mo>=</mo><mfrac><mrow><msub><mi>c</mi><mi>A</mi></msub><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup><msub><mi>c</mi><mi>B</mi></msub></mrow><mrow><mn>1</mn><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup></mrow></mfrac>
-      <mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${fixed(weight ** 2, 2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${fixed(1 + weight ** 2, 2)}</mn></mfrac><mo>=</mo>${number(cosines[2])}</math>`;
-    return `<p>${say("Both vectors have length 1 before they are joined, so the cosine of the joined vectors is a weighted mean of both cosines: {formula}, for the query ★ and the nearest image of both.", { formula: mean })}</p>
+    const mean = `<math><mi>c</mi><mo>=</mo><mfrac><mrow><msub><mi>c</mi><mi>A</mi></msub><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup><msub><mi>c</mi><mi>${NAMES[second]}</mi></msub></mrow><mrow><mn>1</mn><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup></mrow></mfrac></math>
+      <math><mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${fixed(weight ** 2, 2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${fixed(1 + weight ** 2, 2)}</mn></mfrac><mo>=</mo>${number(cosines[2], 3)}</math>`;
+    return `<p>${say("Both vectors have length 1 before they are joined, so the cosine of the joined vectors is a weighted mean of both cosines: {formula}, for the query ★ and its nearest image by the joined vector.", { formula: mean })}</p>
       <p>${say("Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent.")}</p>
       <table><thead><tr><td></td>${["E", "S", say("both"), "E", "S", say("both")].map((name) => `<th scope="col" style="padding:0 8px">${name}</th>`).join("")}</tr></thead>
       <tbody>${encoders.record.map(({ name, first, second, both }) => `<tr><th scope="row" style="text-align:left">${IMAGE_SETS[name]}</th>${cells([first[0], second[0], both[0], first[1], second[1], both[1]])}</tr>`).join("")}</tbody></table>`;
   },
-  fails: "Choose encoder C, which sees pairs of columns. It makes nearly the same errors as A, so the joined vector gains little. And raise w to 3: the joined vector then follows one encoder and repeats its errors. Two encoders also cost twice the time, and neither of them may judge the result, because a judge must take no part.",
+  fails: "Choose encoder C. Alone it finds 79 % of the images, B only 59 %. But C misses 70 % of the images that A misses, so the joined vector finds no more than A alone, whatever w is; with B it finds up to 96 %. Now choose B and raise w to 3: R@1 falls to 90 %, because the joined vector follows the weaker encoder more and more. Two encoders also cost twice the time, and neither of them may judge the result, because a judge must take no part.",
   takeaway: "Join encoders whose errors differ. A second encoder that is weaker but sees something else helps more than a strong one that fails on the same images.",
   open: { page: "refine", label: "join encoders and whiten them, without labels" },
   after: {
-    text: "Encoder A has R@1 80 %. You can add B with 78 %, which fails on the same images as A, or C with 60 %, which fails on other images. Which one do you try first?",
-    choices: ["B: it is stronger", "C: its errors differ", "Neither: joining needs labels"],
+    text: "Encoder A has R@1 80 %. You can add F with 78 %, which fails on the same images as A, or G with 60 %, which fails on other images. Which one do you try first?",
+    choices: ["F: it is stronger", "G: its errors differ", "Neither: joining needs labels"],
     right: 1,
-    because: "Where both fail in the same way, no weight helps. C can correct A's errors if A outvotes C elsewhere; choose its weight with care, for example by mutual neighbors.",
+    because: "Where both fail in the same way, no weight helps. G can correct A's errors if A outvotes G elsewhere; choose its weight with care, for example by mutual neighbors.",
   },
   notes: {
     ask: "How could you see without labels that two encoders make different errors?",
     wrong: "“The joined R@1 lies between both.” A mean of two cosines is not a mean of two success rates: a wrong image must be near in both.",
-    stuck: "Students read the square as a map. It is a table with areas: each area is a number of images, and its blue part is the share that both find.",
+    stuck: "Students read the rectangle as a map. It is a table with areas: each area is a number of images, and its blue part is the share on which the joined vector is right. It can be right where both encoders fail: the two wrong neighbors differ, and a third image is near in both.",
   },
 };

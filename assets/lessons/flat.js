@@ -174,8 +174,12 @@ const LESSON = {
     } };
   },
   formula: (_state, { fromA, fromB, similarity }) => {
-    const part = ({ along, across, similarity: value }) => `<math><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mfrac><mn>${fixed(across, 2)}</mn><mn>2</mn></mfrac><mo>)</mo></mrow><mrow><mo>−</mo><mn>${N_ALPHA}</mn></mrow></msup>
-      <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mn>${fixed(along, 2)}</mn><mo>)</mo></mrow><mrow><mo>−</mo><mn>${plain(N_BETA)}</mn></mrow></msup><mo>=</mo><mn>${fixed(value, 2)}</mn></math>`;
+    const digits = digitsThatHold([fromA.similarity, fromB.similarity], (a, b) => (a + b) / 2, 2);
+    const part = ({ along, across, similarity: value }) => {
+      const count = digitsThatHold([across, along], (o, p) => (1 + o / 2) ** -N_ALPHA * (1 + p) ** -N_BETA, digits);
+      return `<math><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mfrac><mn>${fixed(across, count)}</mn><mn>2</mn></mfrac><mo>)</mo></mrow><mrow><mo>−</mo><mn>${N_ALPHA}</mn></mrow></msup>
+      <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mn>${fixed(along, count)}</mn><mo>)</mo></mrow><mrow><mo>−</mo><mn>${plain(N_BETA)}</mn></mrow></msup><mo>=</mo><mn>${fixed(value, digits)}</mn></math>`;
+    };
     const formula = `<math><mi>s′</mi><mo>=</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>o</mi><mo>/</mo><mn>2</mn><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>α</mi></msub></mrow></msup>
       <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>p</mi><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>β</mi></msub></mrow></msup></math>`;
     return `<p>${say("Split the step from A to B into <i>o</i>, across a flat, and <i>p</i>, along it. Then {formula}, with N<sub>α</sub> = {alpha} and N<sub>β</sub> = {beta}: distance across costs more.", {

@@ -9,6 +9,7 @@ const LESSON = {
     text: "You train only on the hardest triplets, whose negative is much nearer to the anchor than the positive. What happens to the map?",
     choices: ["It improves most: the largest errors teach most", "It gets worse", "It does not change"],
     right: 1,
+    shows: { epochs: 1 },
     because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, the loss of a hard triplet falls fastest when all points move together.",
   },
   touch: "Train an epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps. How much of the harm comes from wrong labels? Train on right labels only.",
@@ -105,7 +106,7 @@ const LESSON = {
     const middle = [0, 1].map((axis) => positions.reduce((sum, part, at) => sum + (at % 2 === axis ? part : 0), 0) / classes.length);
     const spread = Math.sqrt(positions.reduce((sum, part, at) => sum + (part - middle[at % 2]) ** 2, 0) / classes.length);
     const found = { projection, positions, middle, spread, recall: hits / classes.length, count, used: chosen.length,
-      wrong: chosen.filter((at) => LESSON.hasWrongLabel(data.hardness, at)).length / (chosen.length || 1) };
+      steps: epochs * Math.ceil(chosen.length / LESSON.batch), wrong: chosen.filter((at) => LESSON.hasWrongLabel(data.hardness, at)).length / (chosen.length || 1) };
     if (trained.size > 200) trained.clear();
     trained.set(key, found);
     return found;
@@ -132,14 +133,14 @@ const LESSON = {
       return counts;
     };
     const countsOf = { all: counted(false), right: counted(true) };
-    const plane = new Plane(stage, { x: [left - 0.05, right + 0.05], y: [-0.4, 1.4], width: 660, height: 160, equal: false, label: "Triplets by difference" });
+    const plane = new Plane(stage, { x: [left - 0.05, right + 0.05], y: [-0.82, 1.4], width: 660, height: 200, equal: false, label: "Triplets by difference" });
     const end = (which, label) => plane.handle({ label, sign: "↔", low: [left, 0], high: [right, 0], step: 0.02,
       moved: ([x]) => change({ range: state().range.map((part, at) => (at === which ? x : part)) }) });
     const ends = [end(0, say("One end of your range")), end(1, say("Other end of your range"))];
     const names = [["easy", say("Easy")], ["semi", say("Semi-hard")], ["hard", say("Hard")], ["own", say("Your range")]];
     const maps = names.map(([name, title]) => {
       const canvas = element("canvas", { role: "img", style: "width:100%;aspect-ratio:1;display:block;border:1px solid var(--edge);border-radius:6px" });
-      const words = element("div", { style: "font-size:0.85em;min-height:2.6em" });
+      const words = element("div", { style: "font-size:0.85em;min-height:4em" });
       return { name, title, canvas, words, box: element("div", {}, element("b", { style: "font-size:0.9em" }, title), canvas, words) };
     });
     stage.append(element("div", { style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:8px" }, maps.map(({ box }) => box)));
@@ -186,15 +187,17 @@ const LESSON = {
       plane.text([LESSON.margin + 0.02, 1.02], say("easy: beyond μ = {margin}", { margin: LESSON.margin }), { anchor: "start", size: 13 });
       plane.text([0.05, 1.02], say("semi-hard"), { dy: -17, size: 13 });
       plane.line([low, 0], [high, 0], { color: COLORS.query, width: 6 });
-      plane.text([right, -0.3], "δ²(A, N) − δ²(A, P)", { anchor: "end", size: 12 });
+      for (let tenths = -9; tenths <= 12; tenths += 3) plane.text([tenths / 10, -0.42], fixed(tenths / 10, 1).replace("-", "−"), { size: 12 });
+      plane.text([right, -0.74], "δ²(A, N) − δ²(A, P)", { anchor: "end", size: 12 });
       plane.svg.setAttribute("aria-label", say("Number of triplets by difference of squared distances; your range from {low} to {high} holds {count}, of which {wrong} have a wrong label",
         { low: fixed(low, 2), high: fixed(high, 2), count: results.own.count, wrong: percent(results.own.wrong) }));
       range.forEach((x, which) => ends[which].place([x, 0]));
       for (const { name, title, canvas, words } of maps) {
-        const { recall, spread, used } = results[name];
+        const { recall, spread, used, steps } = results[name];
         const change_ = recall > before.recall ? "▲" : recall < before.recall ? "▼" : "=";
         const text = `${percent(recall)} ${epochs ? change_ : ""}`;
-        words.replaceChildren(element("b", {}, `R@1 ${text}`), element("br"), say("spread × {factor}", { factor: fixed(spread / before.spread, 2) }));
+        words.replaceChildren(element("b", {}, `R@1 ${text}`), element("br"), say("spread × {factor}", { factor: fixed(spread / before.spread, 2) }),
+          element("br"), say("triplets: {used}, steps: {steps}", { used, steps }));
         canvas.setAttribute("aria-label", say("Map after {epochs} epochs on {used} triplets, {title}: R@1 {recall}, spread {factor} times that before training",
           { epochs, used, title, recall: percent(recall), factor: fixed(spread / before.spread, 2) }));
       }
@@ -202,19 +205,18 @@ const LESSON = {
       paint();
     } };
   },
-  formula: ({ epochs }, { results: { own, easy }, before, low, high }) => {
+  formula: (_state, { results: { own, easy }, before, low, high }) => {
     const number = (value) => `<mn>${fixed(value, 2).replace("-", "−")}</mn>`;
     const squared = (other) => `<msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>A</mi><mo>,</mo><mi>${other}</mi><mo>)</mo>`;
-    const after = { epochs, count: own.used, factor: fixed(own.spread / before.spread, 2) };
-    return `<p>${say("Each step lowers the triplet loss {formula}, μ = {margin}, of a batch of {count} triplets.", { margin: LESSON.margin, count: LESSON.batch,
+    const after = { steps: own.steps, count: own.used, factor: fixed(own.spread / before.spread, 2) };
+    return `<p>${say("Each step lowers the mean of the triplet loss {formula}, μ = {margin}, over a batch of at most {count} triplets.", { margin: LESSON.margin, count: LESSON.batch,
       formula: `<math><msub><mrow><mo>[</mo>${squared("P")}<mo>−</mo>${squared("N")}<mo>+</mo><mi>μ</mi><mo>]</mo></mrow><mo>+</mo></msub></math>` })}</p>
       <p>${say("Your range is {range}.", { range: `<math>${number(low)}<mo>&lt;</mo>${squared("N")}<mo>−</mo>${squared("P")}<mo>≤</mo>${number(high)}</math>` })}
-      ${epochs === 1 ? say("After one epoch on {count} of its triplets the spread of the map is {factor} times the spread before.", after)
-    : say("After {epochs} epochs on {count} of its triplets the spread of the map is {factor} times the spread before.", after)}
+      ${say("{count} of its triplets train. After {steps} steps the spread of the map is {factor} times the spread before.", after)}
       ${say("{count} easy triplets have loss 0 at the start, so their gradient is 0.", { count: easy.used })}</p>`;
   },
-  fails: "Put your range at the far left and train an epoch: R@1 falls from 83 % to 55 %. Of these triplets 96 % contain a wrong label, because a mislabeled image lies far from its supposed class. Now choose <b>Only those with right labels</b>: the hard triplets lower R@1 to 80 % in place of 69 %. So most of the harm came from the labels. The rest comes from hardness: shrinking all distances is the easiest way to lower the loss of a hard triplet.",
-  takeaway: "Train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
+  fails: "Train one epoch: on the map <b>Hard</b>, R@1 falls from 83 % to 69 %. Then choose <b>Only those with right labels</b>: with as many triplets and steps it falls to 80 % only. So most of the harm came from the labels. The rest comes from hardness: shrinking all distances is the easiest way to lower the loss of a hard triplet. Do not compare the far left this way: 96 % of its triplets contain a wrong label, and the other 10 make a single step. With right labels, extend your range from −0.9 to 0.1: hard and semi-hard together reach 91 % after four epochs, semi-hard alone 90 %.",
+  takeaway: "While labels can be wrong, train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
   open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },
   after: {
     text: "Labels come from a clustering, and some are wrong. A colleague proposes to pair each anchor with its nearest image of another cluster. What do you expect?",

@@ -135,14 +135,18 @@ const LESSON = {
       say("Strongest competitors"), say("Strongest competitors: ✓ same class, ✕ another class. The mark | in the bar: all views pushed equally."));
     } };
   },
-  formula: ({ temperature, eta }, { probability, shares, strongest, loss, sameShareOfLoss }) => `<p>${say("The <b>softmax</b> turns similarities into shares that add up to 1. The own second view, with cosine <i>s</i>, gets {formula} at τ = {temperature} and η = {eta}.", {
+  formula: ({ temperature, eta }, { probability, shares, strongest, loss, sameShareOfLoss }) => {
+    const share = shares[strongest[0]];
+    const digits = digitsThatHold([share], (part) => part / Number(temperature.toFixed(2)), 2, { kind: "toPrecision" });
+    return `<p>${say("The <b>softmax</b> turns similarities into shares that add up to 1. The own second view, with cosine <i>s</i>, gets {formula} at τ = {temperature} and η = {eta}.", {
     formula: `<math><mi>P</mi><mo>=</mo><mfrac><msup><mi>e</mi><mrow><mi>s</mi><mo>/</mo><mi>τ</mi></mrow></msup><mrow><msup><mi>e</mi><mrow><mi>s</mi><mo>/</mo><mi>τ</mi></mrow></msup><mo>+</mo><mi>η</mi><munder><mo>∑</mo><mi>k</mi></munder><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow></mfrac><mo>=</mo><mn>${significant(probability, 2)}</mn></math>`,
     temperature: fixed(temperature, 2), eta })}</p>
-    <p>${say("The loss −log P pushes view k away with the strength {formula}, which is its share divided by τ: for the strongest competitor {share} / {temperature} = {strength}.", {
+    <p>${say("The loss −log P pushes view k away with the strength {formula}, which is its share divided by τ: for the strongest competitor {equation}.", {
     formula: `<math><mfrac><mn>1</mn><mi>τ</mi></mfrac><mo>·</mo><mfrac><mrow><mi>η</mi><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow><mtext>${say("denominator")}</mtext></mfrac></math>`,
-    share: significant(shares[strongest[0]], 2), temperature: fixed(temperature, 2), strength: significant(shares[strongest[0]] / temperature, 2) })}</p>
+    equation: `<math><mfrac><mn>${significant(share, digits)}</mn><mn>${fixed(temperature, 2)}</mn></mfrac><mo>=</mo><mn>${significant(share / temperature, 2)}</mn></math>` })}</p>
     <p>${say("PSLR and ISIF add −η Σ log(1 − P<sub>k</sub>), where P<sub>k</sub> is the share of view k divided by η. The whole loss is {loss}, and {share} of its push falls on the same class.", {
-    loss: significant(loss, 3), share: percent(sameShareOfLoss) })}</p>`,
+    loss: significant(loss, 3), share: percent(sameShareOfLoss) })}</p>`;
+  },
   fails: "Choose the 0 or the 1 and set τ to 0.1. A random crop changed its second view so much that other images are more similar: P is nearly zero. At τ = 0.05 a few look-alikes take nearly the whole push. At τ = 1 nearly all views share it, even views of very different digits, and the model learns little from any of them.",
   takeaway: "Instance discrimination pushes look-alikes apart, because it treats every image as a class of its own. τ decides how many of them share the push.",
   open: { page: "instances", label: "competitors at this τ and η", query: ({ temperature, eta }) => ({ temperature: String(temperature), eta }) },

@@ -44,6 +44,31 @@ function countKept(pixels, positions, image) {
   return nearestRows(distances(units(pixels), 64, image)).filter((row) => near.includes(row)).length;
 }
 
+// Tight groups on a map of random pixels: points joined by steps shorter than LINK times the gap of evenly spread points.
+const LINK = 0.35;
+const LEAST_GROUP = 3;
+const groupsOf = new WeakMap(); // positions → {inGroup: whether each point is in a tight group, count of the groups}
+function tightGroups(positions) {
+  if (groupsOf.has(positions)) return groupsOf.get(positions);
+  const count = positions.length / 2;
+  const middle = [0, 1].map((axis) => positions.reduce((sum, part, at) => sum + (at % 2 === axis ? part : 0), 0) / count);
+  const variance = positions.reduce((sum, part, at) => sum + (part - middle[at % 2]) ** 2, 0) / count;
+  const reach = LINK ** 2 * variance * 2 * Math.PI / count; // squared; evenly spread points of a disk have the gap √(2π / n) σ
+  const group = Array.from({ length: count }, (_empty, row) => row);
+  const root = (row) => { while (group[row] !== row) row = group[row]; return row; };
+  for (let row = 0; row < count; row += 1) {
+    for (let other = 0; other < row; other += 1) {
+      if ((positions[2 * row] - positions[2 * other]) ** 2 + (positions[2 * row + 1] - positions[2 * other + 1]) ** 2 < reach) group[root(row)] = root(other);
+    }
+  }
+  const roots = group.map((_part, row) => root(row));
+  const sizes = new Array(count).fill(0);
+  for (const row of roots) sizes[row] += 1;
+  const found = { inGroup: roots.map((row) => sizes[row] >= LEAST_GROUP), count: sizes.filter((size) => size >= LEAST_GROUP).length };
+  groupsOf.set(positions, found);
+  return found;
+}
+
 // Three groups whose sizes and gaps are known, and the live t-SNE map of them.
 const GROUP = 30;
 const GAP = 16;
@@ -120,12 +145,13 @@ const LESSON = {
     text: "600 images consist of random pixels, so no groups exist. The method t-SNE draws a map of them. Its perplexity says how many others each image tries to stay close to. How does the map look at a low perplexity?",
     choices: ["Like a cloud without any structure", "Like many small groups", "Like ten large groups"],
     right: 1,
-    because: "Each point then tries to be close to very few others, so the map draws small groups, whether they exist or not. Choose “Random pixels” and perplexity 2.",
+    because: "Each point then tries to be close to very few others, so the map draws small groups, whether they exist or not. The map shows this case now; press another perplexity to compare.",
+    shows: { points: "noise", method: "tsne", size: 0 },
   },
-  touch: "Click a point, or a picture below the map. Then press the small maps: the images stay the same, and their map changes.",
-  see: "Lines lead from the chosen image ★ to its ten true neighbors, which have the most similar pixels. ✓ and a large point: the neighbor is also among the ten nearest on the map. ✕ and a smaller point: the map lost it. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
+  touch: "Press the small maps: the images stay the same, and their map changes. Click a point, or one of the pictures, to see which of its neighbors the map keeps. Then choose 600 digits and compare.",
+  see: "Lines lead from the chosen image ★ to its ten true neighbors, which have the most similar pixels. ✓ and a large point: the neighbor is also among the ten nearest on the map. ✕ and a smaller point: the map lost it. Of random pixels, dark points form tight groups on the map: three or more points, much closer together than evenly spread points would be. Trustworthiness falls with false neighbors on the map, continuity with lost true neighbors. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
   controls: [
-    { name: "points", kind: "choice", label: "Images", start: "digits", options: [{ value: "digits", words: "600 digits" }, { value: "noise", words: "Random pixels" }] },
+    { name: "points", kind: "choice", label: "Images", start: "noise", options: [{ value: "noise", words: "Random pixels" }, { value: "digits", words: "600 digits" }] },
     { name: "method", kind: "choice", label: "Map", start: "tsne", options: [{ value: "tsne", words: "t-SNE" }, { value: "umap", words: "UMAP" }] },
   ],
   more: KNOWN_GROUPS,
@@ -146,18 +172,18 @@ const LESSON = {
       (count, distance, candidate) => count + (distance < away[other] || (distance === away[other] && candidate < other)), 0));
     const total = excess.reduce((sum, part) => sum + part, 0);
     const count = away.length;
-    return { row, value, positions, neighbors, onMap, isKept, excess: total, count, keptHere: isKept.filter(Boolean).length,
+    return { groups: points === "noise" ? tightGroups(positions) : null, row, value, positions, neighbors, onMap, isKept, excess: total, count, keptHere: isKept.filter(Boolean).length,
       trustHere: 1 - 2 / (NEAREST * (2 * count - 3 * NEAREST - 1)) * total, kept, trustworthiness, continuity };
   },
-  readout: ({ keptHere, kept, trustworthiness, continuity }) => [[say("true neighbors kept, ★"), say("{count} of {all}", { count: keptHere, all: NEAREST })],
-    [say("kept, all images"), percent(kept)], [say("trustworthiness"), percent(trustworthiness)], [say("continuity"), percent(continuity)]],
+  readout: ({ groups, keptHere, kept, trustworthiness, continuity }) => [...(groups ? [[say("tight groups on the map"), groups.count]] : []), [say("true neighbors kept, ★"), say("{count} of {all}", { count: keptHere, all: NEAREST })],
+    [say("kept, all images"), percent(kept)], [say("trustworthiness, all images"), percent(trustworthiness)], [say("continuity, all images"), percent(continuity)]],
   build({ stage, data: { maps }, state, change }) {
     const pixelsOf = () => maps[state().points].pixels;
     const picture = (row) => pixelsOf().subarray(64 * row, 64 * row + 64);
     const words = (row) => (state().points === "digits" ? say("a {digit}", { digit: maps.classes[row] }) : say("image {row}", { row }));
-    const [map, small] = [element("div", {}), element("div", { role: "group", "aria-label": say("The same images with other settings"),
+    const [map, small] = [element("div", {}), element("div", { role: "group", class: "later", "aria-label": say("The same images with other settings"),
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
-    stage.append(element("div", { style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr));margin-bottom:6px" }, map, small));
+    stage.append(element("div", { style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(280px,100%),1fr));margin-bottom:6px" }, map, small));
     const cloud = new Cloud(map, { label: "Map", height: 340, title: words,
       paint: (context, row, size) => paintDigit(context, picture(row), size), picked: (row) => change({ image: row }) });
     const thumbnails = SIZES.tsne.map((_size, at) => {
@@ -178,20 +204,24 @@ const LESSON = {
     stage.append(row);
     return { draw({ points, method, size }, drawn) {
       numbers = drawn;
-      const { positions, neighbors, isKept, keptHere, value } = drawn;
+      const { positions, groups, neighbors, isKept, keptHere, value } = drawn;
+      const text = getComputedStyle(stage).color;
       const image = drawn.row;
       const kinds = new Map(neighbors.map((neighbor, at) => [neighbor, isKept[at]]));
       const described = { method: method === "tsne" ? "t-SNE" : "UMAP", size: sizeWords(method, value), kept: keptHere, all: NEAREST };
       cloud.describe(points === "digits" ? say("{method} map of the digits, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described)
         : say("{method} map of random pixels, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described));
       cloud.draw({ positions, order: [...neighbors, image], segments: neighbors.map((neighbor) => [image, neighbor]),
-        colors: (other) => (other === image ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : COLORS.gray),
-        radius: (other) => (other === image ? 8 : kinds.has(other) ? (kinds.get(other) ? 6 : 4.5) : 2.4) });
-      const key = `${points} ${method} ${getComputedStyle(stage).color}`;
+        colors: (other) => (other === image ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : groups?.inGroup[other] ? text : COLORS.gray),
+        radius: (other) => (other === image ? 8 : kinds.has(other) ? (kinds.get(other) ? 6 : 4.5) : groups ? 2 : 2.4) });
+      const key = `${points} ${method} ${text}`;
       thumbnails.forEach(({ button, canvas, caption }, at) => {
         button.setAttribute("aria-pressed", String(at === Math.round(size)));
         caption.textContent = sizeWords(method, SIZES[method][at]);
-        if (key !== shown) paintSmallMap(canvas, maps[points].maps[`${method}${SIZES[method][at]}`].positions);
+        if (key === shown) return;
+        const places = maps[points].maps[`${method}${SIZES[method][at]}`].positions;
+        const dark = groups && tightGroups(places).inGroup;
+        paintSmallMap(canvas, places, dark && ((other) => (dark[other] ? text : COLORS.gray)));
       });
       shown = key;
       const tile = (other, kind, label) => ({ pixels: picture(other), kind, label, onclick: () => change({ image: other }) });
@@ -205,21 +235,22 @@ const LESSON = {
         digitTiles([tile(image, "query", say("Chosen image: {image}", { image: words(image) })), ...neighbors.map((other, at) => tile(other, isKept[at] ? "hit" : "miss",
           isKept[at] ? say("True neighbor {rank}: {image}, kept on the map; press to choose it", { rank: at + 1, image: words(other) })
             : say("True neighbor {rank}: {image}, lost on the map; press to choose it", { rank: at + 1, image: words(other) })))],
-        say("The chosen image and its true neighbors, nearest first"), 42));
+        say("The chosen image and its true neighbors, nearest first"), 38));
       if (focused >= 0) row.querySelectorAll("button")[focused]?.focus();
     } };
   },
-  formula: ({ method }, { keptHere, value, excess, count, trustHere }) => `<p>${method === "tsne"
+  formula: ({ method }, { keptHere, value, excess, count, trustHere, trustworthiness }) => `<p>${method === "tsne"
     ? say("The <b>perplexity</b>, here {size}, says roughly how many others each image tries to stay close to on the map.", { size: value })
     : say("The <b>number of neighbors</b>, here {size}, says how many others each image tries to stay close to on the map.", { size: value })}</p>
     <p>${say("<b>Neighbors kept</b> by ★: N are its true neighbors, M its nearest on the map, and {k}:", { k: `<math><mi>k</mi><mo>=</mo><mn>${NEAREST}</mn></math>` })}
     <math><mfrac><mrow><mo>|</mo><mi>N</mi><mo>∩</mo><mi>M</mi><mo>|</mo></mrow><mi>k</mi></mfrac><mo>=</mo><mfrac><mn>${keptHere}</mn><mn>${NEAREST}</mn></mfrac></math></p>
     <p>${say("<b>Trustworthiness</b> of ★: each false neighbor on the map costs its true rank minus k, and n is the number of images:")}<br>
-    <math><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mrow><mi>k</mi><mo>(</mo><mn>2</mn><mi>n</mi><mo>−</mo><mn>3</mn><mi>k</mi><mo>−</mo><mn>1</mn><mo>)</mo></mrow></mfrac>
-    <munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><mi>M</mi><mo>∖</mo><mi>N</mi></mrow></munder><mo>(</mo><msub><mi>${say("rank")}</mi><mi>j</mi></msub><mo>−</mo><mi>k</mi><mo>)</mo>
-    <mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mn>${plain(NEAREST * (2 * count - 3 * NEAREST - 1))}</mn></mfrac><mo>·</mo><mn>${plain(excess)}</mn><mo>=</mo><mn>${fixed(trustHere, 3)}</mn></math><br>
+    <math><mi>E</mi><mo>=</mo><munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><mi>M</mi><mo>∖</mo><mi>N</mi></mrow></munder><mo>(</mo><msub><mi>${say("rank")}</mi><mi>j</mi></msub><mo>−</mo><mi>k</mi><mo>)</mo><mo>=</mo><mn>${plain(excess)}</mn></math><br>
+    <math><mi>T</mi><mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mrow><mn>2</mn><mi>E</mi></mrow><mrow><mi>k</mi><mo>(</mo><mn>2</mn><mi>n</mi><mo>−</mo><mn>3</mn><mi>k</mi><mo>−</mo><mn>1</mn><mo>)</mo></mrow></mfrac></math><br>
+    <math><mi>T</mi><mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mrow><mn>2</mn><mo>·</mo><mn>${plain(excess)}</mn></mrow><mn>${plain(NEAREST * (2 * count - 3 * NEAREST - 1))}</mn></mfrac><mo>=</mo><mn>${fixed(trustHere, 3)}</mn></math><br>
+    ${say("Over all images its mean is {share}.", { share: percent(trustworthiness) })}
     ${say("<b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.")}</p>`,
-  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. Small groups appear, but the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a third here, and more than half on every map of the digits.",
+  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, and at perplexity 30 only 4, but the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a third here, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
   open: { page: "explore", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },
   after: {

@@ -173,7 +173,8 @@ const LESSON = {
     } };
   },
   formula: ({ k }, { recall1, recallK, terms, hits, precisions, mapAtR, ofClusters, ofClasses, information, nmi }) => {
-    const number = (value, digits = 2) => `<mn>${fixed(value, digits)}</mn>`;
+    const digits = digitsThatHold([Math.abs(information), ofClusters, ofClasses], (i, c, y) => (c + y ? Math.max(0, 2 * i / (c + y)) : 0), 3, { least: 2 });
+    const number = (value, count = digits) => `<mn>${fixed(value, count)}</mn>`;
     const part = (term, rank) => (hits[rank]
       ? `<mfrac><mn>${Math.round(precisions[rank] * (rank + 1))}</mn><mn>${rank + 1}</mn></mfrac>` : "<mn>0</mn>");
     const sum = `<math><mfrac><mn>1</mn><mi>R</mi></mfrac><munderover><mo>∑</mo><mrow><mi>r</mi><mo>=</mo><mn>1</mn></mrow><mi>R</mi></munderover><mi>${say("precision")}</mi><mo>(</mo><mi>r</mi><mo>)</mo><mo>·</mo><mi>${say("hit")}</mi><mo>(</mo><mi>r</mi><mo>)</mo>

@@ -126,8 +126,9 @@ const LESSON = {
     return label ? plane.add("rect", { x: x - 5, y: y - 5, width: 10, height: 10, ...paint }) : plane.add("circle", { cx: x, cy: y, r: 6, ...paint });
   },
   formula: (_state, { matrix, points, at, ranked, distances }) => {
-    const number = (value) => `<mn>${fixed(value, 2).replace("-", "−")}</mn>`;
     const difference = [0, 1].map((part) => points[at][part] - points[ranked[0]][part]);
+    const digits = digitsThatHold([...difference, ...matrix.flat()], (x, y, a, b, c, d) => Math.sqrt(x * x * a + x * y * (b + c) + y * y * d), 2);
+    const number = (value, count = digits) => `<mn>${fixed(value, count).replace("-", "−")}</mn>`;
     const table = (rows) => `<mrow><mo>(</mo><mtable>${rows.map((row) => `<mtr>${row.map((value) => `<mtd>${number(value)}</mtd>`).join("")}</mtr>`).join("")}</mtable><mo>)</mo></mrow>`;
     const squared = `<math><mi>d</mi><msup><mrow><mo>(</mo><mi>x</mi><mo>,</mo><mi>y</mi><mo>)</mo></mrow><mn>2</mn></msup><mo>=</mo>
       <msup><mrow><mo>(</mo><mi>x</mi><mo>−</mo><mi>y</mi><mo>)</mo></mrow><mo>⊤</mo></msup><mi>M</mi><mo>(</mo><mi>x</mi><mo>−</mo><mi>y</mi><mo>)</mo></math>`;
@@ -135,7 +136,7 @@ const LESSON = {
     return `<p>${say("{formula}, the Mahalanobis distance. Your ellipse is the matrix {matrix}.", { formula: squared, matrix: `<math><mi>M</mi><mo>=</mo>${table(matrix)}</math>` })}</p>
       <p>${say("The query ★ and its nearest neighbor differ by {difference}, so {distance}. A circle of radius 1 would be the ordinary (Euclidean) distance. A training method changes M as you do: by labels, or without them by neighbors and groups that it finds. It learns a projection L, and {product}: the distance of two points is the ordinary distance after both are multiplied by {transposed}. (Where L has the directions as rows, M is {rows}.)", {
     difference: `<math><mi>x</mi><mo>−</mo><mi>y</mi><mo>=</mo>${table(difference.map((value) => [value]))}</math>`,
-    distance: `<math><mi>d</mi><mo>=</mo>${number(distances[0])}</math>`, product: `<math><mi>M</mi><mo>=</mo><mi>L</mi>${transposed}</math>`,
+    distance: `<math><mi>d</mi><mo>=</mo>${number(distances[0], 2)}</math>`, product: `<math><mi>M</mi><mo>=</mo><mi>L</mi>${transposed}</math>`,
     transposed: `<math>${transposed}</math>`, rows: `<math>${transposed}<mi>L</mi></math>` })}</p>`;
   },
   fails: "Choose “Two rings”. An ellipse that helps at one place of the rings harms at another. The direction that separates the classes changes from place to place, but the ellipse is the same everywhere. Such data need a model that bends the plane first, for example a neural network. The points that it returns are called an embedding. And with two bands, turn the ellipse across them: now it is worse than the circle.",

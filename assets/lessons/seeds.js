@@ -10,15 +10,26 @@ const TRUTH = {
 };
 const VERDICTS = [["a", say("A is better")], ["b", say("B is better")], ["open", say("Too close to say")]];
 
-// How many standard errors chance alone exceeds in one case of 20 (Student’s t), by the number of runs of each setting.
-const STUDENT = [null, null, 4.30, 2.78, 2.45, 2.31, 2.23, 2.18, 2.14, 2.12, 2.10];
-
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 // The sample's standard deviation, with n − 1; none for one value.
 const deviation = (values) => {
   const middle = mean(values);
   return values.length > 1 ? Math.sqrt(values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1)) : null;
 };
+
+// Welch's degrees of freedom of a difference of two means of n runs each: the standard deviations may differ.
+const welchFreedom = (a, b, n) => (n - 1) * (a ** 2 + b ** 2) ** 2 / (a ** 4 + b ** 4);
+
+// How many standard errors chance alone exceeds in one case of 20: the quantile of Student's t. With t = √ν tan φ, its
+// distribution is the integral of cos(φ)^(ν − 1).
+function studentLimit(freedom) {
+  const steps = 4000;
+  const heights = Array.from({ length: steps }, (_empty, at) => Math.cos((at + 0.5) / steps * Math.PI / 2) ** (freedom - 1));
+  let left = 0.95 * heights.reduce((sum, height) => sum + height, 0);
+  let at = 0;
+  while (left > heights[at]) { left -= heights[at]; at += 1; }
+  return Math.sqrt(freedom) * Math.tan((at + left / heights[at]) / steps * Math.PI / 2);
+}
 
 // The chance of each sum of n values, each drawn from all of them: a run that was drawn can be drawn again, as a new run can
 // repeat a result. Without this, ten of ten runs would be one draw, and chance would seem to vanish.
@@ -80,12 +91,13 @@ const LESSON = {
         if (gain < 0) aheadA += chance;
       }
     }
+    const freedom = n > 1 && deviationA + deviationB > 0 ? welchFreedom(deviationA, deviationB, n) : null;
     return { a, b, runsA, runsB, drawnA, drawnB, meanA: mean(drawnA), meanB: mean(drawnB), deviationA, deviationB,
       gain: mean(drawnB) - mean(drawnA), error: n > 1 ? Math.sqrt((deviationA ** 2 + deviationB ** 2) / n) : null,
-      gains, aheadA, aheadB, limit: STUDENT[n] };
+      gains, aheadA, aheadB, freedom, limit: freedom === null ? null : studentLimit(freedom) };
   },
   readout: ({ meanA, meanB, deviationA, deviationB, gain, error, aheadA, aheadB }, { verdict, comparison }) => {
-    const spread = (middle, part) => `${fixed(middle, 1)} ± ${part === null ? "?" : fixed(part, 1)}`;
+    const spread = (middle, part) => `${fixed(middle, 2)} ± ${part === null ? "?" : fixed(part, 2)}`;
     const isDecided = verdict.startsWith(comparison);
     return [[say("A, R@1 in %"), spread(meanA, deviationA)], [say("B, R@1 in %"), spread(meanB, deviationB)],
       [say("gain B − A"), `${gain < 0 ? "−" : "+"}${fixed(Math.abs(gain), 2)}`], [say("standard error of the gain"), error === null ? "?" : fixed(error, 2)],
@@ -161,23 +173,30 @@ const LESSON = {
       drawGains(numbers, isDecided);
     } };
   },
-  formula: ({ n }, { drawnA, drawnB, meanA, meanB, deviationA, deviationB, gain, error, limit }) => {
-    const number = (value) => `<mn>${fixed(value, 2)}</mn>`;
-    const list = (values) => numberList(values.map((value) => fixed(value, 2)));
-    const both = (a, b) => ({ a: `<math>${number(a)}</math>`, b: `<math>${number(b)}</math>` });
-    const means = `<p>${say("Drawn runs of A: {a}; of B: {b}.", { a: list(drawnA), b: list(drawnB) })}</p><p>${say("Mean: {formula}, here {a} for A and {b} for B.", { ...both(meanA, meanB),
+  formula: ({ n }, { drawnA, drawnB, meanA, meanB, deviationA, deviationB, gain, error, freedom, limit }) => {
+    // Each line shows as many decimals as the next line needs.
+    const ofGain = error ? digitsThatHold([gain, error], (one, other) => one / other, 1, { least: 2 }) : 2;
+    const ofMeans = digitsThatHold([meanA, meanB], (a, b) => b - a, ofGain);
+    const ofDeviations = error ? digitsThatHold([deviationA, deviationB], (a, b) => Math.sqrt(a ** 2 / n + b ** 2 / n), ofGain) : 2;
+    const ofRuns = Math.max(...[drawnA, drawnB].flatMap((runs) => [digitsThatHold(runs, (...values) => mean(values), ofMeans),
+      ...(n > 1 ? [digitsThatHold(runs, (...values) => deviation(values), ofDeviations)] : [])]));
+    const number = (value, count) => `<mn>${fixed(value, count)}</mn>`;
+    const list = (values) => numberList(values.map((value) => fixed(value, ofRuns)));
+    const both = (a, b, count) => ({ a: `<math>${number(a, count)}</math>`, b: `<math>${number(b, count)}</math>` });
+    const means = `<p>${say("Drawn runs of A: {a}; of B: {b}.", { a: list(drawnA), b: list(drawnB) })}</p><p>${say("Mean: {formula}, here {a} for A and {b} for B.", { ...both(meanA, meanB, ofMeans),
       formula: "<math><mover><mi>x</mi><mo>¯</mo></mover><mo>=</mo><mfrac><mn>1</mn><mi>n</mi></mfrac><mo>∑</mo><msub><mi>x</mi><mi>i</mi></msub></math>" })}</p>`;
     if (n < 2) return `${means}<p>${say("<b>One run has no standard deviation.</b> Nothing tells you whether the gain of {gain} points is real.", { gain: fixed(gain, 2) })}</p>`;
-    const judged = { gain: fixed(gain, 2), limit: fixed(limit, 1), n };
-    return `${means}<p>${say("Standard deviation, how far runs of one setting spread: {formula}, here {a} for A and {b} for B.", { ...both(deviationA, deviationB),
+    const judged = { gain: fixed(gain, ofGain) };
+    return `${means}<p>${say("Standard deviation, how far runs of one setting spread: {formula}, here {a} for A and {b} for B.", { ...both(deviationA, deviationB, ofDeviations),
       formula: "<math><mi>s</mi><mo>=</mo><msqrt><mfrac><mrow><mo>∑</mo><msup><mrow><mo>(</mo><msub><mi>x</mi><mi>i</mi></msub><mo>−</mo><mover><mi>x</mi><mo>¯</mo></mover><mo>)</mo></mrow><mn>2</mn></msup></mrow><mrow><mi>n</mi><mo>−</mo><mn>1</mn></mrow></mfrac></msqrt></math>" })}</p>
       <p>${say("Standard error of the gain, how far the difference of two means varies by chance:")}<br>
       <math><msqrt><mfrac><msubsup><mi>s</mi><mi>A</mi><mn>2</mn></msubsup><mi>n</mi></mfrac><mo>+</mo><mfrac><msubsup><mi>s</mi><mi>B</mi><mn>2</mn></msubsup><mi>n</mi></mfrac></msqrt>
-      <mo>=</mo><msqrt><mrow><mfrac><msup>${number(deviationA)}<mn>2</mn></msup><mn>${n}</mn></mfrac><mo>+</mo><mfrac><msup>${number(deviationB)}<mn>2</mn></msup><mn>${n}</mn></mfrac></mrow></msqrt><mo>=</mo>${number(error)}</math></p>
-      <p>${error > 0 ? say("Your gain is <b>{gain}</b>, which is <b>{errors}</b> standard errors.", { ...judged, errors: fixed(Math.abs(gain / error), 1) }) : say("Your gain is <b>{gain}</b>.", judged)}
-      ${say("By Student’s t, chance alone exceeds <b>{limit}</b> of them in one case of 20 with {n} runs of each setting: distrust a smaller gain.", judged)}</p>`;
+      <mo>=</mo><msqrt><mrow><mfrac><msup>${number(deviationA, ofDeviations)}<mn>2</mn></msup><mn>${n}</mn></mfrac><mo>+</mo><mfrac><msup>${number(deviationB, ofDeviations)}<mn>2</mn></msup><mn>${n}</mn></mfrac></mrow></msqrt><mo>=</mo>${number(error, ofGain)}</math></p>
+      <p>${error > 0 ? `${say("Your gain is <b>{gain}</b>, which is <b>{errors}</b> standard errors.", { ...judged, errors: fixed(Math.abs(gain / error), 1) })}
+      ${say("By Welch’s t test with {freedom} degrees of freedom, which allows different spreads, chance alone exceeds <b>{limit}</b> standard errors in one case of 20: distrust a smaller gain.", { limit: fixed(limit, 1), freedom: fixed(freedom, 1) })}`
+    : say("Your gain is <b>{gain}</b>.", judged)}</p>`;
   },
-  fails: "Choose comparison 1 and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain is four standard errors, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
+  fails: "Choose comparison 1, draw 5 runs of each setting and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain passes the test, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
   takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",
   open: { page: "compare", label: "two runs side by side" },
   after: {

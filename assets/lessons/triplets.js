@@ -9,7 +9,8 @@ const LESSON = {
     text: "You drag the negative N out of the shaded region. What does the next training step do with this triplet?",
     choices: ["It pushes the negative even farther away", "It moves no point", "It pulls the positive closer"],
     right: 1,
-    because: "Outside the region the triplet satisfies its bound. Its loss is already 0, so no movement can lower it.",
+    because: "Outside the region the triplet satisfies its bound. Its loss is already 0, so no movement can lower it. Press “Take a step”: no point moves.",
+    shows: { negative: [1.5, 1.75] },
   },
   touch: "Drag N, A or P across the dashed border, then press “Take a step” a few times. Do the same with the other bound.",
   see: "A is the anchor, P the positive, N the negative. While N is in the shaded region, it is too near: the triplet violates its bound. The loss says by how much. An arrow shows how one training step moves a point to lower the loss; no arrow means no movement.",
@@ -71,17 +72,21 @@ const LESSON = {
     const colors = [COLORS.query, COLORS.hit, COLORS.miss];
     const handles = names.map((name, row) => plane.handle({ label: labels[row], sign: "APN"[row], color: colors[row], low: [-3, -2], high: [3, 2],
       moved: (point) => change({ [name]: point }) }));
-    let stepped = null;
+    let [stepped, value, isTried] = [null, 0, false]; // isTried: a step outside the region, which moved nothing
     const inside = (point) => [clamp(point[0], -3, 3), clamp(point[1], -2, 2)];
-    const step = element("button", { type: "button", style: "white-space:nowrap", onclick: () => change(Object.fromEntries(names.map((name, row) => [name, inside(stepped[row])]))) },
+    const step = element("button", { type: "button", style: "white-space:nowrap", onclick: () => {
+      isTried = value === 0;
+      change(Object.fromEntries(names.map((name, row) => [name, inside(stepped[row])])));
+      isTried = false;
+    } },
       say("Take a step"));
     const words = element("span", { role: "status" });
     stage.append(element("p", { style: "display:flex;gap:10px;align-items:center;margin:8px 0 0" }, step, words));
     const sliders = stage.closest(".touch")?.querySelectorAll(".slider") ?? [];
     return { draw({ loss, anchor, positive, negative }, numbers) {
-      const { center, radius, argument, value, middle } = numbers;
+      const { center, radius, argument, middle } = numbers;
       const points = [anchor, positive, negative];
-      ({ stepped } = numbers);
+      ({ stepped, value } = numbers);
       sliders.forEach((slider, row) => { slider.style.display = (row === 0) === (loss === "margin") ? "" : "none"; });
       plane.clear();
       plane.circle(center, radius, { color: COLORS.miss, dashed: true, fill: COLORS.miss, "fill-opacity": 0.12 });
@@ -105,8 +110,8 @@ const LESSON = {
       }
       points.forEach((point, row) => plane.arrow(point, point.map((part, axis) => part + 8 * (stepped[row][axis] - part)), { color: "currentColor", width: 3 }));
       points.forEach((point, row) => handles[row].place(point));
-      step.disabled = value === 0;
-      words.textContent = value === 0 ? say("✓ The bound is satisfied: loss 0, no arrows, nothing to learn.")
+      words.textContent = isTried ? say("✓ The step moved no point: the loss was 0 before it, and it still is.")
+        : value === 0 ? say("✓ The bound is satisfied: loss 0, no arrows, nothing to learn.")
         : say("✕ The bound is violated. The arrows show the step, eight times enlarged.");
       plane.svg.setAttribute("aria-label", argument > 0
         ? say("A triplet in the plane. The negative is inside the region that violates the bound; the loss is {loss}.", { loss: fixed(value, 2) })
@@ -114,15 +119,17 @@ const LESSON = {
     } };
   },
   formula: ({ loss, margin, alpha }, { near, far, tightness, value }) => {
-    const number = (part) => `<mn>${fixed(part, 2)}</mn>`;
+    const values = loss === "margin" ? [near, far, margin] : [near, tightness, far];
+    const digits = digitsThatHold(values, loss === "margin" ? (a, b, c) => Math.max(a - b + c, 0) : (a, b, c) => Math.max(a - b * c, 0), 2);
+    const number = (part, count = digits) => `<mn>${fixed(part, count)}</mn>`;
     const squared = (one, other) => `<msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>${one}</mi><mo>,</mo><mi>${other}</mi><mo>)</mo>`;
     const plus = (inner) => `<msub><mrow><mo>[</mo>${inner}<mo>]</mo></mrow><mo>+</mo></msub>`;
     const meaning = say("{distance} is the distance in the plane, and {bracket} is z if z is positive, else 0.", { distance: "<math><mi>δ</mi></math>",
       bracket: "<math><msub><mrow><mo>[</mo><mi>z</mi><mo>]</mo></mrow><mo>+</mo></msub></math>" });
     return loss === "margin"
-      ? `<p>${say("Triplet loss: {formula}", { formula: `<math>${plus(`${squared("A", "P")}<mo>−</mo>${squared("A", "N")}<mo>+</mo><mi>μ</mi>`)}<mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(far)}<mo>+</mo>${number(margin)}`)}<mo>=</mo>${number(value)}</math>` })}</p>
+      ? `<p>${say("Triplet loss: {formula}", { formula: `<math>${plus(`${squared("A", "P")}<mo>−</mo>${squared("A", "N")}<mo>+</mo><mi>μ</mi>`)}</math> <math><mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(far)}<mo>+</mo>${number(margin, 1)}`)}<mo>=</mo>${number(value, 2)}</math>` })}</p>
         <p>${meaning} ${say("N must leave the circle around A.")}</p>`
-      : `<p>${say("Angular loss: {formula}", { formula: `<math>${plus(`${squared("A", "P")}<mo>−</mo><mn>4</mn><msup><mi>tan</mi><mn>2</mn></msup><mi>α</mi>${squared("N", "M")}`)}<mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(tightness)}<mo>·</mo>${number(far)}`)}<mo>=</mo>${number(value)}</math>` })}, α = ${alpha}°</p>
+      : `<p>${say("Angular loss: {formula}", { formula: `<math>${plus(`${squared("A", "P")}<mo>−</mo><mn>4</mn><msup><mi>tan</mi><mn>2</mn></msup><mi>α</mi>${squared("N", "M")}`)}</math> <math><mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(tightness)}<mo>·</mo>${number(far)}`)}<mo>=</mo>${number(value, 2)}</math>` })}, α = ${alpha}°</p>
         <p>${say("M is the middle between A and P. The gray sides make the triangle symmetric, and α bounds half its angle at N, between a gray side and the line to M.")} ${meaning} ${say("N must leave the circle around M.")}</p>`;
   },
   fails: "With the margin, drag N exactly onto A; with the angle, onto M, the middle between A and P. N could not be worse, but its arrow disappears: every direction is equally good, so the step prefers none. And with the margin, shrink the whole triangle. The margin μ stays, so even a well-shaped small triangle violates the bound.",

@@ -55,11 +55,10 @@ def compared(before: Integers, after: Integers, judge: Judge) -> dict[str, Any]:
             "recall": [float(100 * (labels[found] == labels).mean()) for found in (before, after)]}
 
 
-def recorded() -> dict[str, Any]:
-    """Return how often the app's verdicts were right, from the record of the second opinion."""
+def recorded() -> dict[str, int]:
+    """Return how often the app's verdicts on first results were right, from the record of the second opinion."""
     record = json.loads((ASSETS / "results" / "second-opinion.json").read_text(encoding="utf-8"))
-    kept = ("large", "decided", "right", "better", "false better")
-    return {name: {key: values[key] for key in kept} for name, values in record["totals in the app"].items()}
+    return {key: record["totals in the app"]["first result"][key] for key in ("large", "decided", "right")}
 
 
 def better() -> dict[str, Any]:

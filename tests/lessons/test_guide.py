@@ -6,19 +6,22 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.project.test_language import phrases_in
+from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 from udml_core.results.lessons import course, course_guide, index_file, read_answers, record_links
 
 KNOWN = {lesson.id: lesson for lesson in course()}
+TERMS = 41
 
 
-def test_the_glossary_has_forty_terms_of_lessons_that_use_them() -> None:
+def test_the_glossary_has_terms_of_lessons_that_use_them() -> None:
     terms = course_guide()["terms"]
     names = [entry["term"] for entry in terms]
-    assert len(names) == 40
+    assert len(names) == TERMS
     assert names == sorted(set(names), key=str.casefold)
     for entry in terms:
         script = KNOWN[entry["lesson"]].script
@@ -38,8 +41,21 @@ def test_plans_last_as_long_as_they_say_and_keep_the_order() -> None:
         for at, lesson in enumerate(planned):  # whatever a lesson builds on comes before it
             assert set(guide["needs"][lesson]) <= set(planned[:at])
     assert set(guide["needs"]) == set(KNOWN)
+    (judging,) = (step["words"] for step in guide["plans"][1]["steps"] if step["lesson"] == "better")
+    assert "Do not add up all judgments" in judging  # students who see equal pairs are no independent sample
     for lesson, needs in guide["needs"].items():
         assert all(KNOWN[other].number < KNOWN[lesson].number for other in needs)
+
+
+def test_map_at_r_is_described_as_it_is_computed() -> None:
+    (meaning,) = (entry["meaning"] for entry in course_guide()["terms"] if entry["term"] == "MAP@R")
+    assert "precisions at the hits among the first R results, divided by R" in meaning
+    labels, ranking = np.array([1, 0, 1, 1, 0]), np.array([[0, 1, 2, 3, 4]])
+    hits = labels[ranking[0]] == 1
+    count = hits.sum()
+    precisions = np.cumsum(hits) / np.arange(1, len(hits) + 1)
+    expected = 100 * (precisions * hits)[:count].sum() / count
+    assert retrieval_measures(ranking, np.array([1]), labels, inside=False)["map@r"] == pytest.approx(expected)
 
 
 @pytest.mark.browser
@@ -47,8 +63,8 @@ def test_glossary_and_plans_lead_to_lessons(open_lesson: Callable[..., Page]) ->
     page = open_lesson("index")
     page.get_by_text("Plans for 45 and 90 minutes").click()
     expect(page.get_by_role("heading", name="90 minutes")).to_be_visible()
-    page.get_by_text("Glossary: 40 terms").click()
-    expect(page.locator(".terms dt")).to_have_count(40)
+    page.get_by_text(f"Glossary: {TERMS} terms").click()
+    expect(page.locator(".terms dt")).to_have_count(TERMS)
     page.locator(".terms").get_by_role("link", name="Collapse").first.click()
     page.wait_for_url("**/collapse.html")
     expect(page.get_by_text("Builds on: Triplets and margin")).to_be_visible()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+from playwright.sync_api import Page
 from torch import Tensor
 
 from experiments.lessons.hardness import hardness, unit_pixels
@@ -19,8 +20,9 @@ pytestmark = pytest.mark.browser
 
 MARGIN = 0.1
 SELECT = """n => ({differences: Array.from(n.differences), before: n.before.recall, spread: n.before.spread,
-    results: Object.fromEntries(Object.entries(n.results).map(([name, { projection, recall, spread, used, wrong }]) =>
-        [name, { projection: Array.from(projection), recall, spread, used, wrong }]))})"""
+    results: Object.fromEntries(Object.entries(n.results).map(
+        ([name, { projection, recall, spread, used, steps, wrong }]) =>
+            [name, { projection: Array.from(projection), recall, spread, used, steps, wrong }]))})"""
 
 
 class Made(NamedTuple):
@@ -72,6 +74,7 @@ def test_training_in_the_browser_takes_the_library_s_steps(compute: Callable[...
         projection, chosen = train(made, low, high, epochs, labels == "right")
         result = shown["results"][name]
         assert result["used"] == len(chosen)
+        assert result["steps"] == epochs * len(chosen.split(50))
         assert result["projection"] == pytest.approx(projection.flatten().tolist(), abs=1e-9)
         embedding = (made.points @ projection).numpy()
         assert result["recall"] == pytest.approx(recall_at_k(embedding, made.data["classes"], (1,))[1])
@@ -92,6 +95,22 @@ def test_the_sentences_of_the_lesson_are_true(compute: Callable[..., Any]) -> No
         assert results["semi"]["wrong"] < 0.5
         right = compute("hardness", {"epochs": epochs, "labels": "right"}, SELECT)["results"]
         assert results["hard"]["recall"] < right["hard"]["recall"] < before
+        equal = [(made["hard"]["used"], made["hard"]["steps"]) for made in (results, right)]
+        assert equal == [(600, 12 * epochs)] * 2
         if epochs == 1:
-            recalls = [results["own"]["recall"], right["hard"]["recall"], results["hard"]["recall"], before]
-            assert [round(100 * recall) for recall in recalls] == [55, 80, 69, 83]
+            recalls = [right["hard"]["recall"], results["hard"]["recall"], before]
+            assert [round(100 * recall) for recall in recalls] == [80, 69, 83]
+            assert (right["own"]["used"], right["own"]["steps"]) == (10, 1)  # the far left is not comparable
+    mixed = compute("hardness", {"epochs": 4, "labels": "right", "range": [-0.9, 0.1]}, SELECT)["results"]
+    assert [round(100 * mixed[name]["recall"]) for name in ("own", "semi")] == [91, 90]
+
+
+def test_the_axis_of_the_histogram_has_numbers(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("hardness")
+    letters = page.locator(".plane text").all_text_contents()
+    assert {"−0.9", "−0.3", "0.0", "1.2"} <= set(letters)
+    page.click(".skip")
+    page.evaluate("lesson.change({ epochs: 1, labels: 'right' })")
+    shown = page.locator(".stage").inner_text()
+    assert "triplets: 10, steps: 1" in shown
+    assert "triplets: 600, steps: 12" in shown

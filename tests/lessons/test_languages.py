@@ -58,7 +58,8 @@ UNTRANSLATED = """root => {
     return [...found];
 }"""
 EXTRAS = {"triplets": {"negative": [2.9, 1.9]}, "seeds": {"verdict": "nothing-a", "comparison": "nothing"},
-          "flat": {"turn": 20}, "better": {"judged": [0, 4, 8, 9, 13, 15]}, "spread": {"labels": [3]},
+          "flat": {"turn": 20}, "spread": {"labels": [3]},
+          "better": {"comparison": "joined", "judged-joined": [3 * pair + pair % 3 for pair in range(20)]},
           "measures": {"order": [0, 4, 1, 2, 3, 5, 6, 7, 8, 9]}}
 """States that show further texts."""
 # A lesson with each choice, with sliders at both ends, after both answers, all revealed, on slides, and printed.
@@ -113,6 +114,18 @@ def test_a_translation_keeps_placeholders_markup_signs_and_numbers(language: str
         assert not re.search(r"\d\.(?!\d{3}\b)\d", words), words
         assert "”" not in words
         assert not re.search(r"\"|(^|\s)'|'(\s|$)", words), words
+
+
+NO_TERMS = {"de": ("unentschieden", "einhalb", "mittelschwer", "Neuordnung", "Margin", "Positives", "Negatives",
+                   "Glücklichste"),
+            "es": ("doble el plano", "intermedio", "cifra", "mando", "Compruébalo", "regla")}
+"""Words that textbooks do not use for the terms of the course, or that mean something else."""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_terms_are_the_words_of_textbooks(language: str) -> None:
+    for words in translations()[language].values():
+        assert not [term for term in NO_TERMS[language] if re.search(rf"\b{term}\w*", words)], words
 
 
 def test_texts_are_found_in_fields_and_in_code() -> None:
@@ -172,9 +185,9 @@ def test_the_language_is_kept_and_decides_numbers_and_links(open_lesson: Open) -
     assert german["numbers"][4] == "6 von 12"
     expect(page.get_by_role("link", name="Deutsch")).to_have_attribute("aria-current", "true")
     later = open_lesson("seeds")  # the browser keeps the language
-    assert re.fullmatch(r"\d\d,\d ± \d,\d", measured(later)["numbers"][0])
+    assert re.fullmatch(r"\d\d,\d\d ± \d,\d\d", measured(later)["numbers"][0])
     formula = later.locator(".formula").inner_html()
-    assert re.search(r"\d\d,\d\d; \d\d,\d\d", formula)
+    assert re.search(r"\d\d,\d+; \d\d,\d+", formula)
     assert not re.search(r"\d\.\d", formula)
     later.get_by_role("link", name="Español").click()
     later.wait_for_url("**/seeds.html?language=es")

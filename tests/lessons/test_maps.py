@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import pdist, squareform
 
 from experiments.lessons.maps import (
     NEIGHBORS,
@@ -77,7 +79,7 @@ def test_the_numbers_of_an_image_are_the_library_s(open_lesson: Callable[..., Pa
 
 
 def test_every_image_is_chosen_without_a_mouse(open_lesson: Callable[..., Page]) -> None:
-    page = open_lesson("maps")
+    page = open_lesson("maps", "?points=digits")
     page.click(".skip")
     page.get_by_role("button", name="Image that lost the most neighbors").press("Enter")
     row, kept = page.evaluate("[lesson.numbers.row, lesson.numbers.keptHere]")
@@ -88,3 +90,29 @@ def test_every_image_is_chosen_without_a_mouse(open_lesson: Callable[..., Page])
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.evaluate("lesson.numbers.row") == row + 1
+
+
+@pytest.mark.parametrize("choice", [0, 1])
+def test_the_maps_wait_for_the_prediction_and_then_show_its_case(open_lesson: Callable[..., Page], choice: int) -> None:
+    page = open_lesson("maps")
+    assert page.evaluate("[lesson.state.points, lesson.numbers.value]") == ["noise", 30]
+    expect(page.get_by_role("button", name="perplexity 2", exact=True)).to_be_hidden()
+    page.locator(".question input").nth(choice).check()
+    assert page.evaluate("[lesson.state.points, lesson.numbers.value]") == ["noise", 2]
+    expect(page.get_by_role("button", name="perplexity 2", exact=True)).to_be_visible()
+    expect(page.get_by_text("Terms of this lesson")).to_contain_text(
+        "continuity, perplexity, t-SNE, trustworthiness, UMAP")
+
+
+def test_tight_groups_are_scipy_s_components(compute: Callable[..., Any]) -> None:
+    counts = {}
+    for method, sizes in (("tsne", PERPLEXITIES), ("umap", UMAP_NEIGHBORS)):
+        for at, size in enumerate(sizes):
+            positions = stored_positions("noise", f"{method}{size}").astype(np.float64)
+            gap = np.sqrt(2 * np.pi / len(positions) * positions.var(axis=0).sum())
+            _, names = connected_components(squareform(pdist(positions)) < 0.35 * gap)
+            counts[method, size] = int((np.bincount(names) >= 3).sum())
+            shown = compute("maps", {"points": "noise", "method": method, "size": at}, "n => n.groups.count")
+            assert shown == counts[method, size]
+    assert (counts["tsne", 2], counts["tsne", 30]) == (73, 4)  # what "When it fails" says
+    assert compute("maps", {"points": "digits"}, "n => n.groups") is None

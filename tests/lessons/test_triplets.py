@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from torch import Tensor
 
 from tests.tiers import fast_first
@@ -75,17 +75,32 @@ def test_only_the_margin_depends_on_the_scale(compute: Callable[..., Any]) -> No
         assert (compute("triplets", satisfied | small | {"loss": loss})["value"] > 0) == changes
 
 
-def test_steps_end_at_the_bound(open_lesson: Callable[..., Page]) -> None:
+def test_steps_end_at_the_bound_and_move_nothing_outside(open_lesson: Callable[..., Page]) -> None:
     page = open_lesson("triplets")
     page.click(".skip")
     button = page.locator(".stage button")
     losses = [page.evaluate("window.lesson.numbers.value")]
-    while button.is_enabled():
+    while losses[-1] > 0:
         button.click()
         losses.append(page.evaluate("window.lesson.numbers.value"))
-    assert losses[-1] == 0
     assert losses == sorted(losses, reverse=True)
     assert 2 < len(losses) < 12
+    places = page.evaluate("({ ...window.lesson.state })")
+    assert button.is_enabled()
+    expect(page.locator(".stage [role=status]")).to_contain_text("The bound is satisfied")
+    button.click()
+    assert page.evaluate("({ ...window.lesson.state })") == places
+    expect(page.locator(".stage [role=status]")).to_contain_text("The step moved no point")
+
+
+@pytest.mark.parametrize("choice", [0, 1])
+def test_every_answer_shows_the_case_of_the_question(open_lesson: Callable[..., Page], choice: int) -> None:
+    page = open_lesson("triplets")
+    assert page.evaluate("window.lesson.numbers.value") > 0
+    page.locator(".question input").nth(choice).check()
+    for loss in ("margin", "angle"):
+        page.evaluate("loss => window.lesson.change({ loss })", loss)
+        assert page.evaluate("window.lesson.numbers.value") == 0
 
 
 @pytest.mark.parametrize("moved", [{}, {"anchor": [-1, -1], "positive": [1, -1], "negative": [0, 1]},

@@ -216,7 +216,7 @@ class Lesson {
     const found = termsIn([claim, touch, see, fails, takeaway, before.text, after.text].join(" "), english.terms);
     const used = found.map((term) => guide.terms[english.terms.indexOf(term)]);
     const titles = Object.fromEntries(course.filter(({ id }) => id !== own).map(({ id, title }) => [id, title]));
-    return element("details", { class: "guide" }, element("summary", {}, say("Terms of this lesson: {terms}", { terms: used.map(({ term }) => term).join(", ") })),
+    return element("details", { class: "guide" }, element("summary", {}, say("Terms of this lesson: {terms}", { terms: used.map(({ term }) => term).sort((one, other) => one.localeCompare(other, LANGUAGE)).join(", ") })),
       termList(used, (id, words) => this.link(course.find((other) => other.id === id), words), titles),
       this.link({ id: "", href: `${index}#glossary` }, say("All terms")));
   }
@@ -266,7 +266,9 @@ class Lesson {
     this.kept[name] = choice;
     keepCourse(this.course);
     this.lock();
-    if (typeof choice === "number") this.outside.answered?.(name, choice, this.course.reader);
+    if (typeof choice !== "number") return;
+    if (this.lesson[name].shows) this.change(this.lesson[name].shows); // the picture shows the case of the question
+    this.outside.answered?.(name, choice, this.course.reader);
   }
 
   // The controls, and the claim that would give the answer away, wait for a prediction, or for the reader to skip it.

@@ -30,6 +30,14 @@ const fixed = (value, digits) => formatted(Number(value.toFixed(digits)), "Fract
 const significant = (value, digits) => formatted(value, "Significant", digits, digits);
 const plain = (value) => formatted(value, "Significant", 1, 6);
 const percent = (share, digits = 1) => `${fixed(100 * share, digits)} %`;
+// How many digits the values of a printed equation need so that the printed result follows from the printed values.
+// kind: "toFixed" counts decimals, "toPrecision" significant digits
+function digitsThatHold(values, calculate, digits, { least = digits, kind = "toFixed" } = {}) {
+  const result = calculate(...values)[kind](digits);
+  let count = least;
+  while (count < 9 && calculate(...values.map((value) => Number(value[kind](count))))[kind](digits) !== result) count += 1;
+  return count;
+}
 const LIST_SIGN = fixed(0.5, 1).includes(",") ? ";" : ","; // between numbers that have a comma themselves
 const numberList = (numbers) => numbers.join(`${LIST_SIGN} `);
 
