@@ -81,7 +81,7 @@ def test_what_the_text_claims(compute: Callable[..., Any]) -> None:
     assert alone == pytest.approx(0.8, abs=0.05)
     assert weak == pytest.approx(0.6, abs=0.05)
     assert joined > 0.9
-    # C is far stronger than B, but misses what A misses: strength and overlap are told apart.
+    # C is far stronger than B, but misses what A misses: strength and overlap are separate.
     assert [round(100 * share) for share in (pairs["recalls"][1], weak)] == [79, 59]
     assert round(10 * pairs["sameErrors"]) == 7
     assert pairs["sameErrors"] > start["sameErrors"] + 0.15
