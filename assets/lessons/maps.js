@@ -108,7 +108,7 @@ const KNOWN_GROUPS = {
       if (!canvas.clientWidth || !drawn.length) return;
       const [low, high] = [Math.min, Math.max].map((edge) => [0, 1].map((axis) => edge(...drawn.map((point) => point[axis]))));
       paintLetters(canvas, { positions: drawn.flat(), letters: drawn.map((_point, row) => GROUP_NAMES[Math.floor(row / GROUP)]),
-        colors: drawn.map((_point, row) => Math.floor(row / GROUP)), middle: [0, 1].map((axis) => (low[axis] + high[axis]) / 2), size: 10,
+        colors: drawn.map((_point, row) => Math.floor(row / GROUP)), middle: [0, 1].map((axis) => (low[axis] + high[axis]) / 2), size: Math.max(10, leastLetters(canvas)),
         unit: Math.min((canvas.clientWidth - 20) / (high[0] - low[0]), (canvas.clientHeight - 20) / (high[1] - low[1])) });
     };
     new ResizeObserver(() => { paint(canvases[0], points); paint(canvases[1], live?.positions ?? []); }).observe(box);

@@ -12,6 +12,7 @@ const LESSON = {
     because: "Outside the region the triplet satisfies its bound. Its loss is already 0, so no movement can lower it. Press “Take a step”: no point moves.",
     shows: { negative: [1.5, 1.75] },
   },
+  meet: 1,
   touch: "Drag N, A or P across the dashed border, then press “Take a step” a few times. Do the same with the other bound.",
   see: "A is the anchor, P the positive, N the negative. While N is in the shaded region, it is too near: the triplet violates its bound. The loss says by how much. An arrow shows how one training step moves a point to lower the loss; no arrow means no movement.",
   controls: [
@@ -143,8 +144,8 @@ const LESSON = {
     because: "Squared distances grow a hundredfold, but the margin μ stays. Angles do not change with the scale.",
   },
   notes: {
-    ask: "Where may N be without any loss? Draw the border before you show the region.",
+    ask: "Where may N be without any loss? Why is the border a circle, and what is its center with each bound?",
     wrong: "“Far from the positive.” The margin bounds the distance from N to A alone. The angle bounds the distance to the middle M, in which N to P counts as much as N to A: |NM|² = ½|NA|² + ½|NP|² − ¼|AP|².",
-    stuck: "The arrow of A: it points away from N and toward P. Ask which of its two parts would remain if N were gone.",
+    stuck: "The arrow of A: it points away from N and toward P. Ask which of its two parts would remain if N were gone. Let them draw the border on paper before you show the region.",
   },
 };

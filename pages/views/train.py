@@ -8,6 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.draw.form import method_form, option_form
+from pages.parts.learn.task import show_task_in_lab
 from pages.parts.pairs.source import PairChoice, pick_pairs
 from pages.parts.shell.address import write_address
 from pages.parts.shell.run_status import escaped_message
@@ -228,6 +229,7 @@ def draw() -> None:
         failure = st.session_state.pop("train-like-failure", "")
         if failure:
             st.warning(failure, icon=":material/link_off:")
+        show_task_in_lab()
         with st.container(key="lab"):
             left, right = st.columns([3, 9], gap="medium")
             rest = right.container(key="lab-rest")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ import pytest
 from tests.app.opening import opened, texts
 from tests.running import worked
 from udml_core.results.lesson_tasks import TASKS
-from udml_core.results.lessons import course, read_answers, record_answer
+from udml_core.results.lesson_texts import translated
+from udml_core.results.lessons import course, course_archive, read_answers, record_answer
 from udml_core.runs import runs_folder
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -56,6 +59,37 @@ def test_a_task_says_what_the_newest_run_shows_until_a_run_solves_it() -> None:
     page.run()
     assert page.success[0].value.startswith("At ε = 0.7 ")
     assert page.success[0].value.endswith(": solved.")
+
+
+def test_the_course_is_downloaded_with_links_to_this_app() -> None:
+    page = opened("learn")
+    assert any(button.label == "Download the course" for button in page.get("download_button"))
+    with zipfile.ZipFile(io.BytesIO(course_archive("http://school:9000"))) as archive:
+        names = set(archive.namelist())
+        content = archive.read("lessons/epsilon.html").decode()
+    assert names == {"lessons/index.html", *(f"lessons/{lesson.id}.html" for lesson in course())}
+    assert '"app": "http://school:9000"' in content
+    assert "localhost:8501" not in content
+
+
+def test_the_task_and_its_answer_follow_the_language_of_the_course() -> None:
+    task = TASKS["epsilon"]
+    page = opened("learn", lesson="epsilon", language="de")
+    assert translated(task.text, "de") in texts(page)
+    worked(runs_folder(), **{**task.options, "fields": dict(task.fields)})
+    page.run()
+    assert page.info[0].value.startswith("Bei ε = 0,5 decken")
+    assert page.subheader[0].value == translated("Try it with a real run", "de")
+
+
+def test_lab_shows_the_task_and_what_the_runs_say() -> None:
+    task = TASKS["triplets"]
+    worked(runs_folder(), **{**task.options, "fields": {**task.fields, "alpha": 60.0}})
+    page = opened("lab", **task.query, task="triplets")
+    assert task.text in texts(page)
+    assert "violate their bound in the last epoch at α = 60°" in texts(page)
+    assert task.text not in texts(opened("lab", **task.query))
+    assert not opened("lab", task="thirteenth").exception
 
 
 def test_a_link_to_a_missing_lesson_opens_the_path() -> None:

@@ -13,8 +13,8 @@ from pages.parts.learn.lesson import OPENED
 from pages.parts.shell.views import page_of
 from tests.project.test_language import ROOT, phrases_in
 from tests.tiers import fast_first
-from udml_core.results.lesson_texts import translations
-from udml_core.results.lessons import Lesson, course, right_choices
+from udml_core.results.lesson_texts import translated, translations
+from udml_core.results.lessons import Lesson, course, course_guide, right_choices
 
 LESSONS = [pytest.param(lesson, id=lesson.id) for lesson in course()]
 Open = Callable[..., Page]
@@ -61,6 +61,16 @@ def test_a_lesson_fits_a_telephone(open_lesson: Open, lesson: Lesson) -> None:
         page = open_lesson(lesson.id, f"?language={language}")
         page.set_viewport_size({"width": 390, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, language
+        page.get_by_role("button", name=translated("Skip the question", language), exact=True).click()
+        page.evaluate("window.lesson.update()")
+        cut = page.evaluate("""() => [...document.querySelectorAll(".formula math")].filter((math) =>
+            math.getBoundingClientRect().right > document.querySelector(".formula").getBoundingClientRect().right + 1)
+            .map((math) => math.textContent)""")
+        assert not cut, (language, cut)
+        assert page.evaluate("document.documentElement.scrollHeight") <= 4000, language
+        between = page.evaluate("""() => document.querySelector(".stage").getBoundingClientRect().top
+            - document.querySelector(".question").getBoundingClientRect().bottom""")
+        assert 0 <= between <= 20, language  # nothing stands between the question and its picture
 
 
 def test_the_course_is_numbered_without_gaps() -> None:
@@ -109,6 +119,18 @@ def test_the_claim_waits_for_the_prediction(open_lesson: Open) -> None:
     expect(page.locator(".claim")).to_contain_text("Predict first. After your answer the lesson says what it claims")
     page.get_by_role("button", name="Skip the question").click()
     expect(page.locator(".claim")).to_contain_text("A low threshold ε merges true classes")
+
+
+@pytest.mark.browser
+def test_the_cards_of_the_course_give_no_answer_away(open_lesson: Open) -> None:
+    page = open_lesson("index")
+    cards = page.locator(".path li")
+    for at, lesson in enumerate(course()):
+        text = cards.nth(at).inner_text()
+        own = next(entry for entry in course_guide()["lessons"] if entry["lesson"] == lesson.id)
+        assert own["words"] in text
+        assert lesson.claim not in page.content()
+        assert not phrases_in(own["words"] + own["text"])
 
 
 @pytest.mark.browser

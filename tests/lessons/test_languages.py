@@ -22,7 +22,7 @@ PARTS = {"placeholders": r"\{\w+\}", "tags": r"</?\w+>", "signs": "[★✓✕◇
 """What a translation has as often as the English text."""
 PSEUDO = "en-XA"
 """A language of pretended translations, in brackets."""
-NEUTRAL = {"MAP", "NMI", "SNE", "UMAP", "δ²"}
+NEUTRAL = {"Esc", "MAP", "NMI", "SNE", "UMAP", "δ²"}
 """Words that each language has."""
 
 # Parts of a text outside of all brackets. Formulas and commands have no language, and a step has sentences of a text
@@ -79,7 +79,9 @@ SHOW_ALL = """([extra, read]) => {
     const { presentation } = lesson;
     presentation.set(true);
     presentation.slides.forEach((_slide, at) => { presentation.slide = at; presentation.show(); look(); });
-    found.add(presentation.slides.map(({ text }) => text ?? "").join("").replace(/⟦[^⟧]*⟧/g, ""));
+    const ofKind = (kind) => presentation.slides.filter((slide) => slide.kind === kind);
+    const steps = ["meet", "see", "do", "fails", "more"].flatMap(ofKind);
+    found.add(steps.map(({ text }) => text).join("").replace(/⟦[^⟧]*⟧/g, ""));
     presentation.set(false);
     const buttons = lesson.root.querySelectorAll(".tools button:not(.start-present), .notes button");
     for (const button of buttons) button.click();

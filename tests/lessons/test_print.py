@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import BrowserContext, Page, PdfMargins
 
 from tests.tiers import fast_first
-from udml_core.results.lessons import Lesson, course
+from udml_core.results.lessons import Lesson, course, course_guide
 
 pytestmark = pytest.mark.browser
 
@@ -20,7 +21,10 @@ CATCH = """() => {
         append.apply(this, nodes);
         const [frame] = nodes;
         if (frame?.className !== "printed") return;
-        frame.contentWindow.print = () => { window.printed = frame.contentDocument.body.innerHTML; };
+        frame.contentWindow.print = () => {
+            window.printed = frame.contentDocument.body.innerHTML;
+            window.sheet = frame.contentDocument.documentElement.outerHTML;
+        };
     };
 }"""
 
@@ -62,8 +66,42 @@ def test_a_handout_asks_everything_and_answers_nothing(open_lesson: Open, lesson
         assert answer in notes
 
 
-def test_a_handout_leaves_room_to_write_numbers(open_lesson: Open) -> None:
-    body = printed(open_lesson("triplets"), "Print handout")
-    assert "<th>loss after one step</th>" in body
-    assert body.count("<tr>") == 3
-    assert body.count('class="lines"') == 3
+@pytest.mark.parametrize("lesson", fast_first(LESSONS, 2))
+def test_one_sheet_holds_a_handout_or_a_summary(open_lesson: Open, context: BrowserContext, lesson: Lesson) -> None:
+    for language in ("en", "de"):
+        page = open_lesson(lesson.id, f"?language={language}")
+        page.evaluate(CATCH)
+        for button in page.locator(".tools button").all()[1:3]:
+            button.click()
+            sheet = context.new_page()
+            sheet.set_content(page.evaluate("window.sheet"))
+            margin: PdfMargins = {"top": "10mm", "bottom": "10mm", "left": "10mm", "right": "10mm"}
+            for paper in ("A4", "Letter"):
+                assert len(re.findall(rb"/Type\s*/Page\b", sheet.pdf(format=paper, margin=margin))) == 1, language
+            zoom = sheet.evaluate("Number(document.body.style.zoom || 1)")
+            assert zoom >= 0.85, (language, zoom)  # 9 points
+            torn = sheet.evaluate("""() => [...document.querySelectorAll(".lines")].filter((lines) =>
+                getComputedStyle(lines.closest("section") ?? lines).breakInside !== "avoid").length""")
+            assert not torn
+            sheet.close()
+
+
+def test_a_handout_leaves_room_for_what_the_figure_needs(open_lesson: Open) -> None:
+    wanted = {"triplets": ("half angle at N", "loss after one step"), "seeds": ("gain B − A",),
+              "measures": ("Ranking: ✓ or ✕ from first to last", "Pictures in each cluster", "R@k")}
+    for lesson, columns in wanted.items():
+        body = printed(open_lesson(lesson), "Print handout")
+        for column in columns:
+            assert f"<th>{column}</th>" in body
+        assert "<th>R@2</th>" not in body
+        assert body.count("<tr>") == 3
+        assert body.count('class="lines"') == 3
+
+
+def test_each_handout_has_a_question_and_columns_of_its_own() -> None:
+    entries = course_guide()["lessons"]
+    assert [entry["lesson"] for entry in entries] == [lesson.id for lesson in course()]
+    assert len({entry["text"] for entry in entries}) == len(entries)
+    for lesson in course():
+        asked = next(line for line in lesson.script.splitlines() if line.startswith("    ask:"))
+        assert "you show" not in asked, "a handout prints the question, which must not tell a teacher what to do"

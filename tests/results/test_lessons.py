@@ -46,6 +46,15 @@ def test_the_command_writes_the_course(tmp_path: Path) -> None:
     assert all((tmp_path / "new" / "course" / name).stat().st_size > 1000 for name in files)
 
 
+def test_the_answers_of_one_reader_are_deleted(tmp_path: Path) -> None:
+    for reader in ("0" * 16, "1" * 16):
+        lessons.record_answer(tmp_path, "epsilon", "before", 0, reader)
+    lessons.remove_reader(tmp_path, "1" * 16)
+    lessons.remove_reader(tmp_path, "epsilon")
+    lessons.remove_reader(tmp_path / "missing", "0" * 16)
+    assert lessons.read_answers(tmp_path)["epsilon", "before"] == {0: 1}
+
+
 def test_the_first_answer_of_every_reader_counts(tmp_path: Path) -> None:
     for reader, choices in zip(READERS, ((0, 1), (2,)), strict=True):
         for choice in choices:

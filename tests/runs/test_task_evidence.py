@@ -44,13 +44,13 @@ CASES: dict[str, tuple[list[Request], list[Request], str]] = {
     # lesson: (runs that do not solve it, further runs that do, words of the answer that is no solution)
     "metric": ([started("metric", dimension=16)], [started("metric", dimension=2)], "above the pixels"),
     "triplets": ([started("triplets", alpha=12.0, mining="violating"), started("triplets")],
-                 [started("triplets", alpha=8.0)], "try a smaller α"),
+                 [started("triplets", alpha=8.0)], "try a smaller α than 45°"),
     "hardness": ([started("hardness"), started("hardness", mining="random")],
                  [started("hardness", alpha=15.0), started("hardness", alpha=15.0, mining="random")], "by another α"),
     "epsilon": ([started("epsilon"), started("epsilon", epsilon=0.9)], [started("epsilon", epsilon=0.7)],
                 "try a smaller ε"),
     "flat": ([started("flat", candidates=10, threshold=0.8), started("flat")], [started("flat", threshold=0.65)],
-             "try a smaller T"),
+             "try a smaller T than 0.9"),
     "spread": ([started("spread", **SHORT)], [started("spread", gamma=0.5, **SHORT)], "differs only in γ"),
     "instances": ([started("instances")], [started("instances", temperature=0.15)], "try another τ"),
     "collapse": ([started("collapse")], [started("collapse", learning_rate=1.0)], "too few directions are lost"),
@@ -60,7 +60,7 @@ CASES: dict[str, tuple[list[Request], list[Request], str]] = {
     "seeds": ([started("seeds", alpha=alpha, options={"seed": seed}, **SHORT)
                for alpha, seed in ((45.0, 0), (45.0, 1), (45.0, 2), (20.0, 0))],
               [started("seeds", alpha=20.0, options={"seed": seed}, **SHORT) for seed in (1, 2)],
-              "1 setting with 3 seeds"),
+              "Settings with 3 seeds: 1"),
     "encoders": ([{**started("encoders"), "backbone": name, "whitening": "none" if "+" in name else "together"}
                   for name in ("pixels", "lenet", "pixels+lenet")],
                  [{**started("encoders"), "backbone": name, "whitening": "none" if "+" in name else "together"}
@@ -85,7 +85,34 @@ def test_the_sentence_has_the_number_that_the_run_recorded(tmp_path: Path) -> No
     run = worked(tmp_path, **started("triplets", alpha=8.0))
     result = TASKS["triplets"].result(own_evidence(tmp_path))
     share = f"{100 * last(run, 'violating'):.0f}\N{NO-BREAK SPACE}%"
-    assert result == Result(True, f"{share} of the triplets violated at α = 8°: solved.")
+    assert result is not None
+    assert result.words == f"{share} of the triplets violate their bound in the last epoch at α = 8°: solved."
+    assert result.in_language("de") == (
+        f"{share} der Tripel verletzen in der letzten Epoche ihre Schranke bei α = 8°: gelöst.")
+
+
+class Tried:
+    """A run that stored one share."""
+
+    def __init__(self, alpha: float, share: float) -> None:
+        """Keep its angle and share."""
+        self.settings = {**TASKS["triplets"].options, "mining": "random", "alpha": alpha}
+        self.rows = [{"violating": share}]
+
+    def epochs(self) -> list[dict[str, float]]:
+        """Return its only epoch."""
+        return self.rows
+
+
+def test_two_runs_bound_the_value_that_solves_a_task_and_the_next_try_begins_with_the_newest() -> None:
+    task = TASKS["triplets"]
+    runs: list[Any] = [Tried(11.0, 0.39), Tried(6.5, 0.7), Tried(45.0, 0.0)]
+    result = task.result(runs)
+    assert result is not None
+    assert result.words.endswith("your runs say that half lies between 6.5° and 11°.")
+    assert result.in_language("es").endswith("la mitad está entre 6,5° y 11°.")
+    assert "alpha:11" in task.begin(runs).query["fields"]
+    assert task.begin([]) == task
 
 
 def analysed(run: Run, kind: str, **values: Any) -> None:

@@ -65,11 +65,13 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
 
 
 def lessons(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")],
+            app: Annotated[str, typer.Option(metavar="URL", help="The address of the app, to which the files link.")
+                           ] = "http://localhost:8501",
             as_json: Json = False) -> None:
     """Write the course as HTML files that work without a server."""
     from udml_core.results.lessons import export_course
 
-    files = export_course(folder)
+    files = export_course(folder, app.rstrip("/"))
     print_answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,
                  lambda: [str(path) for path in files])
 

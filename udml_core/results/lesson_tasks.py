@@ -10,13 +10,13 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import sqrt
 from statistics import mean, stdev
 from typing import Any, Protocol
 
-from udml_core.base.errors import counted
+from udml_core.results.lesson_texts import Said, said
 
 HALF = 0.45, 0.55
 """What counts as half."""
@@ -30,7 +30,10 @@ APART = 0.12
 """Mean similarity of different images that the task on τ asks for."""
 AVERAGE = re.compile(r"average(:[^+]*)?")
 """A recipe of one average over neighbors."""
+OPEN = said("Open the task in Lab")
+NO_RUN = said("None of your finished runs is about this task yet. Runs of the examples do not count.")
 SEEDS = 3
+_VERDICTS = {"better": said("better"), "worse": said("worse"), "cannot tell": said("cannot tell")}
 STUDENT = {2: 4.30, 3: 2.78, 4: 2.45, 5: 2.31, 6: 2.23, 7: 2.18, 8: 2.14, 9: 2.12, 10: 2.10}
 """Standard errors of a difference that chance alone exceeds in one case of 20, by the runs of each setting."""
 
@@ -65,11 +68,27 @@ class Result:
 
     Attributes:
         is_solved: Whether the task is solved.
-        words: One sentence with the runs' own numbers.
+        fact: What the runs' own numbers say.
+        advice: What to try next.
     """
 
     is_solved: bool
-    words: str
+    fact: Said
+    advice: Said
+
+    @property
+    def words(self) -> str:
+        """The sentence in English."""
+        return self.in_language("en")
+
+    def in_language(self, language: str) -> str:
+        """Return fact and advice as one sentence in a language."""
+        return f"{self.fact.words(language)}: {self.advice.words(language)}"
+
+
+def solved(fact: Said) -> Result:
+    """Return that a fact solves a task."""
+    return Result(True, fact, said("solved."))
 
 
 Check = Callable[[Sequence[Evidence]], "Result | None"]
@@ -113,11 +132,22 @@ class Task:
                   for name, value in self.fields.items()]
         return "\n".join((f"udml train {' '.join(parts)}", *self.more))
 
+    def of_task(self, runs: Sequence[Evidence]) -> list[Evidence]:
+        """Return the runs that the task is about, in their order."""
+        needed = {**{name: value for name, value in self.options.items() if name not in self.vary}, **self.fixed}
+        return [run for run in runs if all(str(run.settings.get(name)) == str(needed[name]) for name in needed)]
+
     def result(self, runs: Sequence[Evidence]) -> Result | None:
         """Return what a student's runs say, newest first; None without a run that the task is about."""
-        needed = {**{name: value for name, value in self.options.items() if name not in self.vary}, **self.fixed}
-        own = [run for run in runs if all(str(run.settings.get(name)) == str(needed[name]) for name in needed)]
+        own = self.of_task(runs)
         return self.check(own) if own else None
+
+    def begin(self, runs: Sequence[Evidence]) -> Task:
+        """Return the task with the hyper-parameters of the newest run that it is about, so that a student goes on."""
+        newest = next(iter(self.of_task(runs)), None)
+        settings = {} if newest is None else newest.settings
+        known = {name: settings[name] for name in self.fields if name in settings}
+        return replace(self, fields={**self.fields, **known})
 
 
 def points(value: float) -> str:
@@ -152,27 +182,42 @@ def _first_solved(results: Iterator[Result]) -> Result | None:
     return newest
 
 
-def half_of(curve: str, what: str, name: str, symbol: str, unit: str, falls: bool) -> Check:
-    """Return the check that half of something happens in the last epoch.
+def half_of(curve: str, name: str, symbol: str, unit: str, fact: str) -> Check:
+    """Return the check that half of something happens in the last epoch; its share falls when a field rises.
 
     Args:
         curve: The curve that holds the share.
-        what: What the share counts, with a verb.
         name: The field that decides it.
         symbol: Its symbol.
         unit: Its unit.
-        falls: Whether the share falls when the field rises.
+        fact: What the share counts: a text with {share} and {at}, where {at} is a value of the field.
     """
-    def of_run(run: Evidence) -> Result | None:
-        share = _last(run, curve)
-        if share is None:
+    def check(runs: Sequence[Evidence]) -> Result | None:
+        shares: dict[float, float] = {}  # the newest run of each value, newest first
+        for run in runs:
+            share = _last(run, curve)
+            if share is not None:
+                shares.setdefault(float(run.settings[name]), share)
+        if not shares:
             return None
-        at = f"{percent(share)} {what} at {symbol} = {float(run.settings[name]):g}{unit}"
-        if HALF[0] <= share <= HALF[1]:
-            return Result(True, f"{at}: solved.")
-        return Result(False, f"{at}: try a {'larger' if (share > HALF[1]) == falls else 'smaller'} {symbol}.")
+        def at(value: float) -> str:
+            return f"{value:g}{unit}"
 
-    return lambda runs: _first_solved(result for run in runs if (result := of_run(run)) is not None)
+        half = next((value for value, share in shares.items() if HALF[0] <= share <= HALF[1]), None)
+        shown = next(iter(shares)) if half is None else half
+        words = said(fact, share=percent(shares[shown]), at=f"{symbol} = {at(shown)}")
+        if half is not None:
+            return solved(words)
+        above = max((value for value, share in shares.items() if share > HALF[1]), default=None)
+        below = min((value for value, share in shares.items() if share < HALF[0]), default=None)
+        if above is not None and below is not None:
+            return Result(False, words, said("your runs say that half lies between {low} and {high}.",
+                                             low=at(above), high=at(below)))
+        if below is not None:
+            return Result(False, words, said("try a smaller {symbol} than {value}.", symbol=symbol, value=at(below)))
+        return Result(False, words, said("try a larger {symbol} than {value}.", symbol=symbol, value=at(above or 0)))
+
+    return check
 
 
 def two_metrics(runs: Sequence[Evidence]) -> Result | None:
@@ -184,13 +229,17 @@ def two_metrics(runs: Sequence[Evidence]) -> Result | None:
         return None
     best, worst = max(gains), min(gains)
     if best[0] >= METRIC_POINTS and worst[0] <= -METRIC_POINTS:
-        return Result(True, f"MAP@R is {best[0]:.1f} points above the pixels with {counted(best[1], 'number')}, and "
-                            f"{-worst[0]:.1f} below with {counted(worst[1], 'number')}: solved.")
-    missing = "better than the pixels" if best[0] < METRIC_POINTS else "worse than the pixels"
+        return solved(said("MAP@R is {gain} points above the pixels at dimension {best}, and {loss} below at dimension "
+                           "{worst}", gain=f"{best[0]:.1f}", best=best[1], loss=f"{-worst[0]:.1f}", worst=worst[1]))
     gain, numbers = gains[0]
-    return Result(False, f"With {counted(numbers, 'number')} MAP@R is {abs(gain):.1f} points "
-                         f"{'above' if gain >= 0 else 'below'} the pixels. A metric {missing} by {METRIC_POINTS} "
-                         "points is missing: try another dimension.")
+    values = {"gain": f"{abs(gain):.1f}", "numbers": str(numbers)}
+    fact = (said("At dimension {numbers} MAP@R is {gain} points above the pixels", **values) if gain >= 0
+            else said("At dimension {numbers} MAP@R is {gain} points below the pixels", **values))
+    if best[0] < METRIC_POINTS:
+        return Result(False, fact, said("a metric {points} points better than the pixels is missing, try another "
+                                        "dimension.", points=METRIC_POINTS))
+    return Result(False, fact, said("a metric {points} points worse than the pixels is missing, try another dimension.",
+                                    points=METRIC_POINTS))
 
 
 def hard_triplets(runs: Sequence[Evidence]) -> Result | None:
@@ -199,8 +248,10 @@ def hard_triplets(runs: Sequence[Evidence]) -> Result | None:
     if known := _first_solved(result for result in results if result is not None):
         return known
     mining, alpha = runs[0].settings.get("mining"), runs[0].settings.get("alpha")
-    return Result(False, f"The newest run has {mining} triplets at α = {float(alpha or 0):g}°: a second run that "
-                         "differs only in Mining is missing.")
+    fact = (said("The newest run has violating triplets at α = {alpha}", alpha=f"{float(alpha or 0):g}°")
+            if mining == "violating" else said("The newest run has random triplets at α = {alpha}",
+                                               alpha=f"{float(alpha or 0):g}°"))
+    return Result(False, fact, said("a second run that differs only in Mining is missing."))
 
 
 def _harm(one: Evidence, other: Evidence) -> Result | None:
@@ -210,11 +261,10 @@ def _harm(one: Evidence, other: Evidence) -> Result | None:
     if values[0] is None or values[1] is None:
         return None
     cost, alpha = values[1] - values[0], float(mined.settings["alpha"])
-    at = (f"At α = {alpha:g}° violating triplets alone end at a MAP@R of {points(values[0])}, random triplets at "
-          f"{points(values[1])}")
-    if cost >= HARM_POINTS:
-        return Result(True, f"{at}: solved.")
-    return Result(False, f"{at}: make the violating triplets harder by another α.")
+    fact = said("At α = {alpha} violating triplets alone end at a MAP@R of {mined}, random triplets at {random}",
+                alpha=f"{alpha:g}°", mined=points(values[0]), random=points(values[1]))
+    return solved(fact) if cost >= HARM_POINTS else Result(False, fact, said(
+        "make the violating triplets harder by another α."))
 
 
 def look_alikes(runs: Sequence[Evidence]) -> Result | None:
@@ -223,10 +273,10 @@ def look_alikes(runs: Sequence[Evidence]) -> Result | None:
         similarity = _last(run, "mean similarity")
         if similarity is None:
             return None
-        words = (f"At τ = {float(run.settings['temperature']):g} different images end at a mean similarity of "
-                 f"{similarity:.2f}")
-        return Result(True, f"{words}: solved.") if similarity <= APART else Result(
-            False, f"{words}: try another τ. A small τ pushes few look-alikes, a large τ nearly all images equally.")
+        fact = said("At τ = {value} different images end at a mean similarity of {similarity}",
+                    value=f"{float(run.settings['temperature']):g}", similarity=f"{similarity:.2f}")
+        return solved(fact) if similarity <= APART else Result(False, fact, said(
+            "try another τ. A small τ pushes few look-alikes, a large τ nearly all images equally."))
 
     return _first_solved(result for run in runs if (result := of_run(run)) is not None)
 
@@ -239,13 +289,13 @@ def clusters(runs: Sequence[Evidence]) -> Result | None:
             return None
         several = [size for size in sizes if size > 1]
         coverage = sum(several) / sum(sizes)
-        at = (f"At ε = {float(run.settings['epsilon']):g} {counted(len(several), 'cluster')} of two or more images "
-              f"cover {percent(coverage)} of the images")
+        fact = said("At ε = {value} the clusters of two or more images cover {share} of the images; there are {count}",
+                    value=f"{float(run.settings['epsilon']):g}", count=len(several), share=percent(coverage))
         if coverage < COVERED:
-            return Result(False, f"{at}: ε shatters too much, try a smaller ε.")
+            return Result(False, fact, said("ε shatters too much, try a smaller ε."))
         if len(several) < FEWEST_CLUSTERS:
-            return Result(False, f"{at}: ε merges too much, try a larger ε.")
-        return Result(True, f"{at}: solved.")
+            return Result(False, fact, said("ε merges too much, try a larger ε."))
+        return solved(fact)
 
     return _first_solved(result for run in runs if (result := of_run(run)) is not None)
 
@@ -257,15 +307,15 @@ def collapse(runs: Sequence[Evidence]) -> Result | None:
         ranks = [row["effective rank"] for row in run.epochs() if "effective rank" in row]
         if len(rows) < 2 or len(ranks) < 2:
             return None
-        rate = f"At learning rate {float(run.settings['learning_rate']):g}"
         first, last, share = rows[0]["loss"], rows[-1]["loss"], ranks[-1] / ranks[0]
-        at = (f"{rate} the loss goes from {first:.3g} to {last:.3g}, and the effective rank from {ranks[0]:.1f} to "
-              f"{ranks[-1]:.1f}")
+        fact = said("At learning rate {rate} the loss goes from {first} to {last}, and the effective rank from {start} "
+                    "to {end}", rate=f"{float(run.settings['learning_rate']):g}", first=f"{first:.3g}",
+                    last=f"{last:.3g}", start=f"{ranks[0]:.1f}", end=f"{ranks[-1]:.1f}")
         if last >= first:
-            return Result(False, f"{at}: the loss does not fall, try another learning rate.")
+            return Result(False, fact, said("the loss does not fall, try another learning rate."))
         if share >= RANK_KEPT:
-            return Result(False, f"{at}: too few directions are lost, try another learning rate.")
-        return Result(True, f"{at}: solved.")
+            return Result(False, fact, said("too few directions are lost, try another learning rate."))
+        return solved(fact)
 
     return _first_solved(result for run in runs if (result := of_run(run)) is not None)
 
@@ -280,14 +330,15 @@ def two_measures(runs: Sequence[Evidence]) -> Result | None:
         if images == others and (best is None or min(leads) > min(best)):
             best = leads
     if best is None:
-        return Result(False, "One run is measured: a second run on the same images is missing.") if known else None
-    words = f"One run leads in R@1 by {best[0]:.1f} points, and the other in MAP@R by {best[1]:.1f}"
-    if min(best) >= LEAD_POINTS:
-        return Result(True, f"{words}: solved.")
+        return Result(False, said("Only one run is measured"), said(
+            "a second run on the same images is missing.")) if known else None
     if min(best) <= 0:
-        return Result(False, f"Of {counted(len(known), 'run')}, the one that is ahead in R@1 is ahead in MAP@R as "
-                             "well: try another method or width.")
-    return Result(False, f"{words}: {LEAD_POINTS} points each are asked for.")
+        return Result(False, said("The run that is ahead in R@1 is ahead in MAP@R as well"), said(
+            "try another method or width."))
+    fact = said("One run leads in R@1 by {first} points, and the other in MAP@R by {group}", first=f"{best[0]:.1f}",
+                group=f"{best[1]:.1f}")
+    return solved(fact) if min(best) >= LEAD_POINTS else Result(False, fact, said(
+        "each must lead by {points} points.", points=LEAD_POINTS))
 
 
 def real_gain(runs: Sequence[Evidence]) -> Result | None:
@@ -302,8 +353,9 @@ def real_gain(runs: Sequence[Evidence]) -> Result | None:
         return None
     if len(several) < 2:
         most = max(len({run.settings["seed"] for run, _ in group}) for group in groups.values())
-        return Result(False, f"{counted(len(several), 'setting')} with {SEEDS} seeds, and at most "
-                             f"{counted(most, 'seed')} of one setting: two settings with {SEEDS} seeds are needed.")
+        return Result(False, said("Settings with {seeds} seeds: {count}; most seeds of one setting: {most}",
+                                  seeds=SEEDS, count=len(several), most=most),
+                      said("two settings with {seeds} seeds are needed.", seeds=SEEDS))
     return _gain(*several[:2])  # only the newest two: of many pairs, chance alone would make one look real
 
 
@@ -313,10 +365,10 @@ def _gain(one: Sequence[tuple[Evidence, float]], other: Sequence[tuple[Evidence,
                      for group in (one, other))
     error = sqrt(stdev(first) ** 2 / len(first) + stdev(second) ** 2 / len(second))
     gain, bound = abs(mean(first) - mean(second)), STUDENT[min(len(first), len(second), max(STUDENT))] * error
-    words = (f"The means of {len(first)} and {len(second)} seeds differ by {gain:.1f} points of MAP@R, and chance "
-             f"alone explains up to {bound:.1f}")
-    return Result(True, f"{words}: solved.") if gain > bound else Result(
-        False, f"{words}: try a larger change of one setting, or more seeds.")
+    fact = said("The means of {first} and {second} seeds differ by {gain} points of MAP@R, and chance alone explains "
+                "up to {bound}", first=len(first), second=len(second), gain=f"{gain:.1f}", bound=f"{bound:.1f}")
+    return solved(fact) if gain > bound else Result(False, fact, said(
+        "try a larger change of one setting, or more seeds."))
 
 
 def two_maps(runs: Sequence[Evidence]) -> Result | None:
@@ -330,11 +382,14 @@ def two_maps(runs: Sequence[Evidence]) -> Result | None:
         if not maps:
             return None
         best, worst = max(maps), min(maps)
-        words = (f"Continuity is {points(100 * best[0])} at perplexity {best[1]:g} and {points(100 * worst[0])} at "
-                 f"{worst[1]:g}")
-        if len(maps) > 1 and 100 * (best[0] - worst[0]) >= MAP_POINTS:
-            return Result(True, f"{words}: solved.")
-        return Result(False, f"{words if len(maps) > 1 else words.partition(' and ')[0]}: try another perplexity.")
+        values = {"best": points(100 * best[0]), "at": f"{best[1]:g}"}
+        if len(maps) == 1:
+            return Result(False, said("Continuity is {best} at perplexity {at}", **values), said(
+                "try another perplexity."))
+        fact = said("Continuity is {best} at perplexity {at} and {worst} at {other}", **values,
+                    worst=points(100 * worst[0]), other=f"{worst[1]:g}")
+        return solved(fact) if 100 * (best[0] - worst[0]) >= MAP_POINTS else Result(False, fact, said(
+            "try another perplexity."))
 
     return _first_solved(result for run in runs if (result := of_run(run)) is not None)
 
@@ -348,13 +403,14 @@ def two_refinements(runs: Sequence[Evidence]) -> Result | None:
         if not gains:
             return None
         best, worst = max(gains), min(gains)
-        words = f"{best[1]} changes MAP@R by {best[0]:+.1f} points"
-        if len(gains) > 1:
-            words += f", and {worst[1]} by {worst[0]:+.1f}"
+        values = {"best": best[1], "gain": f"{best[0]:+.1f}"}
+        fact = (said("{best} changes MAP@R by {gain} points, and {worst} by {loss}", **values, worst=worst[1],
+                     loss=f"{worst[0]:+.1f}") if len(gains) > 1
+                else said("{best} changes MAP@R by {gain} points", **values))
         if best[0] >= REFINED_POINTS and worst[0] < 0:
-            return Result(True, f"{words}: solved.")
-        missing = f"gains {REFINED_POINTS} points" if best[0] < REFINED_POINTS else "loses"
-        return Result(False, f"{words}: a recipe that {missing} is missing.")
+            return solved(fact)
+        return Result(False, fact, said("a recipe that gains {points} points is missing.", points=REFINED_POINTS)
+                      if best[0] < REFINED_POINTS else said("a recipe that loses is missing."))
 
     return _first_solved(result for run in runs if (result := of_run(run)) is not None)
 
@@ -367,15 +423,16 @@ def sure_judges(runs: Sequence[Evidence]) -> Result | None:
         if found is None:
             return None
         verdict = found["verdicts"]["final"]["whole group"]
-        bounds = [f"{100 * of['whole group']['low']:+.1f} to {100 * of['whole group']['high']:+.1f}"
+        bounds = [f"[{100 * of['whole group']['low']:+.1f}; {100 * of['whole group']['high']:+.1f}]"
                   for of in found["opinions"]["final"].values()]
-        words = (f"At α = {float(run.settings['alpha']):g}° the judges' intervals are "
-                 f"{' and '.join(bounds)} hundredths, so their verdict is “{verdict}”")
-        return Result(True, f"{words}: solved.") if verdict == "better" else Result(
-            False, f"{words}: try another α.")
+        fact = said("At α = {alpha} the judges' intervals in hundredths are {intervals}, so their verdict is "
+                    "“{verdict}”", alpha=f"{float(run.settings['alpha']):g}°", intervals=", ".join(bounds),
+                    verdict=_VERDICTS[verdict])
+        return solved(fact) if verdict == "better" else Result(False, fact, said("try another α."))
 
     known = _first_solved(result for run in runs if (result := of_run(run)) is not None)
-    return known or Result(False, "None of your runs has a second opinion yet: it follows a run by itself.")
+    return known or Result(False, said("None of your runs has a second opinion yet"), said(
+        "it follows a run by itself."))
 
 
 def joined_encoders(runs: Sequence[Evidence]) -> Result | None:
@@ -389,18 +446,19 @@ def joined_encoders(runs: Sequence[Evidence]) -> Result | None:
         if len(parts) < 2 or name not in single or run.settings.get("whitening") != "none":
             return None
         if missing := [part for part in parts if part not in single]:
-            return Result(False, f"{name} ends at a MAP@R of {points(single[name])}: a run with {missing[0]} alone is "
-                                 "missing.")
+            return Result(False, said("{name} ends at a MAP@R of {value}", name=name, value=points(single[name])),
+                          said("a run with {encoder} alone is missing.", encoder=missing[0]))
         best = max(parts, key=single.__getitem__)
-        words = f"{name} ends at a MAP@R of {points(single[name])}, and {best} alone at {points(single[best])}"
-        if single[name] - single[best] >= JOINED_POINTS:
-            return Result(True, f"{words}: solved.")
-        return Result(False, f"{words}: join encoders whose errors differ more.")
+        fact = said("{name} ends at a MAP@R of {value}, and {encoder} alone at {other}", name=name,
+                    value=points(single[name]), encoder=best, other=points(single[best]))
+        return solved(fact) if single[name] - single[best] >= JOINED_POINTS else Result(False, fact, said(
+            "join encoders whose errors differ more."))
 
     known = _first_solved(result for run in runs if (result := of_run(run)) is not None)
     if known or not single:
         return known
-    return Result(False, f"{counted(len(single), 'encoder')} alone measured: a run with two joined is missing.")
+    return Result(False, said("Encoders measured alone: {names}", names=", ".join(single)), said(
+        "a run with two joined is missing."))
 
 
 def _pairs_that_differ(runs: Sequence[Evidence], name: str) -> Iterator[tuple[Evidence, Evidence]]:
@@ -428,16 +486,15 @@ def leaking_labels(runs: Sequence[Evidence]) -> Result | None:
         values = _measure(near, "map@r"), _measure(far, "map@r")
         if values[0] is None or values[1] is None:
             return None
-        words = (f"MAP@R is {points(values[0])} at γ = {float(near.settings['gamma']):g} and {points(values[1])} at "
-                 f"γ = {float(far.settings['gamma']):g}")
-        if values[0] - values[1] >= LEAK_POINTS:
-            return Result(True, f"{words}: solved.")
-        return Result(False, f"{words}: try another γ.")
+        fact = said("MAP@R is {near} at γ = {gamma} and {far} at γ = {other}", near=points(values[0]),
+                    gamma=f"{float(near.settings['gamma']):g}", far=points(values[1]),
+                    other=f"{float(far.settings['gamma']):g}")
+        return solved(fact) if values[0] - values[1] >= LEAK_POINTS else Result(False, fact, said("try another γ."))
 
     results = (of_pair(*pair) for pair in _pairs_that_differ(runs, "gamma"))
     return _first_solved(result for result in results if result is not None) or Result(
-        False, f"The newest run has γ = {float(runs[0].settings['gamma']):g}: a second run that differs only in γ is "
-               "missing.")
+        False, said("The newest run has γ = {gamma}", gamma=f"{float(runs[0].settings['gamma']):g}"),
+        said("a second run that differs only in γ is missing."))
 
 
 DIGITS = {"dataset": "digits", "backbone": "pixels", "split": "seen"}
@@ -450,7 +507,8 @@ TASKS: Mapping[str, Task] = {
     "triplets": Task(
         "Find the angle α at which half of the triplets violate their bound in the last epoch. 45 to 55 % count as "
         "half.",
-        RPML, half_of("violating", "of the triplets violated", "alpha", "α", "°", falls=True),
+        RPML, half_of("violating", "alpha", "α", "°",
+                      said("{share} of the triplets violate their bound in the last epoch at {at}").text),
         {"dimension": 8, "alpha": 45.0}, fixed={"mining": "random"}),
     "hardness": Task(
         "Train two runs that differ only in Mining. Find an angle α at which violating triplets alone cost at least "
@@ -464,7 +522,8 @@ TASKS: Mapping[str, Task] = {
         "Each flat tests 20 candidates. Find the threshold T at which half of them are admitted in the last epoch. "
         "45 to 55 % count as half.",
         {**DIGITS, "method": "plm"},
-        half_of("admitted", "of the candidates were admitted", "threshold", "T", "", falls=True),
+        half_of("admitted", "threshold", "T", "",
+                said("{share} of the candidates are admitted in the last epoch at {at}").text),
         {"dimension": 16, "candidates": 20, "threshold": 0.9, "epochs": 3}, fixed={"candidates": 20}),
     "spread": Task(
         f"Two labels a class spread. Train two runs that differ only in γ, so that the smaller γ ends {LEAK_POINTS} "

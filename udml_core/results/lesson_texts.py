@@ -1,15 +1,18 @@
 """The texts of the course in every language.
 
-A text stands in English where it is shown: in a field of a lesson such as `title`, or in `say("…")` inside code. It is
+A text stands in English where it is shown: in a field of a lesson such as `title`, in `say("…")` inside code, or in
+`said("…")` inside Python. It is
 its own key in `assets/lessons/course/de.json` and the like, which hold a translation of each text.
 `python -m experiments.make_lessons texts` lists all texts in `en.json` and names missing translations.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -24,6 +27,8 @@ FIELDS = ("title", "claim", "text", "choices", "because", "touch", "see", "label
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
 _TEXT = re.compile(rf'\bsay\(\s*({_STRING})|\b(?:{"|".join(FIELDS)}): ({_STRING})'
                    rf'|\bchoices: (\[\s*{_STRING}(?:,\s*{_STRING})*\s*\])')
+_NUMBER = re.compile(r"([-+\N{MINUS SIGN}]?\d+)\.(\d+[°\s%]*)")
+"""A number with a decimal point, and its unit."""
 _WORD = re.compile(r"[^\W\d_]{2}")
 
 
@@ -55,6 +60,43 @@ def translations() -> dict[str, dict[str, str]]:
 def translated(text: str, language: str | None) -> str:
     """Return a text in a language; in English if it has no translation."""
     return translations().get(language or "", {}).get(text, text)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A text of the course whose placeholders have values.
+
+    Attributes:
+        text: The text in English, such as "{count} of {all}".
+        values: What replaces each placeholder: a name, a number as English writes it, or a text of its own.
+    """
+
+    text: str
+    values: Mapping[str, str | Said]
+
+    def words(self, language: str | None = None) -> str:
+        """Return the text in a language, with its numbers as the language writes them."""
+        def written(value: str | Said) -> str:
+            if isinstance(value, Said):
+                return value.words(language)
+            number = _NUMBER.fullmatch(value) if language in translations() else None
+            return f"{number[1]},{number[2]}" if number else value  # each language but English has a comma
+
+        values = {name: written(value) for name, value in self.values.items()}
+        return translated(self.text, language).format_map(values)
+
+
+def said(text: str, **values: str | int | Said) -> Said:
+    """Return a text of the course with values for its placeholders."""
+    return Said(text, {name: value if isinstance(value, Said) else str(value) for name, value in values.items()})
+
+
+def texts_of_module(source: str) -> Iterator[str]:
+    """Yield the texts in `said("…")` of a Python module in their order."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "said" and (
+                isinstance(node.args[0], ast.Constant)):
+            yield str(node.args[0].value)
 
 
 def texts_script(texts: Iterable[str]) -> str:

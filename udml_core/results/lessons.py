@@ -11,6 +11,7 @@ import html
 import io
 import json
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,17 +20,26 @@ from pathlib import Path
 from typing import Any
 
 from udml_core.base.errors import UserError
-from udml_core.base.files import read_regular, replace_bytes
+from udml_core.base.files import read_regular, replace_bytes, replace_text
 from udml_core.base.offline import offline_page
 from udml_core.base.paths import ASSETS
 from udml_core.base.spreadsheets import write_rows
+from udml_core.results import lesson_tasks
 from udml_core.results.lesson_tasks import TASKS
-from udml_core.results.lesson_texts import as_script, texts_of_content, texts_of_script, texts_script
+from udml_core.results.lesson_texts import (
+    as_script,
+    texts_of_content,
+    texts_of_module,
+    texts_of_script,
+    texts_script,
+)
 
 FOLDER = ASSETS / "lessons"
 KIT = FOLDER / "kit"
 INDEX = "index.html"
-LESSON_KIT = ("language", "draw", "tsne", "guide", "print", "present", "frame")
+APP = "http://localhost:8501"
+"""Where the app runs unless another port was chosen."""
+LESSON_KIT = ("language", "draw", "tsne", "guide", "print", "formula", "fit", "present", "frame")
 """Files of the toolkit that a lesson needs, in this order."""
 MOST_BYTES = 4_000_000
 """Size at which the file of answers takes no more."""
@@ -113,8 +123,8 @@ def lesson_script(lesson: Lesson) -> str:
 def path_script() -> str:
     """Return the toolkit of the course's contents, and its texts in all languages."""
     texts = course_texts()
-    lessons = (text for lesson in course() for text in (lesson.title, lesson.claim))
-    return f"{texts_script([*texts['kit'], *texts['course'], *lessons])}{_kit()}{_path()}\n"
+    titles = (lesson.title for lesson in course())
+    return f"{texts_script([*texts['kit'], *texts['course'], *titles])}{_kit()}{_path()}\n"
 
 
 def _path() -> str:
@@ -126,6 +136,7 @@ def course_texts() -> dict[str, list[str]]:
     """Return all texts of the course in English, by where they stand: kit, course, tasks, or the id of a lesson."""
     places = {"kit": texts_of_script(_kit() + _path()), "course": texts_of_content(course_guide()),
               "tasks": (task.text for task in TASKS.values()),
+              "answers": texts_of_module(Path(lesson_tasks.__file__).read_text(encoding="utf-8")),
               **{lesson.id: texts_of_script(lesson.script) for lesson in course()}}
     return {place: [*dict.fromkeys(texts)] for place, texts in places.items()}
 
@@ -142,7 +153,7 @@ def course_header(href: str, pictures: bool = False) -> list[dict[str, Any]]:
         href: The address of a lesson, with {} for its id.
         pictures: Whether each lesson has its figure, small, for light and dark pages.
     """
-    return [{"id": lesson.id, "title": lesson.title, "claim": lesson.claim, "minutes": lesson.minutes,
+    return [{"id": lesson.id, "title": lesson.title, "minutes": lesson.minutes,
              "href": href.format(lesson.id), "pictures": _pictures(lesson.id) if pictures else []}
             for lesson in course()]
 
@@ -151,7 +162,8 @@ def course_header(href: str, pictures: bool = False) -> list[dict[str, Any]]:
 def course_guide() -> dict[str, Any]:
     """Return what students need, the plans for a class, and the glossary.
 
-    `needs` names the lessons on which each lesson builds.
+    `needs` names the lessons on which each lesson builds; `lessons` has the words on each lesson's card, which give no
+    answer away, and what its handout asks and notes.
     """
     guide: dict[str, Any] = json.loads((FOLDER / "course" / "guide.json").read_text(encoding="utf-8"))
     return guide
@@ -165,11 +177,16 @@ def _pictures(name: str) -> list[str]:
     return [f"data:image/webp;base64,{base64.b64encode(file.read_bytes()).decode()}" for file in files]
 
 
-def lesson_file(lesson: Lesson) -> bytes:
-    """Return a lesson as one HTML file that works offline."""
+def lesson_file(lesson: Lesson, app: str = APP) -> bytes:
+    """Return a lesson as one HTML file that works offline.
+
+    Args:
+        lesson: The lesson.
+        app: The address of the app, to which "Try it on your data" leads.
+    """
     task = TASKS.get(lesson.id)
     header = {"course": course_header("{}.html"), "index": INDEX, "heading": True, "content": lesson.content(),
-              "guide": course_guide(), "task": task and {"text": task.text, "command": task.command}}
+              "guide": course_guide(), "task": task and {"text": task.text, "command": task.command}, "app": app}
     script = (f"{lesson_script(lesson)}"
               f"window.lesson = new Lesson(document.querySelector('.lesson'), LESSON, {as_script(header)}, {{}});")
     return _page(lesson.title, "lesson", script)
@@ -182,17 +199,32 @@ def index_file() -> bytes:
     return _page("Learn metric learning", "course", script)
 
 
-def export_course(folder: Path) -> list[Path]:
+def course_files(app: str = APP) -> dict[str, bytes]:
+    """Return every lesson and the course's contents as HTML files by name; `app` is the address of the app."""
+    return {INDEX: index_file()} | {f"{lesson.id}.html": lesson_file(lesson, app) for lesson in course()}
+
+
+def course_archive(app: str = APP) -> bytes:
+    """Return the files of the course as one ZIP archive; `app` is the address of the app."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in course_files(app).items():
+            file.writestr(f"lessons/{name}", content)
+    return archive.getvalue()
+
+
+def export_course(folder: Path, app: str = APP) -> list[Path]:
     """Write every lesson and the course's contents as HTML files.
 
     Args:
         folder: A folder, which is created if it is missing; files of an earlier export are replaced.
+        app: The address of the app.
 
     Returns:
         The written files.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    files = {INDEX: index_file()} | {f"{lesson.id}.html": lesson_file(lesson) for lesson in course()}
+    files = course_files(app)
     for name, content in files.items():
         replace_bytes(folder / name, content)
     return [folder / name for name in files]
@@ -287,6 +319,15 @@ def right_choices(lesson: Lesson) -> Mapping[str, int]:
     """Return the number of the right answer to each question of a lesson."""
     found = re.findall(r"^  (before|after): \{.*?^    right: (\d+),", lesson.script, re.MULTILINE | re.DOTALL)
     return {question: int(choice) for question, choice in found}
+
+
+def remove_reader(folder: Path, reader: str) -> None:
+    """Delete the answers of one reader, such as a teacher who tried the lessons."""
+    path = _answers(folder)
+    if not path.exists() or not re.fullmatch(r"[0-9a-f]{16}", reader):
+        return
+    lines = read_regular(path).decode(errors="replace").splitlines()
+    replace_text(path, "\n".join(line for line in lines if f'"{reader}"' not in line))
 
 
 def clear_answers(folder: Path) -> None:

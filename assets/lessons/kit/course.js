@@ -1,6 +1,6 @@
 // The path through the lessons, with the progress that this browser keeps.
-// header: {course: [{id, title, claim, minutes, href, pictures: [light, dark]}], heading, guide, solved: [id]}; answers: trigger "go" id
-function drawCourse(root, header, go) {
+// header: {course: [{id, title, minutes, href, pictures: [light, dark]}], heading, guide, solved: [id]}; answers: triggers "go" id, "uncounted" reader
+function drawCourse(root, header, go, uncount) {
   const { heading, solved = [] } = header;
   const { course, guide } = localized({ course: header.course, guide: header.guide });
   const kept = readCourse().lessons;
@@ -30,25 +30,36 @@ function drawCourse(root, header, go) {
         return linkOfAnswers(course, solved);
       }), element("button", { type: "button", class: "plain", onclick: () => {
         keepCourse({ ...readCourse(), lessons: {} });
-        drawCourse(root, header, go);
-      } }, say("Forget my progress"))] : [])),
+        drawCourse(root, header, go, uncount);
+      } }, say("Forget my progress"))] : []),
+      uncount ? countBox(uncount) : null),
     element("ol", { class: "path" }, course.map((lesson, index) => element("li", {}, link(lesson,
       ...(lesson.pictures?.length ? [element("img", { src: lesson.pictures[isDark ? 1 : 0], alt: "" })] : []),
       element("span", { class: "number" }, String(index + 1)), element("b", {}, lesson.title),
       element("small", {}, isDone(lesson) ? element("span", { class: "mark" }, say("✓ finished")) : isBegun(lesson) ? say("begun") : say("{minutes} min", lesson),
         ...(solved.includes(lesson.id) ? [element("span", { class: "mark" }, ` ${say("✓ task")}`)] : [])),
-      element("p", {}, lesson.claim))))),
+      element("p", {}, guide.lessons.find(({ lesson: id }) => id === lesson.id)?.words ?? ""))))),
     ...guideParts(guide, (id, words) => link(course.find((lesson) => lesson.id === id), words), Object.fromEntries(course.map(({ id, title }) => [id, title]))));
 }
 
+// A teacher who tries the lessons is not part of the class.
+function countBox(uncount) {
+  const input = element("input", { type: "checkbox", checked: !readCourse().isUncounted, onchange: () => {
+    const course = { ...readCourse(), isUncounted: !input.checked };
+    keepCourse(course);
+    if (!input.checked) uncount(course.reader);
+  } });
+  return element("label", {}, input, ` ${say("Count my answers in the class summary")}`);
+}
+
 // Show the course, and draw it again when another tab finishes a lesson.
-function showCourse(root, header, go) {
-  drawCourse(root, header, go);
+function showCourse(root, header, go, uncount = null) {
+  drawCourse(root, header, go, uncount);
   root.watch ??= window.addEventListener("storage", ({ key }) => {
-    if (key === COURSE_KEY && root.isConnected) drawCourse(root, header, go);
+    if (key === COURSE_KEY && root.isConnected) drawCourse(root, header, go, uncount);
   }) ?? true;
 }
 
 function mountCourse({ data, parentElement, setTriggerValue }) {
-  showCourse(parentElement.querySelector(".course"), data, (id) => setTriggerValue("go", id));
+  showCourse(parentElement.querySelector(".course"), data, (id) => setTriggerValue("go", id), (reader) => setTriggerValue("uncounted", reader));
 }

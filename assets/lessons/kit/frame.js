@@ -2,7 +2,7 @@
 // A lesson is an object; assets/lessons/README.md describes its fields. The frame keeps the state in the address, the
 // answers in the browser, and draws again after every change.
 
-// What the browser keeps: {reader: id, lessons: {id: {before: choice | "skipped", after: choice}}}.
+// What the browser keeps: {reader: id, lessons: {id: {before: choice | "skipped", after: choice}}, isUncounted: of a teacher}.
 const COURSE_KEY = "udml-course";
 function readCourse() {
   try {
@@ -23,8 +23,8 @@ const on = (slide, part) => fill(part, { "data-on": slide }, []);
 
 class Lesson {
   // header: {course: [{id, title, minutes, href}], content: data by name, heading: whether to show the title,
-  //   task: {text, command} in exported files}
-  // outside: {go(id), open(page, query), answered(question, choice, reader)}
+  //   task: {text, command} and app: the address of the app in exported files}
+  // outside: {go(id, isPresented), open(page, query), answered(question, choice, reader)}
   constructor(root, lesson, header, outside) {
     const { course, guide } = localized({ course: header.course, guide: header.guide });
     Object.assign(this, { root, lesson: localized(lesson), english: { lesson, terms: header.guide.terms }, header: { ...header, course, guide }, outside });
@@ -111,6 +111,8 @@ class Lesson {
     this.readout.replaceChildren(...values.map(([label, value]) => element("div", {}, element("dt", {}, label), element("dd", {}, value))));
     this.formula.innerHTML = this.lesson.formula(this.state, numbers, this.data);
     evenSigns(this.formula);
+    breakFormulas(this.formula);
+    fitFormulas(this.formula);
     this.numbers = numbers;
     this.root.dataset.drawn = (performance.now() - began).toFixed(1);
   }
@@ -128,18 +130,20 @@ class Lesson {
     this.readout = element("dl", { class: "readout", "aria-live": "polite" });
     this.formula = element("div", { class: "formula" });
     this.widgets = {};
+    this.showAnswers = []; // of each question
     this.controls = element("div", { class: "controls" }, lesson.controls.map((control) => this.control(control)),
       element("button", { type: "button", class: "plain", onclick: () => this.change(structuredClone(this.start)) }, say("Start over")));
     this.before = this.question("before", say("Predict: {question}", { question: lesson.before.text }), lesson.before);
     this.after = this.question("after", lesson.after.text, lesson.after);
+    this.formulaBox = on("formula", element("div", {}, element("h2", {}, say("The formula, with your numbers")), this.formula));
+    this.panel = element("div", { class: "panel", "data-on": "meet predict do see formula fails" }, on("predict", this.before), this.presentation.step,
+      markup("p", lesson.touch, { class: "do" }), on("do fails", this.controls), on("do fails", this.readout));
+    this.explain = element("section", { class: "explain", "data-on": "" }, this.formulaBox,
+      element("div", {}, element("h2", {}, say("When it fails")), markup("p", lesson.fails)));
     this.root.replaceChildren(...[this.presentation.title, this.heading(position),
-      element("section", { class: "touch" },
-        element("div", { class: "picture", "data-on": "predict do try see" }, this.stage, markup("p", lesson.see, { class: "see" })),
-        element("div", { class: "panel", "data-on": "predict do try see" }, on("predict", this.before), this.presentation.step,
-          markup("p", lesson.touch, { class: "do" }), on("try", this.controls), on("try", this.readout))),
-      element("section", { class: "explain" },
-        on("formula", element("div", {}, element("h2", {}, say("The formula, with your numbers")), this.formula)),
-        on("fails", element("div", {}, element("h2", {}, say("When it fails")), markup("p", lesson.fails)))),
+      element("section", { class: "touch", "data-on": PICTURE_SLIDES.join(" ") },
+        element("div", { class: "picture", "data-on": PICTURE_SLIDES.join(" ") }, this.stage, markup("p", lesson.see, { class: "see" })), this.panel),
+      this.explain,
       element("section", { class: "end" },
         on("takeaway", element("div", {}, element("h2", {}, say("Takeaway")), markup("p", lesson.takeaway, { class: "takeaway" }), this.tryLink())),
         on("check", element("div", {}, element("h2", {}, say("Check yourself")), this.after))),
@@ -151,7 +155,7 @@ class Lesson {
         previous ? this.link(previous, `← ${previous.title}`) : element("span"),
         this.link({ id: "", href: header.index }, say("All lessons")),
         next ? this.link(next, `${next.title} →`) : element("span")),
-      element("p", { class: "hint" }, say("→ next · ← previous · ↑ ↓ move a slider · Esc ends the presentation"))].filter(Boolean));
+      this.presentation.end(), this.presentation.hint, this.presentation.keys].filter(Boolean));
   }
 
   heading(position) {
@@ -164,8 +168,8 @@ class Lesson {
         element("span", {}, say("Lesson {number} of {count} · {minutes} minutes", { number: position + 1, count: header.course.length, minutes: lesson.minutes })),
         this.needs(),
         button(say("Present"), () => this.presentation.set(true, true), "start-present"),
-        button(say("Print summary"), () => printPage(this.root, summaryToPrint(this))),
-        button(say("Print handout"), () => printPage(this.root, handoutToPrint(this))),
+        button(say("Print summary"), () => printPage(this.root, summaryToPrint(this)), "print"),
+        button(say("Print handout"), () => printPage(this.root, handoutToPrint(this)), "print"),
         linkButton(say("Copy link"), () => { this.writeAddress(); return location.href; }),
         languageLinks(() => this.writeAddress())));
   }
@@ -180,24 +184,27 @@ class Lesson {
 
   tryLink() {
     const { page, label, query } = this.lesson.open;
+    const { app } = this.header;
     const words = say("Try it on your data: {label}", { label });
     if (this.outside.open) {
       return element("button", { type: "button", class: "try", onclick: () => this.outside.open(page, query?.(this.state) ?? {}) }, words);
     }
     const link = element("a", { class: "try", onclick: () => {
-      link.href = `http://localhost:8501/${page}?${new URLSearchParams(query?.(this.state) ?? {})}`;
-    }, href: `http://localhost:8501/${page}` }, words);
-    return element("p", {}, link, element("small", {}, ` ${say("The link needs UDML Explorer running on this computer.")}`));
+      link.href = `${app}/${page}?${new URLSearchParams(query?.(this.state) ?? {})}`;
+    }, href: `${app}/${page}` }, words);
+    return element("p", {}, link, element("small", {}, ` ${say("The link needs UDML Explorer running at {address}.", { address: app })}`));
   }
 
-  // A second figure, with controls of its own.
+  // A second figure, with controls of its own. On a telephone it is folded, so that the lesson stays short.
   more() {
     const { more } = this.lesson;
     if (!more) return null;
     const box = element("div", { class: "second" });
-    const section = element("section", { class: "more" }, element("h2", {}, more.title), markup("p", more.words),
+    this.secondText = markup("p", more.words, { class: "do" });
+    const section = element("details", { class: "more figure", "data-on": "more", open: innerWidth >= NARROW },
+      element("summary", {}, element("h2", {}, more.title)), this.secondText,
       element("div", { class: "controls" }, more.controls.map((control) => this.control(control))), box);
-    this.second = more.build({ box });
+    this.second = { section, ...more.build({ box }) };
     return section;
   }
 
@@ -240,7 +247,7 @@ class Lesson {
     const id = `${this.lesson.id}-${name}`;
     const reason = element("p", { class: "because", role: "status" });
     const show = () => {
-      const kept = this.kept[name];
+      const kept = this.answers()[name];
       inputs.forEach((input, index) => { input.checked = kept === index; });
       reason.replaceChildren();
       if (typeof kept === "number") reason.append(markup("span", `${kept === right ? say("✓ Correct.") : say("✕ Not in this case.")} ${because}`));
@@ -259,24 +266,31 @@ class Lesson {
     const box = element("fieldset", { class: "question" }, markup("legend", text),
       choices.map((words, index) => element("label", {}, inputs[index], markup("span", words))), wait, skip, reason);
     show();
+    this.showAnswers.push(show);
     return box;
   }
 
+  // The answers that are shown: of a presentation, or of the reader.
+  answers() { return this.presentation.isOn ? this.presentation.answers : this.kept; }
+
   keep(name, choice) {
-    this.kept[name] = choice;
-    keepCourse(this.course);
+    const { isOn } = this.presentation;
+    this.answers()[name] = choice;
+    if (!isOn) keepCourse(this.course); // an audience keeps no answer
     this.lock();
     if (typeof choice !== "number") return;
     if (this.lesson[name].shows) this.change(this.lesson[name].shows); // the picture shows the case of the question
-    this.outside.answered?.(name, choice, this.course.reader);
+    if (isOn) this.presentation.makeRoom();
+    else if (!readCourse().isUncounted) this.outside.answered?.(name, choice, this.course.reader);
   }
 
   // The controls, and the claim that would give the answer away, wait for a prediction, or for the reader to skip it.
   lock() {
-    const isLocked = this.kept.before === undefined;
+    const isLocked = this.answers().before === undefined;
     this.claim.textContent = isLocked ? say("Predict first. After your answer the lesson says what it claims, with the formula and when it fails.") : this.lesson.claim;
     this.root.classList.toggle("locked", isLocked);
     this.controls.inert = this.stage.inert = isLocked && !this.presentation.isOn; // an audience answers aloud
+    for (const show of this.showAnswers) show();
   }
 
   control(control) {
@@ -295,25 +309,17 @@ class Lesson {
 
   end() {
     document.removeEventListener("keydown", this.onKey, true);
-    this.presentation.end();
+    this.presentation.leave();
     clearTimeout(this.writing);
   }
 }
 
-// Parentheses around letters have one height; only around a table or a fraction do they grow.
-function evenSigns(formula) {
-  for (const sign of formula.querySelectorAll("mo")) {
-    const isTall = sign.parentElement.querySelector("mtable, mfrac, munder, munderover");
-    if (["(", ")", "|", "‖"].includes(sign.textContent) && !isTall) sign.setAttribute("stretchy", "false");
-  }
-}
-
-// The component of the app. header: what `Lesson` needs; answers: triggers "go" id, "open" {page, query}, "answered" {…}
+// The component of the app. header: what `Lesson` needs; answers: triggers "go" {id, isPresented}, "open" {page, query}, "answered" {…}
 function mountLesson({ data, parentElement, setTriggerValue }, lesson) {
   const root = parentElement.querySelector(".lesson");
   root.setAnswer = setTriggerValue; // a new function at every call
   root.live ??= new Lesson(root, lesson, data, {
-    go: (id) => root.setAnswer("go", id),
+    go: (id, isPresented = false) => root.setAnswer("go", { id, isPresented }),
     open: (page, query) => root.setAnswer("open", { page, query }),
     answered: (question, choice, reader) => root.setAnswer("answered", { question, choice, reader }),
   });

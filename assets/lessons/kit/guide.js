@@ -1,4 +1,5 @@
-// The course's guide: what students need, plans for a class, and the glossary. {prerequisites, needs, plans, terms}
+// The course's guide: what students need, plans for a class, and the glossary. {prerequisites, needs,
+// lessons: [{lesson: id, words on its card, text of its handout's question, columns of its handout: [{label}]}], plans, terms}
 
 // Terms that a text uses, as whole words.
 function termsIn(text, terms) {

@@ -2,17 +2,16 @@
 const PRESENT = "present";
 const MOST_WORDS = 40;
 const MOST_LETTERS = 232; // three lines of 24 pixels at 1024
-const PICTURE_SLIDES = ["predict", "do", "try", "see"];
-const LETTERS = [38, 34, 30, 27, 24]; // pixels: the largest that fits
-const WIDTHS = [340, 420, 500, 600, 720, 860]; // at which the picture is tried before it is enlarged
-const LEAST_LETTERS = 18; // pixels of the screen, of the letters in a picture
-const SIDE_BY_SIDE = 1.5; // width by height of a screen on which text stands beside the picture
+const MOST_BESIDE_CONTROLS = 150; // above the second figure and its sliders
+const TURNS = { ArrowRight: 1, PageDown: 1, " ": 1, Enter: 1, ArrowLeft: -1, PageUp: -1, Home: -Infinity, End: Infinity };
 
-// Whole sentences, put together while they have at most MOST_WORDS words and MOST_LETTERS letters.
-function stepsOf(html) {
-  const isShort = (text) => text.split(/\s+/).length <= MOST_WORDS && text.length <= MOST_LETTERS;
+const sentencesOf = (html) => html.split(/(?<=[.!?])\s+/);
+
+// Whole sentences, put together while they have at most MOST_WORDS words and some letters.
+function stepsOf(sentences, letters = MOST_LETTERS) {
+  const isShort = (text) => text.split(/\s+/).length <= MOST_WORDS && text.length <= letters;
   const steps = [];
-  for (const sentence of html.split(/(?<=[.!?])\s+/)) {
+  for (const sentence of sentences) {
     const joined = steps.length ? `${steps.at(-1)} ${sentence}` : sentence;
     if (steps.length && isShort(joined.replace(/<[^>]*>/g, ""))) steps[steps.length - 1] = joined;
     else steps.push(sentence);
@@ -20,22 +19,55 @@ function stepsOf(html) {
   return steps;
 }
 
+// The slides of a lesson: {kind, text}. The sentences of `see` that a lesson's `meet` counts come before the question.
+function slidesOf({ touch, see, fails, more, meet = 0 }) {
+  const slides = (kind, sentences, letters) => stepsOf(sentences, letters).map((text) => ({ kind, text }));
+  const seen = sentencesOf(see);
+  return [...slides("meet", seen.slice(0, meet)), { kind: "predict" }, ...slides("do", sentencesOf(touch)), ...slides("see", seen.slice(meet)),
+    { kind: "formula" }, ...slides("fails", sentencesOf(fails)), ...(more ? slides("more", sentencesOf(more.words), MOST_BESIDE_CONTROLS) : []),
+    ...["takeaway", "check", "end"].map((kind) => ({ kind }))];
+}
+
 class Presentation {
   // frame: the lesson. Its parts name the slides that show them in `data-on`; `step` holds the sentences of a step.
   constructor(frame) {
-    Object.assign(this, { frame, isOn: false, slide: 0, built: "" });
+    Object.assign(this, { frame, isOn: false, slide: 0, answers: {}, slides: slidesOf(frame.lesson), fitted: new SlideFit(frame) });
     this.title = element("p", { class: "slide-title", "data-on": "all" });
-    this.step = element("p", { class: "step", "data-on": "do see" });
-    const { touch, see } = frame.lesson;
-    this.slides = [{ kind: "predict" }, ...stepsOf(touch).map((text) => ({ kind: "do", text })), { kind: "try" },
-      ...stepsOf(see).map((text) => ({ kind: "see", text })), ...["formula", "fails", "takeaway", "check"].map((kind) => ({ kind }))];
+    this.step = element("p", { class: "step", "data-on": "meet do see fails more" });
+    this.keys = this.listOfKeys();
+    this.hint = this.bar();
     this.onResize = () => { if (this.isOn) this.show(); };
     window.addEventListener("resize", this.onResize);
   }
 
+  // What stands below every slide: buttons for a hand on the screen, and the keys.
+  bar() {
+    const button = (sign, words, onclick) => element("button", { type: "button", class: "plain", "aria-label": words, onclick }, sign);
+    return element("div", { class: "hint" }, element("span", {}, say("→ next · ← previous · ↑ ↓ move a slider · ? all keys · Esc ends the presentation")),
+      button("←", say("Previous slide"), () => this.turn(-1)), button("→", say("Next slide"), () => this.turn(1)),
+      button("✕", say("End the presentation"), () => this.set(false, true)));
+  }
+
+  listOfKeys() {
+    const keys = [[say("→, Space, Enter, Page Down"), say("next slide")], [say("←, Page Up"), say("previous slide")], [say("Home, End"), say("first slide, last slide")],
+      ["↑ ↓", say("move a slider")], [say("Enter"), say("on the last slide: present the next lesson")], ["?", say("show or hide these keys")], ["Esc", say("end the presentation")]];
+    return element("div", { class: "slide-keys", role: "dialog", "aria-label": say("Keys"), hidden: true }, element("h2", {}, say("Keys")),
+      element("dl", {}, keys.flatMap(([key, words]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, words)])));
+  }
+
+  // The last slide: which lesson follows.
+  end() {
+    const { next } = this.frame;
+    return element("div", { class: "slide-end", "data-on": "end" }, element("h2", {}, say("End of the lesson")), next
+      ? [element("p", {}, say("The next lesson is “{title}”.", next)), element("button", { type: "button", onclick: () => this.goOn() }, say("Present the next lesson"))]
+      : element("p", {}, say("This was the last lesson.")));
+  }
+
+  // A presentation begins without answers: what the teacher answered at home is not shown.
   set(isOn, keepAddress) {
     const wasOn = this.isOn;
-    Object.assign(this, { isOn, slide: 0 });
+    Object.assign(this, { isOn, slide: 0, answers: {} });
+    this.keys.hidden = true;
     this.frame.root.classList.toggle(PRESENT, isOn);
     this.frame.lock();
     document.body.classList.toggle("udml-present", isOn);
@@ -49,100 +81,70 @@ class Presentation {
     else if (wasOn) this.restore();
   }
 
+  // The explanation of an answer needs room.
+  makeRoom() { setTimeout(() => { if (this.isOn) this.show(); }); }
+
   show() {
-    const { root, lesson } = this.frame;
+    const { root, lesson, panel, formulaBox, secondText, second } = this.frame;
     const { kind, text } = this.slides[this.slide];
     root.dataset.slide = kind;
+    if (kind === "formula") panel.append(formulaBox); // beside the picture
+    if (kind === "more") {
+      second.section.open = true;
+      secondText.after(this.step);
+    }
+    if (kind !== "more" && !panel.contains(this.step)) this.frame.before.after(this.step);
     for (const part of root.querySelectorAll("[data-on]")) {
       part.classList.toggle("away", part.dataset.on !== "all" && !part.dataset.on.split(" ").includes(kind));
     }
     this.title.textContent = `${lesson.title} · ${this.slide + 1} / ${this.slides.length}`;
-    this.step.innerHTML = text ?? "";
-    this.fit(kind);
-  }
-
-  // The largest letters with which the slide fits, then the picture in what remains.
-  fit(kind) {
-    const { root } = this.frame;
-    const isSide = innerWidth / innerHeight >= SIDE_BY_SIDE;
-    root.classList.toggle("side", isSide);
-    const hasPicture = PICTURE_SLIDES.includes(kind);
-    const box = isSide ? [innerWidth * 0.65, innerHeight - 96] : [innerWidth - 48, innerHeight * 0.73];
-    if (hasPicture) this.buildPicture(box);
-    for (const size of LETTERS) {
-      root.style.fontSize = `${size}px`;
-      if (hasPicture) this.place(box, isSide ? null : kind);
-      if (root.scrollHeight <= root.clientHeight && root.scrollWidth <= root.clientWidth) break;
-    }
-  }
-
-  // Build the picture at the width from which it can be enlarged most, so that its letters are as large as possible.
-  buildPicture(box) {
-    const key = box.join(" ");
-    if (key === this.built) return;
-    this.built = key;
-    const { frame, frame: { stage } } = this;
-    const enlarged = (width) => {
-      Object.assign(stage.style, { width: `${width}px` });
-      stage.style.removeProperty("--least");
-      let scale = 1;
-      for (let pass = 0; pass < 3; pass += 1) { // larger letters make some pictures higher
-        frame.drawStage();
-        scale = Math.min(box[0] / width, box[1] / stage.offsetHeight);
-        stage.style.setProperty("--least", LEAST_LETTERS / scale);
-      }
-      return scale;
-    };
-    const scales = WIDTHS.map(enlarged);
-    const best = scales.indexOf(Math.max(...scales));
-    enlarged(WIDTHS[best]);
-  }
-
-  // Enlarge the picture into its box; above the question or the controls, into the height that they leave.
-  place(box, kind) {
-    const { stage, root } = this.frame;
-    const picture = stage.parentElement;
-    const [width, height] = [stage.offsetWidth, stage.offsetHeight];
-    const put = (scale) => {
-      stage.style.setProperty("--scale", scale);
-      Object.assign(picture.style, { width: `${width * scale}px`, height: `${height * scale}px` });
-    };
-    const scale = Math.min(box[0] / width, box[1] / height);
-    put(scale);
-    const over = root.scrollHeight - root.clientHeight;
-    if (["predict", "try"].includes(kind) && over > 0) put(Math.max(scale - (over + 4) / height, 0.3));
+    this.step.innerHTML = kind === "fails" ? `<b>${say("When it fails")}</b><br>${text}` : text ?? "";
+    this.fitted.fit(kind);
   }
 
   restore() {
-    const { stage, root } = this.frame;
-    this.built = "";
-    for (const node of [stage, stage.parentElement, root]) node.removeAttribute("style");
+    const { explain, formulaBox, before, root } = this.frame;
+    explain.prepend(formulaBox);
+    before.after(this.step);
+    this.fitted.forget();
     for (const part of root.querySelectorAll(".away")) part.classList.remove("away");
     this.frame.drawStage();
   }
 
-  // Keys turn the slides wherever the focus is, so that no arrow changes an answer or a slider.
-  key(event) {
-    if (!this.isOn || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Escape") this.set(false, true);
-    const way = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 }[event.key];
-    if (!way) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const to = this.slide + way;
-    if (to >= 0 && to < this.slides.length) { this.slide = to; this.show(); return; }
-    const { next, previous, outside } = this.frame;
-    const lesson = way > 0 ? next : previous;
-    if (!lesson) return;
-    if (outside.go) outside.go(lesson.id);
-    else {
-      const address = new URL(inLanguage(lesson.href), location.href);
-      address.searchParams.set(PRESENT, "1");
-      location.href = address.href;
-    }
+  turn(way) {
+    const to = clamp(this.slide + way, 0, this.slides.length - 1);
+    if (to === this.slide) return;
+    this.slide = to;
+    this.show();
   }
 
-  end() {
+  // Keys turn the slides wherever the focus is, so that no arrow changes an answer or a slider. A button takes Space and Enter.
+  key(event) {
+    if (!this.isOn || event.ctrlKey || event.metaKey || event.altKey) return;
+    const way = TURNS[event.key];
+    const isPress = event.key === " " || event.key === "Enter";
+    const isHelp = event.key === "?";
+    if (!this.keys.hidden) this.keys.hidden = true; // and no more
+    else if (isHelp) this.keys.hidden = false;
+    else if (event.key === "Escape") this.set(false, true);
+    else if (!way || (isPress && event.composedPath()[0].closest?.("button, a, summary, .handle, input[type=radio]:not(:checked)"))) return;
+    else if (event.key === "Enter" && this.slide === this.slides.length - 1) this.goOn();
+    else this.turn(way);
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }
+
+  // Present the next lesson.
+  goOn() {
+    const { next, outside } = this.frame;
+    if (!next) return;
+    if (outside.go) { outside.go(next.id, true); return; }
+    const address = new URL(inLanguage(next.href), location.href);
+    address.searchParams.set(PRESENT, "1");
+    location.href = address.href;
+  }
+
+  leave() {
     window.removeEventListener("resize", this.onResize);
     document.body.classList.remove("udml-present");
   }

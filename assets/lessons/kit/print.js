@@ -1,11 +1,18 @@
 // What a lesson prints: a summary, a handout with exercises that gives no answer away, and the teacher's notes with all answers.
-const PRINT_STYLE = `body { font: 11pt system-ui, sans-serif; color: #000; } h1 { font-size: 16pt; margin: 0; }
-  h2 { font-size: 12pt; margin: 10pt 0 2pt; break-after: avoid; } p { margin: 2pt 0; } li { margin: 2pt 0; }
-  svg, img { max-height: 8cm; max-width: 100%; } [hidden], button:not(:has(img)) { display: none; }
+const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page { margin: 10mm; }
+  body { font: 10.5pt/1.3 system-ui, sans-serif; color: #000; margin: 0; } h1 { font-size: 16pt; margin: 0; }
+  h2 { font-size: 11.5pt; margin: 7pt 0 1pt; break-after: avoid; } p, ul { margin: 2pt 0; } li { margin: 1pt 0; } section { break-inside: avoid; display: flow-root; }
+  svg, img { max-height: 7.5cm; max-width: 100%; }
+  .picture { zoom: var(--share, 1); width: 18cm; } .beside .picture { float: right; margin-left: 14pt; } [hidden], button:not(:has(img)) { display: none; }
   button { border: 1px solid #999; background: none; padding: 2px; font-size: 8pt; } img, button > * { display: block; } button img { margin: auto; }
-  .lines { height: 1.4cm; margin-top: 0.7cm; border: solid #999; border-width: 1px 0; }
-  table { border-collapse: collapse; width: 100%; table-layout: fixed; font-size: 9pt; } th, td { border: 1px solid #999; padding: 3pt 6pt; text-align: left; overflow-wrap: anywhere; height: 0.8cm; font-weight: 400; }
-  .boxes { list-style: "□  "; } .name { float: right; }`;
+  .lines { height: 0.8cm; margin-top: 0.7cm; border: solid #999; border-width: 1px 0; }
+  table { border-collapse: collapse; width: 100%; table-layout: fixed; font-size: 9pt; } th, td { border: 1px solid #999; padding: 2pt 5pt; text-align: left; overflow-wrap: break-word; height: 0.75cm; font-weight: 400; }
+  .boxes { display: flex; flex-wrap: wrap; gap: 0 16pt; padding: 0; list-style: none; } .boxes li::before { content: "□ "; } .name { float: right; }`;
+const PAPER = [190, 252]; // mm inside of margins of 10 mm, on A4 and on Letter
+const MM = 96 / 25.4; // pixels of a millimeter
+const PICTURES = [1, 0.85, 0.7, 0.6, 0.5]; // shares: the largest picture with which the page holds all
+const BESIDE = 0.7; // at which text stands beside the picture
+const SMALLEST = 0.7; // share of the letters
 const WRITTEN_ROWS = 2;
 
 // The picture as it stands, with images in place of its canvases.
@@ -16,9 +23,10 @@ function printedPicture(stage) {
   [...picture.querySelectorAll("canvas")].forEach((canvas, index) => {
     const image = element("img", { src: drawn[index].toDataURL(), alt: "" });
     image.style.width = `${drawn[index].clientWidth / (stage.clientWidth || 1) * 17}cm`; // the stage is as wide as the paper
+    image.style.aspectRatio = `${drawn[index].clientWidth || 1} / ${drawn[index].clientHeight || 1}`; // known before it is decoded
     canvas.replaceWith(image);
   });
-  return picture.outerHTML;
+  return `<div class="picture">${picture.outerHTML}</div>`;
 }
 
 // One page: the current picture, the formula, the failure and the takeaway.
@@ -28,20 +36,22 @@ function summaryToPrint({ lesson, stage, formula }) {
 }
 
 // Exercises with room to write. The questions of the lesson are asked again; no answer is printed.
-function handoutToPrint({ lesson, stage, readout }) {
+function handoutToPrint({ lesson, stage, readout, header: { guide } }) {
+  const own = guide.lessons.find(({ lesson: id }) => id === lesson.id);
   const lines = '<div class="lines"></div>';
   const boxes = ({ choices }) => `<ul class="boxes">${choices.map((words) => `<li>${words}</li>`).join("")}</ul>`;
-  const names = [...readout.querySelectorAll("dt")].map(({ textContent }) => textContent);
-  const settings = lesson.controls.map(({ label }) => label);
+  const read = [...readout.querySelectorAll("dt")].map(({ textContent }) => textContent);
+  const columns = own?.columns?.map(({ label }) => label) ?? [...lesson.controls.map(({ label }) => label), ...read];
   const cells = (tag, words) => words.map((word) => `<${tag}>${word}</${tag}>`).join("");
+  const exercises = [[say("Predict"), `<p>${lesson.before.text}</p>${boxes(lesson.before)}<p>${say("Why do you think so?")}</p>${lines}`],
+    [say("Try"), `${printedPicture(stage)}<p>${lesson.touch}</p>`],
+    [say("Write down two settings and what you read"),
+      `<table><tr>${cells("th", columns)}</tr>${`<tr>${cells("td", columns.map(() => ""))}</tr>`.repeat(WRITTEN_ROWS)}</table>`],
+    [say("Explain"), `<p>${own?.text ?? say("What changed between the two rows, and why?")} ${say("Was your prediction right?")}</p>${lines}`],
+    [say("Discuss"), `<p>${lesson.notes.ask}</p>${lines}`],
+    [say("Check yourself"), `<p>${lesson.after.text}</p>${boxes(lesson.after)}`]];
   return `<p class="name">${say("Name")}: ______________________</p><h1>${lesson.title}</h1>
-    <h2>1. ${say("Predict")}</h2><p>${lesson.before.text}</p>${boxes(lesson.before)}<p>${say("Why do you think so?")}</p>${lines}
-    <h2>2. ${say("Try")}</h2><p>${lesson.touch}</p>${printedPicture(stage)}
-    <h2>3. ${say("Write down two settings and what you read")}</h2>
-    <table><tr>${cells("th", [...settings, ...names])}</tr>${`<tr>${cells("td", [...settings, ...names].map(() => ""))}</tr>`.repeat(WRITTEN_ROWS)}</table>
-    <h2>4. ${say("Explain")}</h2><p>${say("What changed between the two rows, and why? Was your prediction right?")}</p>${lines}
-    <h2>5. ${say("Discuss")}</h2><p>${lesson.notes.ask}</p>${lines}
-    <h2>6. ${say("Check yourself")}</h2><p>${lesson.after.text}</p>${boxes(lesson.after)}`;
+    ${exercises.map(([title, content], at) => `<section><h2>${at + 1}. ${title}</h2>${content}</section>`).join("")}`;
 }
 
 // For the teacher alone: the answers, and what students get wrong.
@@ -53,14 +63,31 @@ function notesToPrint({ lesson }) {
     <h2>${say("When it fails")}</h2><p>${lesson.fails}</p>${answer(say("Check yourself"), lesson.after)}`;
 }
 
+// Make a page so small that one sheet holds it: first the picture, then everything.
+function fitPaper(page) {
+  const { documentElement: root, body } = page;
+  const isWithin = () => body.getBoundingClientRect().height <= PAPER[1] * MM;
+  body.style.width = `${PAPER[0]}mm`;
+  const picture = PICTURES.find((share) => {
+    root.style.setProperty("--share", share);
+    body.classList.toggle("beside", share <= BESIDE);
+    return isWithin();
+  });
+  for (let share = 1; !picture && share >= SMALLEST && !isWithin(); share -= 0.03) {
+    body.style.zoom = share;
+    body.style.width = `${PAPER[0] / share}mm`;
+  }
+}
+
 // Print HTML that a lesson's author wrote, from a frame of its own.
 function printPage(root, body) {
   const frame = element("iframe", { class: "printed", title: say("Page to print") });
   root.append(frame);
   const page = frame.contentDocument;
   page.documentElement.lang = LANGUAGE;
-  page.body.innerHTML = body;
   page.head.append(element("style", {}, PRINT_STYLE));
+  page.body.innerHTML = body;
+  fitPaper(page);
   frame.contentWindow.addEventListener("afterprint", () => frame.remove());
   frame.contentWindow.print();
 }

@@ -41,10 +41,10 @@ def show_lesson(lesson: Lesson) -> None:
     if result.answered:
         _record(lesson, result.answered)
     if result.go is not None:
-        go(str(result.go))
+        go(str(result.go["id"]), is_presented=bool(result.go["isPresented"]))
     if result.open:
         _open(result.open)
-    show_task(lesson)
+    show_task(lesson, language)
 
 
 def _language() -> str:
@@ -65,11 +65,16 @@ def _content(lesson: Lesson) -> dict[str, Any]:
     return lesson.content()
 
 
-def go(lesson: str) -> None:
-    """Open another lesson, or the path for an empty name, in the same language; the presentation goes on."""
-    names = ("language", "present") if lesson else ("language",)
-    kept = {name: st.query_params[name] for name in names if name in st.query_params}
-    st.query_params.from_dict(({"lesson": lesson} if lesson else {}) | kept)
+def go(lesson: str, is_presented: bool = False) -> None:
+    """Open another lesson, or the path for an empty name, in the same language.
+
+    Args:
+        lesson: The id of the lesson.
+        is_presented: Whether the lesson is presented; the address of a lesson that is presented now may not say so.
+    """
+    kept = {"language": st.query_params["language"]} if "language" in st.query_params else {}
+    st.query_params.from_dict(({"lesson": lesson} if lesson else {}) | kept | (
+        {"present": "1"} if is_presented else {}))
     st.rerun()
 
 

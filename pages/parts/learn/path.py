@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+from urllib.parse import urlsplit
 
 import pandas as pd
 import streamlit as st
 
 from udml_core.base.errors import counted
 from udml_core.results.lessons import (
+    APP,
     TASK,
     answers_csv,
     clear_answers,
     course,
+    course_archive,
     course_guide,
     course_header,
     kit_style,
     path_script,
     read_answers,
     record_links,
+    remove_reader,
     right_choices,
 )
 from udml_core.runs import runs_folder
@@ -37,14 +41,25 @@ def show_path() -> None:
                "that come with the app.")
     result = _component()(data={"course": course_header("learn?lesson={}", pictures=True), "heading": False,
                                 "guide": course_guide(), "solved": solved_lessons()},
-                          key="course", on_go_change=lambda: None)
+                          key="course", on_go_change=lambda: None, on_uncounted_change=lambda: None)
+    if result.uncounted is not None:
+        remove_reader(runs_folder(), str(result.uncounted))
     if result.go is not None:
         go(str(result.go))
     with st.expander("For teachers"):
         st.markdown("Each lesson has a presentation for the last row (**Present**), a one-page summary, a handout with "
-                    "exercises and no answers, and teacher notes that print apart. `python -m udml_core lessons "
-                    "FOLDER` writes the course as HTML files that work without a server, for a web page or a stick.")
+                    "exercises and no answers, and teacher notes that print apart. The download has the course as HTML "
+                    "files that work without a server, for a web page or a stick. Their links to this app lead to the "
+                    "address at which it runs now.")
+        st.download_button("Download the course", lambda: course_archive(_app_address()), "lessons.zip",
+                           "application/zip", icon=":material/download:", on_click="ignore")
         show_class()
+
+
+def _app_address() -> str:
+    """Return the address at which the browser reached the app."""
+    parts = urlsplit(st.context.url or APP)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 @st.cache_resource(show_spinner=False)
@@ -60,7 +75,7 @@ def show_class() -> None:
     answers = read_answers(runs_folder())
     if not answers:
         st.caption("No answers yet. The answers of everyone who opens the lessons on this server are counted here, "
-                   "without names; they stay on this computer.")
+                   "without names; they stay on this computer. Above the cards you can leave out your own.")
         return
     rows = []
     for lesson in course():
@@ -72,7 +87,7 @@ def show_class() -> None:
                     f"correct {question} %": round(100 * counts.get(right, 0) / total, 1) if total else None}
         row["solved the task"] = answers.get((lesson.id, TASK), Counter()).total()
         rows.append(row)
-    st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
+    st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch", placeholder="–")
     st.download_button("Download CSV", lambda: answers_csv(runs_folder()), "answers.csv", "text/csv",
                        icon=":material/download:",
                        help="One row for each answer and each solved task, with the random name of its reader.")

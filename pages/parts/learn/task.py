@@ -2,31 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
-from udml_core.results.lesson_tasks import TASKS, Evidence
-from udml_core.results.lessons import Lesson
+from udml_core.results.lesson_tasks import NO_RUN, OPEN, TASKS, Evidence, Task
+from udml_core.results.lesson_texts import translated
+from udml_core.results.lessons import Lesson, find_lesson
 from udml_core.runs import runs_folder
 from udml_core.runs.task_evidence import own_evidence
 
 from ..shell.views import view_link
 
+PARAMETER = "task"
+"""Names, in the address of Lab, the lesson whose task is tried there."""
 
-def show_task(lesson: Lesson) -> None:
-    """Show the task of a lesson, the link to begin with, and whether the user's runs solve it."""
+
+def show_task(lesson: Lesson, language: str) -> None:
+    """Show the task of a lesson, the link to begin with, and whether the user's runs solve it.
+
+    Args:
+        lesson: The lesson.
+        language: The language of the course.
+    """
     task = TASKS.get(lesson.id)
     if task is None:
         return
-    st.subheader("Try it with a real run")
-    st.markdown(task.text)
-    view_link("train", task.query, label="Open the task in Lab", icon=":material/science:", width="content")
-    result = task.result(own_evidence(runs_folder()))
+    st.subheader(translated("Try it with a real run", language))
+    st.markdown(translated(task.text, language))
+    runs = own_evidence(runs_folder())
+    view_link("train", {**task.begin(runs).query, PARAMETER: lesson.id}, label=OPEN.words(language),
+              icon=":material/science:", width="content")
+    _show_result(task, runs, language)
+
+
+def show_task_in_lab() -> None:
+    """Show the task that the address of Lab names, and what the user's runs say about it."""
+    lesson = find_lesson(st.query_params.get(PARAMETER, ""))
+    task = None if lesson is None else TASKS.get(lesson.id)
+    if lesson is None or task is None:
+        return
+    with st.container(border=True, key="lab-task"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**Task of the lesson “{lesson.title}”.** {task.text}")
+            view_link("learn", {"lesson": lesson.id}, label="Back to the lesson", icon=":material/school:",
+                      width="content")
+        _show_result(task, own_evidence(runs_folder()), "en")
+
+
+def _show_result(task: Task, runs: Sequence[Evidence], language: str) -> None:
+    """Show what runs say about a task."""
+    result = task.result(runs)
     if result is None:
-        st.caption("None of your finished runs is about this task yet. Runs of the examples do not count.")
+        st.caption(NO_RUN.words(language))
     elif result.is_solved:
-        st.success(result.words, icon=":material/task_alt:")
+        st.success(result.in_language(language), icon=":material/task_alt:")
     else:
-        st.info(result.words, icon=":material/trending_flat:")
+        st.info(result.in_language(language), icon=":material/trending_flat:")
 
 
 def solved_lessons() -> list[str]:

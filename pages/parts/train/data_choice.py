@@ -22,7 +22,7 @@ from .settings import BOX, KEPT
 
 OWN = ("train-", "several-", "first-", "lab-")
 """Beginnings of the keys of widgets whose values belong to a data set."""
-STAYS = ("tool", "run", "method")
+STAYS = ("tool", "run", "method", "task")
 """Parameters that keep their meaning on another data set."""
 
 
