@@ -22,7 +22,7 @@ PARTS = {"placeholders": r"\{\w+\}", "tags": r"</?\w+>", "signs": "[★✓✕◇
 """What a translation has as often as the English text."""
 PSEUDO = "en-XA"
 """A language of pretended translations, in brackets."""
-NEUTRAL = {"Esc", "MAP", "NMI", "SNE", "UMAP", "δ²"}
+NEUTRAL = {"Esc", "http", "localhost", "MAP", "NMI", "SNE", "UMAP", "δ²"}
 """Words that each language has."""
 
 # Parts of a text outside of all brackets. Formulas and commands have no language, and a step has sentences of a text

@@ -195,14 +195,18 @@ class Lesson {
     return element("p", {}, link, element("small", {}, ` ${say("The link needs UDML Explorer running at {address}.", { address: app })}`));
   }
 
-  // A second figure, with controls of its own. On a telephone it is folded, so that the lesson stays short.
+  // A part below the lesson. On a telephone it is folded, so that the lesson stays short.
+  part(title, attributes, ...children) {
+    return element("details", { ...attributes, class: `more ${attributes.class ?? ""}`, open: innerWidth >= NARROW }, element("summary", {}, element("h2", {}, title)), ...children);
+  }
+
+  // A second figure, with controls of its own.
   more() {
     const { more } = this.lesson;
     if (!more) return null;
     const box = element("div", { class: "second" });
     this.secondText = markup("p", more.words, { class: "do" });
-    const section = element("details", { class: "more figure", "data-on": "more", open: innerWidth >= NARROW },
-      element("summary", {}, element("h2", {}, more.title)), this.secondText,
+    const section = this.part(more.title, { class: "figure", "data-on": "more" }, this.secondText,
       element("div", { class: "controls" }, more.controls.map((control) => this.control(control))), box);
     this.second = { section, ...more.build({ box }) };
     return section;
@@ -212,7 +216,7 @@ class Lesson {
   task() {
     const { task } = this.header;
     if (!task) return null;
-    return element("section", { class: "more" }, element("h2", {}, say("Try it with a real run")), element("p", {}, say(task.text)),
+    return this.part(say("Try it with a real run"), {}, element("p", {}, say(task.text)),
       element("pre", {}, task.command), element("small", {}, say("These commands need UDML Explorer on this computer. Its page Learn checks the task from your runs.")));
   }
 
