@@ -176,7 +176,7 @@ def test_sliders_have_the_declared_ranges_and_the_link_s_values(run: Run) -> Non
     test = opened("refine", run=run.id, recipe="average:k=33,times=2,alpha=1.5+rerank:k1=15,k2=3,weight=0.45")
     sliders = {slider["label"]: slider for slider in components(test, "slider")}
     for label, low, high, value in (("Neighbors · k", 0, 60, 33), ("Repetitions", 1, 4, 2),
-                                    ("Weight exponent · α", 0, 8, 1.5), ("Neighbors · k₁", 1, 80, 15),
+                                    ("Weight exponent · α", 0, 8, 1.5), ("Shared neighbors · k₁", 1, 80, 15),
                                     ("Local expansion · k₂", 1, 30, 3), ("Original distance · λ", 0, 1, 0.45)):
         assert (sliders[label]["low"], sliders[label]["high"], sliders[label]["value"]) == (low, high, value)
 

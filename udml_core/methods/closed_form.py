@@ -110,7 +110,7 @@ class Whiten(Method):
         source=("The result exceeds the frozen features; see the record 'Methods without labels on birds' on the page "
                 "Results."))
 
-    n_neighbors: Annotated[int, Field(ge=1, le=100), Shown(symbol="k", step=1, high=30, label="Neighbors")] = 5
+    n_neighbors: Annotated[int, Field(ge=1, le=100), Shown(symbol="k", step=1, high=30, label="Paired neighbors")] = 5
     """Two images form a pair if each is among the k nearest neighbors of the other."""
 
     shrinkage: Annotated[float, Field(gt=0, le=100), Shown(symbol="s", step=0.05, high=5.0)] = 1.0

@@ -39,7 +39,7 @@ GROUPS = 10
 COLOR_WORDS = {
     "class": "Class", "purity": "Purity: neighbors of the same class", "cluster": "Cluster of authority ascent",
     SPREAD: "Spread labels",
-    GROUP: "Similar groups", "density": "Density", "outlier score": "Outlier score",
+    GROUP: "Groups", "density": "Density", "outlier score": "Outlier score",
     "trustworthiness": "Trustworthiness", "continuity": "Continuity",
     KEPT: "Neighbors kept since the first embedding", "half": "Training or test half",
     "weight": "Mean triplet weight", LABEL: "Uncertainty σ",

@@ -92,7 +92,7 @@ class Whiten(Step):
         label="Even out differences between")] = "neighbors"
     """The covariance to whiten: of the differences of mutual neighbors, or of all images (PCA whitening)."""
 
-    k: Annotated[int, Field(ge=1, le=100), Shown(symbol="k", step=1, high=30, label="Neighbors")] = 5
+    k: Annotated[int, Field(ge=1, le=100), Shown(symbol="k", step=1, high=30, label="Paired neighbors")] = 5
     """Two images form a pair if each is among the k nearest neighbors of the other."""
 
     shrinkage: Annotated[float, Field(gt=0, le=100), Shown(symbol="s", step=0.05, high=5.0)] = 1.0
@@ -165,7 +165,7 @@ class Rerank(Step):
     role: ClassVar[Role] = "ranking"
     sees: ClassVar[Seen] = "gallery"
 
-    k1: Annotated[int, Field(ge=1, le=200), Shown(symbol="k₁", step=1, high=80, label="Neighbors")] = 20
+    k1: Annotated[int, Field(ge=1, le=200), Shown(symbol="k₁", step=1, high=80, label="Shared neighbors")] = 20
     """Two images find each other, as reciprocal neighbors, if each is among the k₁ nearest of the other."""
 
     k2: Annotated[int, Field(ge=1, le=200), Shown(symbol="k₂", step=1, high=30, label="Local expansion")] = 6
@@ -190,7 +190,7 @@ class Diffuse(Step):
     role: ClassVar[Role] = "ranking"
     sees: ClassVar[Seen] = "gallery"
 
-    k: Annotated[int, Field(ge=1, le=500), Shown(symbol="k", step=1, high=100, label="Neighbors")] = 50
+    k: Annotated[int, Field(ge=1, le=500), Shown(symbol="k", step=1, high=100, label="Linked neighbors")] = 50
     """Two images are connected if each is among the k nearest neighbors of the other."""
 
     alpha: Annotated[float, Field(gt=0, lt=1), Shown(symbol="α", step=0.01, label="Walk probability")] = 0.99
