@@ -18,6 +18,7 @@ wait_for_step()  # before the imports below, so that they never happen in two th
 from pages.parts.draw.keys import listen_to_keys
 from pages.parts.shell.address import drop_foreign_parameters
 from pages.parts.shell.missing import MISSING, missing_pages
+from pages.parts.shell.race_line import race_place, show_race_line
 from pages.parts.shell.run_picker import begin_page, begin_sidebar, end_page
 from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.shell.views import FORMER, PAGES, former_pages, view_in_address
@@ -43,6 +44,7 @@ PAGES_SHOWN = [st.Page(f"pages/{name}.py", title=card.title, icon=f":material/{c
                        default=name == "home", url_path="start" if name == "home" else None)
                for name, card in PAGES.items()]
 begin_sidebar()
+of_race = race_place()
 HIDDEN = [*former_pages()]
 # The default page keeps its own path, start, for itself; it leads to the default page.
 wrong = missing_pages({"start", *(known.url_path for known in (*PAGES_SHOWN, *HIDDEN))})
@@ -59,3 +61,4 @@ st.session_state["page"] = view  # a view without runs offers the example that s
 with show_user_errors():
     page.run()
 end_page()
+show_race_line(of_race)

@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.draw.form import method_form, option_form
+from pages.parts.draw.form import first_fields, method_form, option_form
 from pages.parts.learn.task import show_task_in_lab
 from pages.parts.pairs.source import PairChoice, pick_pairs
 from pages.parts.shell.address import write_address
@@ -17,7 +17,7 @@ from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.shell.views import view_link
 from pages.parts.train.data_choice import choose_dataset
 from pages.parts.train.encoder_choice import choose_options
-from pages.parts.train.live import middle_and_right, show_run, watched_run
+from pages.parts.train.live import leave_ended, middle_and_right, show_run, watched_run
 from pages.parts.train.method_choice import (
     choose_method,
     explain,
@@ -54,6 +54,8 @@ from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 
 FIELDS_AT_ONCE = 3
+DECIDES_TIME = ("epochs",)
+"""Fields that are always shown, because they decide how long a run takes."""
 
 
 def show_departures(spec: Spec, dataset: Dataset) -> None:
@@ -118,7 +120,8 @@ def form_key(method: type[Method], settings: jobs.Settings) -> str:
 def main_form(method: type[Method], settings: jobs.Settings) -> dict[str, Any]:
     """Show the hyper-parameters; the address holds the values that differ from the settings."""
     written = jobs.read_fields(st.query_params.get(jobs.FIELDS, ""), method)
-    fields = method_form(method, form_key(method, settings), settings.fields, written, FIELDS_AT_ONCE, 1, effect_of)
+    shown = first_fields(method, FIELDS_AT_ONCE, DECIDES_TIME)
+    fields = method_form(method, form_key(method, settings), settings.fields, written, shown, 1, effect_of)
     write_address(jobs.FIELDS, jobs.write_fields(fields))
     return fields
 
@@ -161,7 +164,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
     """
     # The suggestion depends on the images alone: the page that writes its values to the address suggests the same.
     suggested = suggested_method(dataset)
-    method = choose_method(suggested, dataset)
+    method = choose_method(suggested, dataset, leave_ended)
     example = offered_example(dataset, method.card.name)
     raced = raced_run(dataset, method)
     known = known_runs(raced, example)
@@ -178,7 +181,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
         supervised, pairs = choose_supervision(method, dataset, settings.options)
     with rest:
         if watched is not None:
-            show_run(watched)
+            show_run(watched, method)
         else:
             with st.container():  # as the fragment of a run has: the map of both stands in the same place and stays
                 center, right = middle_and_right()

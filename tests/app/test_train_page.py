@@ -13,6 +13,7 @@ import streamlit as st
 from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.draw.form import first_fields
 from pages.parts.shell.method_lines import LINES, line_of
 from pages.parts.shell.run_status import escaped
 from pages.parts.train import measures
@@ -23,7 +24,7 @@ from pages.parts.train.method_choice import choose_method, lacks_labels
 from pages.parts.train.result_bars import bars_of, protocol_of
 from pages.parts.train.settings import TriedAlpha, tried_alpha
 from pages.parts.train.slider_words import effect_of
-from pages.views.train import FIELDS_AT_ONCE
+from pages.views.train import DECIDES_TIME, FIELDS_AT_ONCE
 from tests.app.opening import opened, switched, texts
 from tests.app.test_advice_page import finished
 from tests.exploration.test_race import comparison
@@ -234,7 +235,7 @@ def test_a_method_without_a_paper_keeps_its_defaults(submitted: list[Spec]) -> N
 
 
 @pytest.mark.parametrize("method", ["plm", "ssdml", "rpml"])
-def test_the_three_fields_that_matter_most_are_outside_the_expander(method: str) -> None:
+def test_the_three_fields_that_matter_most_and_the_epochs_are_outside_the_expander(method: str) -> None:
     test = opened("train", dataset="digits", method=method, backbone="pixels")
     assert not test.exception
     more = next(expander for expander in test.expander if expander.label.startswith("More settings"))
@@ -242,15 +243,16 @@ def test_the_three_fields_that_matter_most_are_outside_the_expander(method: str)
               for widget in more.get(kind)}
     keys = {key for key in values_of(test) if key and key.startswith(f"train-{method}-")}
     names = {key.rpartition("-")[2] for key in keys - inside}
-    assert names == set(find_method(method).form_fields()[0][:3])
+    assert names == {*find_method(method).form_fields()[0][:3], "epochs"}, "the epochs decide how long a run takes"
     assert len(keys) == len(find_method(method).model_fields)
 
 
 @pytest.mark.parametrize("method", [method.card.name for method in METHODS])
 def test_every_setting_outside_the_expander_says_what_it_does(method: str) -> None:
     declared = find_method(method)
-    main, others = declared.form_fields()
-    shown = main if len(main) + len(others) <= FIELDS_AT_ONCE + 1 else main[:FIELDS_AT_ONCE]
+    shown = first_fields(declared, FIELDS_AT_ONCE, DECIDES_TIME)
+    assert len(declared.model_fields) - len(shown) != 1, "no expander for a single field"
+    assert ("epochs" in shown) == ("epochs" in declared.model_fields)
     for name in shown:
         effect = effect_of(method, name)
         assert 0 < len(effect) <= 90, (method, name)
@@ -634,8 +636,8 @@ def test_a_method_brings_the_fields_of_its_example(dataset: str, method: str, su
 def test_only_an_example_above_pca_is_suggested_and_the_suggestion_stays(
         dataset: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     suggested = []
-    monkeypatch.setattr("pages.views.train.choose_method", lambda first, dataset: suggested.append(first) or (
-        choose_method(first, dataset)))
+    monkeypatch.setattr("pages.views.train.choose_method", lambda first, *rest: suggested.append(first) or (
+        choose_method(first, *rest)))
     test = opened("train", dataset=dataset)
     test.run()
     test.selectbox(key="preset").select("default").run()
@@ -839,6 +841,33 @@ def test_a_start_stays_on_the_page_and_shows_the_run_until_the_user_goes_on(subm
     assert "live" not in test.query_params
     assert "Cancel" not in [button.label for button in test.button]
     assert opened("train", live="no-such-run", **link).query_params.get("live") is None
+
+
+def test_another_method_ends_the_view_of_an_ended_run_and_not_of_a_run_that_trains(
+        submitted: list[Spec], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.parts.train.method_choice.method_cards", lambda *args: st.button(
+        "Pick RPML", on_click=args[-1], args=("rpml",)))
+
+    def pick(test: AppTest) -> AppTest:
+        return next(button for button in test.button if button.label == "Pick RPML").click().run()
+
+    link = {"dataset": "digits", "method": "pca", "backbone": "pixels", "split": "seen", "fields": "dimension:16"}
+    test = start(opened("train", **link))
+    said = "This is a run of PCA. The choices on the left are for the next run."
+    assert said not in texts(test)
+    pick(test)
+    assert "PCA on Digits" in texts(test), "it trains, and is watched"
+    assert said in texts(test)
+    (run,) = (run for run in list_runs(runs_folder()) if not run.is_example)
+    run.write_status(Status(state="failed", message="The disk is full."))
+    test.query_params["method"] = "pca"
+    test.run()
+    assert "The disk is full." in texts(test)
+    pick(test)
+    assert not test.exception
+    assert test.query_params["method"] in ("rpml", ["rpml"])
+    assert "live" not in test.query_params
+    assert "The disk is full." not in texts(test), "its measures are not of what is chosen now"
 
 
 def test_a_run_that_trains_is_shown_again_on_its_own_data_set_only(submitted: list[Spec]) -> None:

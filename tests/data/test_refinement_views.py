@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from PIL import Image
 
+from udml_core.data import refinement_views
 from udml_core.data.dataset import ArrayImages, Dataset
 from udml_core.data.encoders import Encoder, EncoderSpec
-from udml_core.data.refinement_views import View, average_features, center_crop, view_features, views_of_step
+from udml_core.data.refinement_views import (
+    View,
+    average_features,
+    center_crop,
+    stored_view_features,
+    view_features,
+    view_features_of_some,
+    views_of_step,
+)
 from udml_core.numerics.refinement.recipe import Views
 
 
@@ -38,6 +48,19 @@ def test_a_zoomed_view_shows_the_resized_center() -> None:
     zoomed = view_features(dataset, ENCODER, View(0.5))
     expected = dataset.images[3].crop((2, 2, 6, 6)).resize((8, 8), Image.Resampling.BICUBIC)
     np.testing.assert_allclose(zoomed[3], np.asarray(expected)[:, :, 0].ravel() / 255, atol=1e-6)
+
+
+def test_the_view_of_some_images_is_computed_once_with_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, view, some, told = dataset_of(150), View(0.85, flip=True), np.arange(0, 150, 2), list[tuple[float, str]]()
+    expected = view_features_of_some(dataset, ENCODER, view, some)
+    rows = stored_view_features(dataset, ENCODER, view, some, lambda *at: told.append(at))
+    np.testing.assert_array_equal(rows, expected)
+    assert [round(share, 2) for share, _ in told] == [0.0, 0.85, 1.0], "in blocks of 64"
+    assert {step for _, step in told} == {"changed copies"}
+    monkeypatch.setattr(refinement_views, "inference_of", None)
+    np.testing.assert_array_equal(stored_view_features(dataset, ENCODER, view, some), expected)
+    with pytest.raises(TypeError):
+        stored_view_features(dataset, ENCODER, view, some[:-1])
 
 
 def test_the_average_is_the_mean_over_views_with_and_without_the_cache() -> None:

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from udml_core.base.errors import UserError
+from udml_core.base.ticking import ticking
 from udml_core.exploration.plain_names import PLAIN, new_words, plain_words
 from udml_core.exploration.race import Outcome, Race, Setup
 from udml_core.exploration.race_advice import advice_words, equals_words, figure_line, star_words, tell_advice
 from udml_core.exploration.race_certainty import certainty_words, resolution_words
-from udml_core.exploration.race_clock import Countdown, RaceClock, RaceProgress, ticking
+from udml_core.exploration.race_clock import Countdown, RaceClock, RaceProgress
 from udml_core.exploration.race_conclusion import Judgments, conclude
 from udml_core.exploration.race_elsewhere import find_elsewhere
 from udml_core.exploration.race_figures import (
@@ -740,11 +741,11 @@ def test_the_clock_of_a_race_ticks_until_the_race_ends_and_an_error_in_it_harms_
             raise KeyboardInterrupt
 
     progress = RaceProgress(report, lambda: 1.0, 300)
-    with ticking(progress, 0.01):
+    with ticking(progress.tick, 0.01):
         progress(0.0, "judge")
         assert ticked.wait(10), "only the first report is the race's own"
     count = len(told)
-    assert not any(thread.name == "clock of a race" for thread in threading.enumerate())
+    assert not any(thread.name == "ticking" for thread in threading.enumerate())
     assert count == len(told) == 3
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -117,6 +118,8 @@ def test_each_outcome_is_stored_at_once_and_the_result_holds_the_same() -> None:
     assert {outcome.reason for outcome in race.outcomes if outcome.setup.method == "deepcluster"} == {
         "not on these images"}
     assert any(phase.startswith("judge looks at the images: SqueezeNet 1.1") for phase in of.phases)
+    copies = r"judge looks at changed copies: SqueezeNet 1\.1 · \d+ of \d+ · "
+    assert any(re.match(copies, phase) for phase in of.phases)
 
 
 def test_the_phase_names_no_candidate_that_is_listed_already() -> None:

@@ -16,6 +16,7 @@ from udml_core.base.arrays import misfit
 from udml_core.base.errors import UserError
 from udml_core.data.encoders import Encoder, choose_spec
 from udml_core.data.features import features_of
+from udml_core.data.speed import measured_speed
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.linear import unit_rows
@@ -77,6 +78,18 @@ def test_judges_that_agree_decide_on_each_embedding_without_labels() -> None:
     assert opinions.verdicts("final") == ("better", "better")
     assert opinions.preferred() == "final"
     assert 10 <= opinions.group <= len(features) // 4
+
+
+def test_each_step_of_a_second_opinion_is_named_and_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path))
+    vectors, features = embeddings()
+    material, told = WithoutLabels(vectors, {"efficientnet-lite0": features}), list[tuple[float, str]]()
+    monkeypatch.setattr(material, "report", lambda *at: told.append(at))
+    SecondOpinion(frames=("frozen", "initial", "final"), judges=("efficientnet-lite0",)).compute(material)
+    steps = list(dict.fromkeys(step for _, step in told))
+    assert steps == ["judge EfficientNet-Lite0: comparing all images", "comparing the results"]
+    assert [share for share, step in told if step == steps[1]] == [0.0, 0.5]
+    assert measured_speed("judge efficientnet-lite0") is not None, "which gives the next opinion its time"
 
 
 def test_a_steady_judge_that_sees_nothing_keeps_the_others_from_deciding_and_an_unsteady_one_does_not() -> None:

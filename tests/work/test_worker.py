@@ -20,9 +20,11 @@ from tests.running import spec, trained, worked, write_digits
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
+from udml_core.data.dataset import step_name
 from udml_core.data.encoders import Encoder
 from udml_core.data.features import pixels_of
 from udml_core.data.given import labels as annotations
+from udml_core.data.given.exclusions import exclude
 from udml_core.data.given.pair_sets import PairSet
 from udml_core.data.inference import embed_pixels
 from udml_core.data.splits import fixed_sample, make_split
@@ -33,10 +35,11 @@ from udml_core.methods.rpml import RPML
 from udml_core.numerics.evaluation import effective_rank, map_at_r, nearest_is_hit, recall_at_k
 from udml_core.numerics.explanations import Clusters, LatentLayer, Pairs, Prototypes, Triplets, Uncertainty
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, create_run
-from udml_core.runs.analyses import list_analyses
+from udml_core.runs.analyses import list_analyses, plan_analysis
 from udml_core.runs.search import Retrieval
 from udml_core.runs.tasks import Status
 from udml_core.work import jobs
+from udml_core.work.jobs.follow_ups import want
 from udml_core.work.workers import analyse as analysis_worker
 from udml_core.work.workers import evaluate, execute, material
 from udml_core.work.workers import train as worker
@@ -51,6 +54,38 @@ def unit_features(run: Run) -> Array:
     """Return the features of all images in float64 with unit length."""
     rows = np.array(material.load(run, quiet).features, dtype=np.float64)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_a_worker_reads_the_folder_once_and_names_what_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = catalog.load(str(write_digits(tmp_path / "digits", 120, by_class=False)))
+    exclude(dataset, [3, 4])
+    run = create_run(spec(method="frozen", dataset=dataset.name, split="all"), tmp_path / "runs")
+    want(run, "audit")
+    phases, change = list[str](), Reporter.change
+
+    def note(reporter: Reporter, **values: Any) -> None:
+        phases.append(step_name(values.get("phase", "")))
+        change(reporter, **values)
+
+    monkeypatch.setattr(Reporter, "change", note)
+    assert worker.work(run).state == "done"
+    named = [phase for phase in phases if phase]
+    assert named.count("reading the folder") == 1
+    assert named[named.index("reading the folder") + 1] == "quality of the images", "before the first block"
+    assert "layout" in named[named.index("evaluation"):]
+    assert len(list_analyses(run)) == 2, "the map and the graph"
+
+
+def test_an_analysis_that_reads_the_folder_says_at_once_what_it_does(tmp_path: Path) -> None:
+    dataset = catalog.load(str(write_digits(tmp_path / "digits", 120, by_class=False)))
+    exclude(dataset, [3, 4])
+    run = create_run(spec(method="frozen", dataset=dataset.name, split="all"), tmp_path / "runs")
+    worker.work(run, analyse=False)
+    steps = list[tuple[float, str]]()
+    analysis_worker.keep(run, plan_analysis("pca", frames=("final",)), lambda share, step: steps.append(
+        (share, step_name(step))))
+    at = max(number for number, (_, step) in enumerate(steps) if step == "reading the folder")
+    assert steps[at + 1:at + 3] == [(0.0, "preparing the computation"), (0.0, "layout")]
 
 
 def test_a_run_stores_everything_that_the_pages_read(tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ READERS = min(8, os.cpu_count() or 1)
 """Threads that read images; decoding and resizing run at once."""
 AHEAD = 2
 """Blocks that each of several devices has in work, so that none waits for another."""
+LOADING = "loading the network"
+"""The step before the first image: a network is opened, and the first time converted."""
 MEASURED_SECONDS = 1.0
 """Shortest time from which the speed of a computation is reported."""
 log = logging.getLogger(__name__)
@@ -101,9 +103,14 @@ def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _sha
     if encoder.spec.parts:
         return joined_rows(path, encoder, (len(dataset),),
                            lambda part: features_of(dataset, part, report, devices), report, "features")
-    choose = partial(inference_of, dataset=dataset, count=len(missing))
-    return _load_or_compute(path, (len(dataset), encoder.dimension), np.dtype(np.float32),
-                            _Sharing(encoder, devices, choose, computing), report, "features", earlier)
+    share = _Sharing(encoder, devices, partial(inference_of, dataset=dataset, count=len(missing)), computing)
+
+    def make() -> Work:
+        report(0.0, LOADING)
+        return share()
+
+    return _load_or_compute(path, (len(dataset), encoder.dimension), np.dtype(np.float32), make, report, "features",
+                            earlier)
 
 
 def joined_rows(path: Path, encoder: Encoder, shape: tuple[int, ...], rows_of: Callable[[Encoder], Array],

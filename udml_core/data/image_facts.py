@@ -30,6 +30,7 @@ EDGES = 64
 """Pixels of the longer side to which an image is reduced before its edges are measured."""
 BLOCK = 64
 """Images that are read between two progress reports."""
+STEP = "quality of the images"
 FILE = "facts-1.npz"
 """Name of the stored facts; the number changes with their definition."""
 SHARP, MOST_SHARP = (1.0, 4.0), 99
@@ -120,13 +121,14 @@ def _path(dataset: Dataset) -> Path:
 
 def _compute(dataset: Dataset, report: Report) -> ImageFacts:
     rows, missing = _known(dataset)
+    report(0.0, STEP)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         for start in range(0, len(missing), BLOCK):
             images = missing[start : start + BLOCK].tolist()
             for index, facts in zip(images, pool.map(lambda index: _facts(dataset, index), images), strict=True):
                 for name, value in facts.items():
                     rows[name][index] = value
-            report((start + len(images)) / len(missing), "quality of the images")
+            report((start + len(images)) / len(missing), STEP)
     return ImageFacts(**rows)
 
 

@@ -36,6 +36,7 @@ COMPARED = 2**21
 """Pairs of hashes that are compared at once, in 40 MB."""
 MOST_PAIRS = 200_000
 """Most pairs that are kept: the most similar, where more are similar enough."""
+STEP = "hashes of the images"
 FILE = "hashes-1.npz"
 """Name of the stored hashes; the number changes with their definition."""
 DIGESTS = "digests-1.npz"
@@ -87,12 +88,13 @@ def stored_hashes(dataset: Dataset) -> ImageHashes | None:
 def _compute(dataset: Dataset, report: Report) -> tuple[Array, Array]:
     """Return the perceptual hash (n,) and the digest of the pixels (n,) of each image; unchanged images are skipped."""
     perceptual, digests, missing = _known(dataset)
+    report(0.0, STEP)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         for start in range(0, len(missing), BLOCK):
             images = missing[start : start + BLOCK]
             grays, values = zip(*pool.map(lambda index: _reduced(dataset.images[int(index)]), images), strict=True)
             perceptual[images], digests[images] = difference_hash(np.stack(grays)), values
-            report((start + len(images)) / len(missing), "hashes of the images")
+            report((start + len(images)) / len(missing), STEP)
     return perceptual, digests
 
 

@@ -13,7 +13,7 @@ from udml_core.data.encoder_names import encoders_in, is_several, parts_of
 from udml_core.data.encoders import BACKBONES, Encoder, check_backbone, choose_spec
 from udml_core.data.features import features_of
 from udml_core.data.judge_names import WEAK
-from udml_core.data.refinement_views import View, view_features_of_some
+from udml_core.data.refinement_views import View, stored_view_features
 from udml_core.data.sources.embeddings import EmbeddingTable, table_of
 
 NAMED = 0.1
@@ -94,11 +94,15 @@ def judge_features(dataset: Dataset, name: str, report: Report, device: str) -> 
     return features_of(dataset, _encoder(dataset, name, device), report)
 
 
-def judge_views(dataset: Dataset, name: str, indices: Integers, device: str) -> Array | None:
-    """Return a judge's features (m, d) of `OTHER_VIEW` of some images; None if it is a table, which has no views."""
+def judge_views(dataset: Dataset, name: str, indices: Integers, report: Report, device: str) -> Array | None:
+    """Return a judge's features (m, d) of `OTHER_VIEW` of some images (m,), computed on first use.
+
+    Returns:
+        The features; None if the judge is a table, which has no views.
+    """
     if table_of(name) is not None:
         return None
-    return view_features_of_some(dataset, _encoder(dataset, name, device), OTHER_VIEW, indices)
+    return stored_view_features(dataset, _encoder(dataset, name, device), OTHER_VIEW, indices, report)
 
 
 def _encoder(dataset: Dataset, name: str, device: str) -> Encoder:

@@ -7,6 +7,7 @@ Deep Convolutional Neural Networks", NeurIPS 2012.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -80,6 +81,19 @@ def view_features(dataset: Dataset, encoder: Encoder, view: View,
 def view_features_of_some(dataset: Dataset, encoder: Encoder, view: View, indices: Sequence[int] | Integers) -> Array:
     """Return a frozen encoder's features (m, d) of one view of a few images; they are not stored."""
     return _rows(dataset, encoder, view, indices, inference_of(encoder, dataset, FEW).rows)
+
+
+def stored_view_features(dataset: Dataset, encoder: Encoder, view: View, indices: Integers,
+                         report: Report = lambda _share, _step: None) -> Array:
+    """Return a frozen encoder's features (m, d) of one view of some images (m,), computed on first use."""
+    def make() -> Work:
+        chosen = inference_of(encoder, dataset, FEW)
+        return Work([lambda start, stop: _rows(dataset, encoder, view, indices[start:stop], chosen.rows)],
+                    chosen.engine)
+
+    digest = hashlib.sha1(np.ascontiguousarray(indices, np.int64).tobytes(), usedforsecurity=False).hexdigest()[:12]
+    return cached_rows(dataset, f"{encoder.spec.key}-{view.key}-{digest}", (len(indices), encoder.dimension), make,
+                       report, "changed copies")
 
 
 def _rows(dataset: Dataset, encoder: Encoder, view: View, indices: Iterable[int], rows: Rows) -> Array:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from threading import Event, RLock, Thread
+from collections.abc import Callable
+from threading import RLock
 
 from udml_core.base.errors import duration
+from udml_core.base.ticking import ALMOST
 from udml_core.data.dataset import DETAIL, WAITING, step_name
 
-ALMOST = 0.99
-"""Largest share that is shown before the end: a full bar would stand still."""
 TELLING_SHARE = 0.05
 """Smallest share of a step from which its time is estimated."""
 TELLING_SECONDS = 3.0
 """Shortest time of a training from which the rest is estimated."""
-TICK = 1.0
-"""Seconds between two reports of a race whose step says nothing itself."""
 FASTER = 3.0
 """Speed of a shown time that is too long, in seconds a second."""
+FINISHING, LEFT = "finishing", " left"
+"""What a reported time says at the end of a race, and how it ends before."""
 MET = 1.0
 """Seconds up to which a shown time has met the estimate; before, it is a bound."""
 
@@ -27,6 +25,12 @@ MET = 1.0
 def clock_words(seconds: float) -> str:
     """Return a time as minutes and seconds that a reader sees tick, such as 1:40."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def left_words(phase: str) -> str:
+    """Return the time that is left by a phase that `RaceProgress` reported; empty if it names none."""
+    said = phase.rpartition(DETAIL)[2].rpartition(", ")[2]
+    return said if said == FINISHING or said.endswith(LEFT) else ""
 
 
 class RaceClock:
@@ -158,8 +162,8 @@ class RaceProgress:
         left, passed = self._shown(now, bound if expected is None else expected), clock_words(now)
         passed = f"{passed} of {clock_words(self._seconds)} min" if now < self._seconds else f"{passed} min"
         is_bound = expected is None or left > expected + MET
-        rest = "finishing" if left < 1 else (
-            f"at most {clock_words(left)} left" if is_bound else f"about {duration(left)} left")
+        rest = FINISHING if left < 1 else (
+            f"at most {clock_words(left)}{LEFT}" if is_bound else f"about {duration(left)}{LEFT}")
         time_words = f"{passed}, {rest}"
         done = min(ALMOST, now / max(now + left, 1e-9))
         self._done = max(self._done, done)  # a bar that falls back looks like a fault
@@ -207,28 +211,3 @@ class RaceProgress:
         own_left = (now - began) * (1 - share) / (share - first)
         slowdown = max(1.0, (now - self._began + own_left) / self._own) if self._own else 1.0
         self._slower = now + own_left + slowdown * self._rest
-
-
-@contextmanager
-def ticking(progress: RaceProgress, seconds: float = TICK) -> Iterator[None]:
-    """Let the time of a race go on while a judge or a candidate computes and says nothing.
-
-    Args:
-        progress: The progress.
-        seconds: Time between two reports.
-    """
-    ended = Event()
-
-    def tick() -> None:
-        # A request to stop, or a folder that was removed, ends the race at the next report of its own.
-        with suppress(BaseException):
-            while not ended.wait(seconds):
-                progress.tick()
-
-    thread = Thread(target=tick, name="clock of a race", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()

@@ -8,13 +8,14 @@ import time
 import streamlit as st
 
 from udml_core.base.errors import counted, duration, listed
+from udml_core.base.ticking import ALMOST
 from udml_core.data.dataset import WAITING, Dataset, step_name
 from udml_core.data.encoders import EncoderSpec
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title
 from udml_core.exploration.jury import independent
 from udml_core.exploration.race_advice import advice_words, best_otherwise, other_aim_words
-from udml_core.exploration.race_clock import ALMOST, MET, Countdown, clock_words
+from udml_core.exploration.race_clock import MET, Countdown, clock_words
 from udml_core.exploration.race_figures import BY_LOOKS, MEASURES
 from udml_core.exploration.race_gaps import minutes_words
 from udml_core.exploration.race_measured import Serves
@@ -29,11 +30,11 @@ from udml_core.work.jobs.advising import (
     finished_race,
     newest_advice,
     other_finished_races,
-    other_live_races,
     race_of,
     start_advice,
 )
 from udml_core.work.jobs.concluding import conclusion_of, suggested_by_race
+from udml_core.work.jobs.live_races import other_live_races
 
 from ..shell.address import choose_segment, keep_clicks
 from ..shell.empty_state import show_empty

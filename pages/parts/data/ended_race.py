@@ -47,6 +47,7 @@ from udml_core.work.jobs.advising import (
 from udml_core.work.jobs.concluding import conclusion_of, results_of
 
 from ..shell.race_judgments import outcome_judgments
+from ..shell.race_line import end_of
 from ..shell.run_status import ICONS, escaped
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
@@ -105,11 +106,10 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
 def _show_stopped(analysis: Analysis) -> None:
     """Say that a race ended before its time, and what can be done; an earlier race with the same choices stays."""
     state, again = analysis.status(), analysis.has_earlier()
-    words = {"stopped": "was stopped", "interrupted": "was interrupted"}.get(state.state, f"has {state.state}")
     with st.container(horizontal=True, vertical_alignment="center"):
         race = race_of(analysis)
         kept = "; its finished candidates stay" if race.judged else " before it judged a candidate"
-        st.warning(f"{ICONS[state.state]} The {'new ' * again}race {words}{kept}. "
+        st.warning(f"{ICONS[state.state]} The {'new ' * again}race {end_of(state.state)}{kept}. "
                    f"{escaped(state.message) if state.state == 'failed' else ''}"
                    f"{'Below is the race that finished before.' * again}")
         if st.button("Continue", icon=":material/replay:", key="advice-continue"):

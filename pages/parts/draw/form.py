@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Literal
 
@@ -22,8 +22,8 @@ MOST_SLIDER_STEPS = 4096
 
 
 def method_form(method: type[Method], key: str, first: Mapping[str, Any] | None = None,
-                values: Mapping[str, Any] | None = None, most: int | None = None, in_row: int = FIELDS_IN_ROW,
-                effect: Callable[[str, str], str] | None = None) -> dict[str, Any]:
+                values: Mapping[str, Any] | None = None, shown: Sequence[str] | None = None,
+                in_row: int = FIELDS_IN_ROW, effect: Callable[[str, str], str] | None = None) -> dict[str, Any]:
     """Show a widget for every hyper-parameter.
 
     The fields that matter most are shown; the others are in an expander.
@@ -33,7 +33,7 @@ def method_form(method: type[Method], key: str, first: Mapping[str, Any] | None 
         key: Prefix of the widgets' keys.
         first: Values that replace the defaults, such as a preset's.
         values: Values that the widgets begin with in place of these.
-        most: Largest number of fields outside the expander; all that matter most if None.
+        shown: Names of the fields outside the expander; all that matter most if None.
         in_row: Number of widgets in a row.
         effect: Returns what a field outside the expander does, by the names of method and field; shown below it.
 
@@ -46,7 +46,7 @@ def method_form(method: type[Method], key: str, first: Mapping[str, Any] | None 
     if not fields:
         st.caption("This method has no hyper-parameters.")
     main, others = method.form_fields()
-    shown = main if most is None or len(main) + len(others) <= most + 1 else main[:most]  # no expander for one field
+    shown = main if shown is None else shown
     others = [name for name in (*main, *others) if name not in shown]
     effects = {name: effect(method.card.name, name) for name in shown} if effect else {}
     chosen = _fields_in_rows([fields[name] for name in shown], key, begin, in_row, effects)
@@ -56,6 +56,20 @@ def method_form(method: type[Method], key: str, first: Mapping[str, Any] | None 
                          icon=":material/tune:"):
             chosen |= _fields_in_rows([fields[name] for name in others], key, begin, in_row)
     return {name: chosen[name] for name in fields if chosen[name] != defaults[name]}
+
+
+def first_fields(method: type[Method], most: int, always: Collection[str] = ()) -> list[str]:
+    """Return the names of the fields that a short form shows first, in their order.
+
+    Args:
+        method: The method.
+        most: Largest number of other fields than `always`; a single field more is shown too, without an expander.
+        always: Names of fields that are shown in any case.
+    """
+    main, others = method.form_fields()
+    names = [*main, *others]
+    shown = [name for name in names if name in main[:most] or name in always]
+    return names if len(names) <= len(shown) + 1 else shown
 
 
 def _fields_in_rows(fields: list[Described], key: str, begin: Mapping[str, Any], in_row: int,

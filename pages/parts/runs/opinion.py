@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from udml_core.base.errors import UserError, duration
+from udml_core.base.errors import UserError
+from udml_core.data.dataset import step_name
 from udml_core.exploration.race_figures import SAID, group_size_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
@@ -37,6 +38,7 @@ from ..shell.race_judgments import run_judgments
 from ..shell.race_verdict import judgments_version, race_verdict, raced_with_steps, said_of, show_conclusion_of
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
+from ..shell.times import time_words
 from ..shell.user_errors import show_user_errors
 from .advised import show_with_steps
 from .races import show_own, show_races
@@ -206,5 +208,5 @@ def _follow(run: Run) -> None:
         st.caption("The verdict without labels follows in a moment, or after a run that trains now.")
         return
     status = analysis.status()
-    left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
-    st.progress(min(1.0, status.share), f"Judging without labels: {escaped(status.phase or 'starting')}{left}")
+    words = filter(None, (step_name(status.phase) or "starting", time_words(status)))
+    st.progress(min(1.0, status.share), f"Judging without labels: {escaped(', '.join(words))}")

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import streamlit as st
 
-from udml_core.base.errors import duration, listed
+from udml_core.base.errors import listed
 from udml_core.runs import Run
 from udml_core.runs.analyses import (
     Analysis,
@@ -19,11 +19,13 @@ from udml_core.runs.analyses import (
     list_analyses,
     plan_analysis,
 )
+from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.search import SCOPE_WORDS, TRAINED, frame_words
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work import jobs
 
 from .run_hash import RUN_HASH
+from .times import time_words
 from .user_errors import show_user_errors
 
 
@@ -139,7 +141,8 @@ def _show_live(run: Run, done: frozenset[str], in_corner: bool) -> None:
     if now_done != done or not (live or jobs.are_maps_coming(run)):
         st.rerun(scope="app")
     for analysis in live:
-        if not (in_corner and jobs.follows(run, analysis)):  # nothing lies over a page that its user has not asked for
+        # Nothing lies over a page that its user has not asked for; the sidebar follows races.
+        if not (isinstance(analysis.spec().build_kind(), Advice) or (in_corner and jobs.follows(run, analysis))):
             _show_progress(analysis)
     if not (live or in_corner):
         st.caption("Maps and judgments without labels follow in the background, unless another run trains.")
@@ -174,10 +177,8 @@ def _await_maps(run: Run, left: str) -> None:
 
 def _show_progress(analysis: Analysis) -> None:
     status = analysis.status()
-    left = status.seconds_left
     line = f"{short_title(analysis.spec())}: {status.phase or 'starting'} {100 * min(1.0, status.share):.0f} %"
-    # A race says in its phase how long it lasts at most.
-    line += f", about {duration(left)} left" if left and " left" not in status.phase else ""
+    line += f", {words}" if (words := time_words(status)) else ""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"progress-{analysis.id}"):
         st.html(f'<div style="display:flex;align-items:center;gap:0.7rem;font-size:0.85rem">'
                 f'<span role="status" aria-live="polite">{html.escape(line)}</span>'

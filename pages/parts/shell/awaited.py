@@ -25,6 +25,7 @@ from udml_core.work.jobs.stages import Stage, expected_seconds, promise_of, stag
 from .cached import load_dataset
 from .run_hash import RUN_HASH
 from .run_status import UNSEEN, escaped
+from .times import passed_words
 from .user_errors import show_user_errors
 from .views import view_link
 
@@ -175,7 +176,8 @@ def _ahead(task: Run | Analysis, status: Status) -> str:
         promise = st.session_state[PROMISED] = promise_of(
             (task.id, stage.number), status, now, st.session_state.get(PROMISED),
             expected_seconds(task, stage, len(dataset)))
-        return "" if promise is None else f", {promise.left_words(now)}"
+        words = passed_words(status) if promise is None else promise.left_words(now)
+        return words and f", {words}"
     ahead = 0 if isinstance(task, Analysis) else jobs.queue_position(task, runs_folder())
     return f": waiting for the device, behind {counted(ahead, 'run')}" if ahead else ": starting"
 

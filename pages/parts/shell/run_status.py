@@ -29,8 +29,6 @@ METHOD_TITLES = {method.card.name: method.card.title for method in METHODS}
 SUPERVISION = {method.card.name: method.card.supervision for method in METHODS}
 MOST_SETTINGS = 3
 """Differing settings that name a run."""
-IN_BOX = 24
-"""Letters of a run's name that fit into its box in the sidebar of 216 pixels."""
 LEGIBLE = 30
 """Characters of a title that boxes and tables always show."""
 SHORTEST = 8
@@ -85,14 +83,6 @@ def run_titles(runs: Sequence[Run]) -> dict[str, str]:
     known = {run.id: run for run in [*list_runs(runs_folder()), *runs]}
     titles = _titles_of_all(tuple(known.values()), tuple(map(_plain_title, known.values())), datetime.now().date())
     return {run.id: titles[run.id] for run in runs}
-
-
-def title_details(title: str) -> str:
-    """Return what a box shows of a title on a second line: its settings, or all of a long title; empty if it fits."""
-    if len(title) <= IN_BOX:
-        return ""
-    beginning, _, details = title.rpartition(" · ")
-    return details if 0 < len(beginning) <= IN_BOX else title
 
 
 def group_titles(groups: Sequence[Sequence[Run]]) -> list[str]:

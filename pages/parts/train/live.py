@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
+from udml_core.methods import Method
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.live_steps import mark_watched
 from udml_core.runs.tasks import LIVE_STATES, Status
@@ -70,6 +71,13 @@ def watch(run: Run) -> None:
     st.query_params[PARAMETER] = st.session_state[STARTED] = run.id
 
 
+def leave_ended() -> None:
+    """Show the preview again in place of a run that has ended: its measures are not of what is chosen now."""
+    run = watched_run()
+    if run is not None and run.status().state not in LIVE_STATES:
+        leave_run()
+
+
 def leave_run() -> None:
     """Show the preview again; the run goes on."""
     st.query_params.pop(PARAMETER, None)
@@ -82,10 +90,15 @@ def middle_and_right() -> tuple[DeltaGenerator, DeltaGenerator]:
     return center.container(key="lab-center"), right.container(key="lab-right")
 
 
-def show_run(run: Run) -> None:
-    """Show a run; while it trains, the page looks at it again and again."""
+def show_run(run: Run, chosen: type[Method]) -> None:
+    """Show a run; while it trains, the page looks at it again and again.
+
+    Args:
+        run: The run.
+        chosen: The method that is chosen beside it, which may be another.
+    """
     is_live = run.status().state in LIVE_STATES or plays(run)
-    st.fragment(_follow, run_every=STEP if is_live else None)(run, is_live)
+    st.fragment(_follow, run_every=STEP if is_live else None)(run, is_live, chosen.card.name)
 
 
 def plays(run: Run, begin: bool = False) -> bool:
@@ -116,7 +129,7 @@ def next_epoch(run: Run, epochs: Sequence[float]) -> float:
     return epochs[min(shown, len(epochs) - 1)]
 
 
-def _follow(run: Run, was_live: bool) -> None:
+def _follow(run: Run, was_live: bool, chosen: str) -> None:
     """Draw the run; the page runs again when the training has ended."""
     status = run.status()
     if was_live and status.state not in LIVE_STATES and not plays(run):
@@ -130,7 +143,7 @@ def _follow(run: Run, was_live: bool) -> None:
         places = Places(strip_place(), st.container(), line_below())
         shown = _prepare(run, status, places, behind)
     with right, show_user_errors():
-        show_measures(run, status, leave_run, None if shown is None else shown.epoch)
+        show_measures(run, status, leave_run, None if shown is None else shown.epoch, chosen)
     with center, show_user_errors():
         if places is not None and shown is not None:
             _draw(run, status, places, shown)

@@ -41,7 +41,7 @@ MOST_CURVES = 2
 HEIGHT = 190
 
 
-def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: float | None) -> None:
+def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: float | None, chosen: str) -> None:
     """Show the state of a run, its curves, and when it has ended what can be done with it.
 
     Args:
@@ -49,8 +49,11 @@ def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: fl
         status: Its status.
         leave: Shows the preview in place of the run.
         epoch: The epoch that the map shows, which the curves mark; None before the first.
+        chosen: Name of the method that is chosen for the next run.
     """
     st.markdown(f"{ICONS[status.state]} **{escaped(run_title(run))}**")
+    if run.spec().method != chosen:
+        st.caption(f"This is a run of {escaped(method_title(run))}. The choices on the left are for the next run.")
     if status.state in LIVE_STATES:
         _show_progress(run, status)
     elif status.state == "done":

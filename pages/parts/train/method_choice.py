@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from udml_core.data.dataset import Dataset
@@ -37,10 +39,15 @@ MEASURED_BY = " ".join(f"{measure.plain}: {measure.name}. {measure.help}" for me
 """Which measures say how often the first image is right, and how much of a group is found."""
 
 
-def choose_method(first: str, dataset: Dataset) -> type[Method]:
-    """Choose a method by its card; `first` is suggested, and chosen if the address names none.
+def choose_method(first: str, dataset: Dataset, on_pick: Callable[[], None]) -> type[Method]:
+    """Choose a method by its card.
 
     A method whose labels or pairs the data set lacks cannot be picked; a link may still name it.
+
+    Args:
+        first: Name of the method that is suggested, and chosen if the address names none.
+        dataset: The data set.
+        on_pick: Called when another method is picked, before the page runs again.
     """
     follow_suggestion(first, dataset.fingerprint)
     by_name = {method.card.name: method for method in METHODS}
@@ -51,6 +58,7 @@ def choose_method(first: str, dataset: Dataset) -> type[Method]:
         if other in by_name:
             forget_fields()
             st.query_params["method"] = other
+            on_pick()
 
     race = suggested_by_race(dataset, runs_folder())
     heading = SUGGESTED if race is None or race.is_trained else SECOND

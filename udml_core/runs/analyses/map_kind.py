@@ -86,6 +86,7 @@ class Map(AnalysisKind):
         def report_layout(share: float) -> None:
             material.report(share, "layout")
 
+        report_layout(0.0)
         if is_large and not self.is_linear:
             from udml_core.numerics.projection.sampled import sampled_layouts
 

@@ -68,7 +68,7 @@ def find_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root
         spec: The request.
         root: The folder of runs.
     """
-    run = _find_features(dataset, encoder, root)
+    run = find_features(dataset, encoder, root)
     if run is None:
         return Advising()
     analysis = analysis_at(run, spec)
@@ -77,7 +77,7 @@ def find_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root
 
 def newest_advice(dataset: Dataset, encoder: EncoderSpec, root: Path) -> AnalysisSpec | None:
     """Return the request of the newest race of a data set, wanted or started; None without one."""
-    run = _find_features(dataset, encoder, root)
+    run = find_features(dataset, encoder, root)
     if run is None:
         return None
     return wanted_advice(run) or next((analysis.spec() for analysis in list_analyses(run, Advice)), None)
@@ -90,10 +90,10 @@ def start_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, roo
         UserError: The data set is too small, or the request does not fit it.
     """
     check_count(len(dataset) - len(excluded_names(dataset)))
-    run = _find_features(dataset, encoder, root)
+    run = find_features(dataset, encoder, root)
     if run is not None and run.status().state == "done":
         return Advising(run, analyse(run, spec, root=root))
-    _kind_of(spec).check_encoders(encoder.reads_images)
+    kind_of(spec).check_encoders(encoder.reads_images)
     if run is None:
         request = RunRequest(dataset=dataset.name, method=FROZEN, backbone=encoder.backbone, split="all")
         run = submit(plan(request, dataset), root)
@@ -147,7 +147,7 @@ def start_wanted(root: Path) -> None:
                 analyse(run, spec, root=root)
 
 
-def _find_features(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Run | None:
+def find_features(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Run | None:
     """Return the run of an encoder's frozen features of all images, a finished one if there is one.
 
     It leaves out the images that are excluded now, as every search that a race tries must.
@@ -164,7 +164,7 @@ def _find_features(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Run | 
     return live
 
 
-def _kind_of(spec: AnalysisSpec) -> Advice:
+def kind_of(spec: AnalysisSpec) -> Advice:
     kind = spec.build_kind()
     assert isinstance(kind, Advice), "only races are requested here"
     return kind
@@ -175,7 +175,7 @@ def race_of(analysis: Analysis) -> Race:
     if analysis.is_done():
         return analysis.result_of(Advice)
     run = analysis.run
-    return _kind_of(analysis.spec()).begin(run.spec().backbone, run.id).with_lines(analysis.parts())
+    return kind_of(analysis.spec()).begin(run.spec().backbone, run.id).with_lines(analysis.parts())
 
 
 def finished_race(analysis: Analysis) -> Race:
@@ -206,48 +206,14 @@ def races_beside(analysis: Analysis) -> list[tuple[Race, Analysis]]:
     return others
 
 
-def other_live_races(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec | None, root: Path) -> list[LiveRace]:
-    """List the races of the same images that run or wait under other choices, the newest first.
-
-    Args:
-        dataset: The data set.
-        encoder: The encoder of the frozen features.
-        spec: The request that is shown; None if none is.
-        root: The folder of runs.
-    """
-    run = _find_features(dataset, encoder, root)
-    if run is None:
-        return []
-    wanted = wanted_advice(run)
-    live = [] if wanted is None else [LiveRace(_kind_of(wanted), wanted, None)]
-    live += [LiveRace(_kind_of(analysis.spec()), analysis.spec(), analysis.status().started)
-             for analysis in list_analyses(run, Advice) if analysis.status().state in LIVE_STATES]
-    return [race for race in live if race.spec != spec]
-
-
 def other_finished_races(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root: Path) -> list[AnalysisSpec]:
     """List the finished races of the same images and with the same judges under other choices, the newest first."""
-    run, asked = _find_features(dataset, encoder, root), _kind_of(spec)
-    kinds = [] if run is None else [(analysis.spec(), _kind_of(analysis.spec()))
+    run, asked = find_features(dataset, encoder, root), kind_of(spec)
+    kinds = [] if run is None else [(analysis.spec(), kind_of(analysis.spec()))
                                     for analysis in list_analyses(run, Advice)
                                     if analysis.is_done() or analysis.has_earlier()]
     return [own for own, kind in kinds
             if own != spec and (kind.judges, kind.encoders) == (asked.judges, asked.encoders)]
-
-
-@dataclass(frozen=True)
-class LiveRace:
-    """A race that runs or waits.
-
-    Attributes:
-        kind: Its choices.
-        spec: The request.
-        started: Its start in seconds since 1970; None while it waits.
-    """
-
-    kind: Advice
-    spec: AnalysisSpec
-    started: float | None
 
 
 Raced = tuple[Race, Elsewhere | None, Analysis]

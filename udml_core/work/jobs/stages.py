@@ -140,7 +140,8 @@ def stage_of(task: Run | Analysis, status: Status) -> Stage:
     with_audit = at == AUDIT or wants(task if isinstance(task, Run) else task.run, "audit")
     count = len(STAGES) if with_audit else AUDIT
     phase, _, detail = status.phase.partition(DETAIL)
-    said = status.phase if phase_at == READING and phase not in ("", "starting") else detail
+    is_named = phase in OF_FEATURES or (phase_at == READING and phase not in ("", "starting"))
+    said = status.phase if is_named else detail
     share = min(1.0, status.share) if at == phase_at else 0.0
     left_out = (task if isinstance(task, Run) else task.run).spec().excluded.count if at in (SEARCH, MAP) else 0
     again = f" again, without {counted(left_out, 'image')}" if left_out else ""  # it was done with all images before

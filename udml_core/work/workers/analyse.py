@@ -39,6 +39,7 @@ from udml_core.work.workers.evaluate import evaluate_run, load
 from udml_core.work.workers.execute import Reporter, execute
 from udml_core.work.workers.follow_up import yielding
 
+PREPARING = "preparing the computation"
 LEAST = 10
 """Smallest number of images for which neighborhoods, and therefore maps, are meaningful."""
 
@@ -61,39 +62,52 @@ def work(analysis: Analysis, background: bool = False, train: Trainer | None = N
     return execute(analysis, compute_and_store)
 
 
-def keep(run: Run, spec: AnalysisSpec, report: Report) -> Analysis:
-    """Compute and store an analysis in this process, unless it is done.
+def keep(run: Run, spec: AnalysisSpec, report: Report, dataset: Dataset | None = None) -> Analysis:
+    """Compute and store an analysis in this process, unless it is done; see `compute`.
 
     The folder is created with the result.
     """
     analysis = analysis_at(run, spec)
     if analysis.is_done():
         return analysis
-    return create_analysis(run, spec, state="done", result=compute(run, spec, report))
+    return create_analysis(run, spec, state="done", result=compute(run, spec, report, dataset=dataset))
 
 
-def compute(run: Run, spec: AnalysisSpec, report: Report, train: Trainer | None = None) -> dict[str, Array]:
+def compute(run: Run, spec: AnalysisSpec, report: Report, train: Trainer | None = None,
+            dataset: Dataset | None = None) -> dict[str, Array]:
     """Compute the arrays of a result.
+
+    Args:
+        run: The run.
+        spec: The request.
+        report: Receives the progress.
+        train: Executes the runs that the analysis needs.
+        dataset: The run's data set; without it, it is loaded.
 
     Raises:
         UserError: There are too few images, or the data set is missing.
     """
-    return spec.build_kind().compute(StoredMaterial(run, spec, report, train))
+    return spec.build_kind().compute(StoredMaterial(run, spec, report, train, dataset))
 
 
 class StoredMaterial:
     """The input of an analysis: a run's embeddings, images and frozen features."""
 
-    def __init__(self, run: Run, request: AnalysisSpec, report: Report, train: Trainer | None = None) -> None:
+    def __init__(self, run: Run, request: AnalysisSpec, report: Report, train: Trainer | None = None,
+                 dataset: Dataset | None = None) -> None:
         self.run = run
         self.report = report
         self.spec = run.spec()
         self._request = request
         self._train = train
+        if dataset is not None:
+            self.dataset = dataset
 
     @cached_property
     def dataset(self) -> Dataset:
-        return self.run.dataset(self.report)
+        dataset = self.run.dataset(self.report)
+        self.report(0.0, PREPARING)  # else the phase would say that the folder is being read until the next report
+        return dataset
 
     @cached_property
     def frames(self) -> Frames:
@@ -158,14 +172,15 @@ class StoredMaterial:
 
     def judge_features(self, backbone: str) -> Array:
         """Return the features (n, d) of all images by another encoder than the run's, computed on first use."""
-        def report(share: float, step: str) -> None:
-            self.report(share, f"judge {encoder_title(backbone)}: {step}")
-
-        return judge_features(self.dataset, backbone, report, resolve_device("auto"))
+        return judge_features(self.dataset, backbone, self._report_of(backbone), resolve_device("auto"))
 
     def judge_views(self, backbone: str, indices: Array) -> Array | None:
         """Return a judge's features (m, d) of another view of some images; None if it is a table of vectors."""
-        return judge_views(self.dataset, backbone, indices, resolve_device("auto"))
+        return judge_views(self.dataset, backbone, indices, self._report_of(backbone), resolve_device("auto"))
+
+    def _report_of(self, judge: str) -> Report:
+        """Return the report of the steps of a judge."""
+        return lambda share, step: self.report(share, f"judge {encoder_title(judge)}: {step}")
 
     @property
     def run_id(self) -> str:
@@ -179,7 +194,7 @@ class StoredMaterial:
             UserError: The run is not possible, or was not finished.
         """
         run = candidates.finish_candidate(self.run, self.dataset, setup, self._train, self.report)
-        return StoredMaterial(run, self._request, self.report, self._train)
+        return StoredMaterial(run, self._request, self.report, self._train, self.dataset)
 
     def training_time(self, setup: Setup) -> tuple[float, bool]:
         """Return the expected seconds until `of` returns, 0 if the run is finished, and whether they are measured."""

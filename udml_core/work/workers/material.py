@@ -18,6 +18,7 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.encoders import Encoder
 from udml_core.data.features import (
     BLOCK,
+    LOADING,
     activations_of,
     crop_sources_of,
     features_of,
@@ -70,15 +71,21 @@ class Loaded:
     whole: Array | None = None
 
 
-def load(run: Run, report: Report, device: str = "auto") -> Loaded:
+def load(run: Run, report: Report, device: str = "auto", dataset: Dataset | None = None) -> Loaded:
     """Load the data set, its frozen features and its halves.
+
+    Args:
+        run: The run.
+        report: Receives the progress.
+        device: The device of the encoder.
+        dataset: The run's data set; without it, it is loaded.
 
     Raises:
         UserError: The data set is missing or has changed since the run began, or the device does not exist.
     """
     spec = run.spec()
-    dataset = run.dataset(report)
-    report(0.0, "loading the network")
+    dataset = run.dataset(report) if dataset is None else dataset
+    report(0.0, LOADING)
     torch.backends.cudnn.deterministic = True  # else a GPU trains two equal runs to different weights
     device, split = resolve_device(device), spec.halves(dataset)
     with other_free_gpus(device) as others:

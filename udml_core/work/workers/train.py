@@ -22,7 +22,7 @@ from torch import Tensor
 
 from udml_core.base.arrays import LARGE, Array
 from udml_core.base.errors import UserError
-from udml_core.data.dataset import WAITING, Report
+from udml_core.data.dataset import WAITING, Dataset, Report
 from udml_core.data.features import features_path
 from udml_core.data.speed import record_speed
 from udml_core.data.splits import fixed_sample
@@ -149,9 +149,10 @@ class _Work:
         self.began = time.time()
 
     def all(self, analyse: bool) -> None:
+        dataset = self.run.dataset(self.reporter.share)
         if wants(self.run, "audit"):  # its first findings need no features, so they come first
-            prepare_audit(self.run.dataset(self.reporter.share), self.reporter.share)
-        loaded = load(self.run, self.reporter.share, self.spec.device)
+            prepare_audit(dataset, self.reporter.share)
+        loaded = load(self.run, self.reporter.share, self.spec.device, dataset)
         if not loaded.dataset.is_large:  # the thumbnails of a few images are made when they are shown
             make_sheets(loaded.dataset, self.reporter.share)
         embedder = self._train(loaded)
@@ -162,7 +163,7 @@ class _Work:
         record_stage(evaluation_kind(self.spec), time.monotonic() - began, len(loaded.dataset))
         if analyse:
             began = time.monotonic()
-            self._analyse(len(loaded.dataset), len(loaded.split.train))
+            self._analyse(loaded.dataset, len(loaded.split.train))
             record_stage(follow_kind(self.spec), time.monotonic() - began, len(loaded.dataset))
 
     def _train(self, loaded: Loaded) -> Embedder:
@@ -387,7 +388,7 @@ class _Work:
             write_index(build_index(final), self.run.index_path)
         embedder.save(self.run.embedder_path)
 
-    def _analyse(self, images: int, trained: int) -> None:
+    def _analyse(self, dataset: Dataset, trained: int) -> None:
         """Compute the PCA map of all images and the graph of the training half.
 
         A failure does not fail the run. The time grows with the square of the number of images, and the run cannot be
@@ -398,12 +399,12 @@ class _Work:
 
         analyses: dict[type[AnalysisKind], dict[str, Any]] = {
             PCA: {}, NeighborGraph: {"scope": "train", "n_neighbors": self.method.graph_neighbors(trained)}}
-        if images > MOST_ANALYZED:
+        if len(dataset) > MOST_ANALYZED:
             log.info("no graph is computed for more than %d images without a request", MOST_ANALYZED)
-            analyses = {PCA: {}} if images > LARGE else {}
+            analyses = {PCA: {}} if len(dataset) > LARGE else {}
         for kind, options in analyses.items():
             try:
-                analysis_worker.keep(self.run, plan_analysis(kind, **options), self.reporter.share)
+                analysis_worker.keep(self.run, plan_analysis(kind, **options), self.reporter.share, dataset)
             except Exception as error:
                 log.info("no %s: %s", kind.name, error)
 

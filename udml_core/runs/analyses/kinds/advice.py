@@ -14,6 +14,7 @@ from pydantic import Field
 from udml_core.base.arrays import Array, Integers, evenly_spaced
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError, duration
+from udml_core.base.ticking import ticking
 from udml_core.data.dataset import DETAIL, TABLE, WAITING, step_name
 from udml_core.data.encoder_names import SIGN, encoders_in
 from udml_core.data.judge_names import WEAK
@@ -130,7 +131,7 @@ class Advice(AnalysisKind):
         from udml_core.data.judging import unknown_judges
         from udml_core.exploration.judged_track import JudgedTrack
         from udml_core.exploration.jury import Jury
-        from udml_core.exploration.race_clock import RaceClock, RaceProgress, ticking
+        from udml_core.exploration.race_clock import RaceClock, RaceProgress
         from udml_core.numerics.second_opinion import QUERIES
 
         clock, seconds = RaceClock(), 60 * self.budget
@@ -140,7 +141,7 @@ class Advice(AnalysisKind):
         progress = RaceProgress(material.report, lambda: clock() - began, seconds, LEFT_FOR_CANDIDATES)
         material.report = progress
         progress(0.0, "preparing the judges")
-        with ticking(progress):
+        with ticking(progress.tick):  # while a judge or a candidate computes and says nothing
             judges = self._judges(material, race, indices, seconds - spent, clock)
             jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
             unknown = unknown_judges(judges, material.backbone)
@@ -174,10 +175,11 @@ class Advice(AnalysisKind):
 
         seen, judges = evenly_spaced(len(indices), VIEWED), dict[str, Judge]()
         for name in self._sitting(material, race, seconds):
-            material.report(0.0, f"judge looks at changed copies: {race.titles[name]}")
-            telling = _telling(material, f"judge looks at the images: {race.titles[name]}", clock,
-                               count=indices[-1] + 1)
-            views, features = material.judge_views(name, indices[seen]), telling.judge_features(name)[indices]
+            copies, images = f"judge looks at changed copies: {race.titles[name]}", indices[-1] + 1
+            material.report(0.0, copies)
+            views = _telling(material, copies, clock, count=len(seen)).judge_views(name, indices[seen])
+            features = _telling(material, f"judge looks at the images: {race.titles[name]}", clock,
+                                count=images).judge_features(name)[indices]
             material.report(0.0, "a judge compares the photographs' pixels, all at once" if name in WEAK else
                             f"judge compares the images: {race.titles[name]}")
             judges[name] = Judge.of(features, None if views is None else (seen, views))

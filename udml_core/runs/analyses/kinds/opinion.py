@@ -188,14 +188,17 @@ class SecondOpinion(AnalysisKind):
         depth = min(judge.group for judge in judges.values())
         reference, *others = [self._ranking(material, name, indices, queries, depth)
                               for name in (*self.frames, *self.recipes)]
-        counts = [[[(of.share, of.better, of.low, of.high) for of in changed_both(judge, queries, reference, other)]
-                   for judge in judges.values()] for other in others]
-        values = np.array([[[(of.before, of.after, of.error) for of in (opinion.first_results, opinion.groups)]
-                            for opinion in (judge_rankings(judge, queries, reference, other)
-                                            for judge in judges.values())] for other in others])
+        counts, values = list[Any](), list[Any]()
+        for number, other in enumerate(others):
+            material.report(number / len(others), "comparing the results")
+            changed = [changed_both(judge, queries, reference, other) for judge in judges.values()]
+            opinions = [judge_rankings(judge, queries, reference, other) for judge in judges.values()]
+            counts.append([[(of.share, of.better, of.low, of.high) for of in both] for both in changed])
+            values.append([[(of.before, of.after, of.error) for of in (opinion.first_results, opinion.groups)]
+                           for opinion in opinions])
         return {"compared": np.array([*self.frames[1:], *self.recipes]), "encoders": np.array(list(judges)),
                 "weights": np.array([judge.weight for judge in judges.values()]), "group": np.array(depth),
-                "values": values, "counts": np.array(counts)}
+                "values": np.array(values), "counts": np.array(counts)}
 
     def _judges(self, material: Material, indices: Integers) -> dict[str, Judge]:
         """Prepare the judges of some images.
@@ -203,22 +206,24 @@ class SecondOpinion(AnalysisKind):
         Raises:
             UserError: A judge's features are the frozen features of the run, or almost.
         """
-        from udml_core.data.judging import unknown_judges
+        from udml_core.data.judging import encoder_title, unknown_judges
+        from udml_core.data.speed import measured_step
         from udml_core.numerics.kinship import check_kinship
         from udml_core.numerics.second_opinion import VIEWED, Judge, check_judge
 
         seen, unknown = evenly_spaced(len(indices), VIEWED), unknown_judges(self.judges, material.backbone)
-        judges = {}
+        judges, frozen = {}, material.vectors("frozen", indices)
         for name in self.independent(material.backbone):
             features = material.judge_features(name)[indices]
-            frozen = material.vectors("frozen", indices)
             check_judge(features, frozen)
             if name in unknown:
                 check_kinship(name, features, frozen)
                 for part in material.part_features():
                     check_kinship(name, features, part[indices])
             views = material.judge_views(name, indices[seen])
-            judges[name] = Judge.of(features, None if views is None else (seen, views))
+            with measured_step(material.report, f"judge {encoder_title(name)}: comparing all images", f"judge {name}",
+                               len(indices)):
+                judges[name] = Judge.of(features, None if views is None else (seen, views))
         return judges
 
     def _ranking(self, material: Material, name: str, indices: Integers, queries: Integers,

@@ -1,0 +1,186 @@
+"""The line about a race for the best search at the end of the sidebar: its progress, and once that it has ended."""
+
+from __future__ import annotations
+
+import html
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from udml_core.exploration.race_clock import left_words
+from udml_core.runs import runs_folder
+from udml_core.runs.analyses import plan_analysis
+from udml_core.runs.analyses.kinds.advice import WAITING_WORDS, Advice
+from udml_core.runs.tasks import State, Status
+from udml_core.work.jobs.live_races import LiveRace, live_races
+
+from .cached import dataset_at_hand
+from .run_status import UNSEEN, escaped
+from .user_errors import show_user_errors
+from .views import view_link
+
+FOLLOWED, ENDED = "app-races-followed", "app-race-ended"
+"""Session keys: the races that ran when a page was drawn last, and what is said of the last race that ended."""
+LOOKS = "2s"
+"""Time between two looks at a race."""
+LEAST_SHOWN = 10.0
+"""Seconds for which the end of a race is said at least, also if another page is opened."""
+ICON = ":material/trophy:"
+ENDS: dict[State, str] = {"stopped": "was stopped", "interrupted": "was interrupted"}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What is said of a race that ended.
+
+    Attributes:
+        words: A sentence.
+        race: The race.
+        page: The view on which it was said first.
+        at: When, in seconds since 1970.
+    """
+
+    words: str
+    race: LiveRace
+    page: str
+    at: float
+
+
+def race_place() -> DeltaGenerator:
+    """Return the place of the line, which app.css keeps at the end of the sidebar, where it moves nothing."""
+    return st.sidebar.container(key="race-line", gap=None)
+
+
+def show_race_line(place: DeltaGenerator) -> None:
+    """Show the progress of a race, or that it has ended; nothing without a race.
+
+    The page that shows the race itself starts races, and has no line: it looks for them, other pages look in a while.
+
+    Args:
+        place: See `race_place`.
+    """
+    root = runs_folder()
+    followed: list[LiveRace] = st.session_state.get(FOLLOWED, [])
+    if _shows_races():
+        _races_now.clear(root)
+    live = [race for race in _races_now(root) if race.goes_on()]
+    st.session_state[FOLLOWED] = [*live, *(race for race in followed if race not in live)]
+    _forget_what_was_said()
+    _note_ends()
+    shown = [race for race in st.session_state[FOLLOWED] if not _is_shown(race)]
+    if shown or ENDED in st.session_state:
+        with place:
+            st.fragment(_follow, run_every=LOOKS if shown else None)()
+
+
+@st.cache_data(ttl="5s", max_entries=4, show_spinner=False)
+def _races_now(root: Path) -> list[LiveRace]:
+    """Return the races that run or wait. The result is cached because all runs are looked through."""
+    return live_races(root)
+
+
+@show_user_errors()
+def _follow() -> None:
+    """Draw the line."""
+    _note_ends()
+    live = st.session_state[FOLLOWED]
+    shown = next((race for race in live if not _is_shown(race)), None)
+    if shown is not None:
+        _show_progress(shown, len(live) - 1)
+    elif (ended := st.session_state.get(ENDED)) is not None:
+        _link(ended.race, escaped(ended.words), "Opens the race on the page Data.")
+        st.html(f'<div role="status" style="{UNSEEN}">{html.escape(ended.words)}</div>')
+
+
+def _note_ends() -> None:
+    """Follow races that have ended no longer, and note what is said of them unless their own page says it."""
+    followed: list[LiveRace] = st.session_state[FOLLOWED]
+    live = [race for race in followed if race.goes_on()]
+    for race in followed:
+        if race not in live and race.run.has_spec() and not _is_shown(race):
+            st.session_state[ENDED] = Ended(_end_words(race), race, st.session_state.get("page", ""), time.time())
+    st.session_state[FOLLOWED] = live
+
+
+def _forget_what_was_said() -> None:
+    """Forget the end of a race that was said on another page, or that the page of the race shows."""
+    ended: Ended | None = st.session_state.get(ENDED)
+    if ended is None:
+        return
+    is_left = ended.page != st.session_state.get("page") and time.time() - ended.at > LEAST_SHOWN
+    if is_left or _is_shown(ended.race) or not ended.race.run.has_spec():
+        del st.session_state[ENDED]
+
+
+def _shows_races() -> bool:
+    """Return whether the page shows races itself."""
+    return st.session_state.get("page") == "data" and st.query_params.get("view") == "advice"
+
+
+def _is_shown(race: LiveRace) -> bool:
+    """Return whether the page shows the races of the same images itself."""
+    return _shows_races() and st.query_params.get("dataset") == race.run.spec().dataset
+
+
+def _show_progress(race: LiveRace, others: int) -> None:
+    """Show how far a race is, with a link to it."""
+    status = race.status()
+    share = status.share if race.started is not None else 0.0
+    more = f" {others} more wait{'s' * (others == 1)}." if others else ""
+    title = escaped(race.run.spec().dataset_title)
+    _link(race, "Finding the best search", f"Opens the race for {title} on the page Data.{more}")
+    st.html(f'<div class="race-line">{html.escape(progress_words(race, status, others))}'
+            f'<progress aria-label="Finished" value="{min(1.0, share):.3f}"></progress></div>')
+
+
+def progress_words(race: LiveRace, status: Status, others: int = 0) -> str:
+    """Return how far a race is, in a few words: the finished share and the time left, or what it waits for.
+
+    Args:
+        race: The race.
+        status: Its status, or that of its features while it waits for them.
+        others: Number of the other races that run or wait.
+    """
+    if not race.analysis.has_spec():
+        return f"preparing, {100 * min(1.0, status.share):.0f} %" if status.share else "preparing"
+    if status.state == "waiting":
+        return "waits for another race" if others else "starting"
+    if status.phase == WAITING_WORDS:
+        return "waits while another run trains"
+    return ", ".join(filter(None, (f"{100 * min(1.0, status.share):.0f} %", left_words(status.phase) or "starting")))
+
+
+def end_of(state: State) -> str:
+    """Return how a race ended that did not finish, after its name."""
+    return ENDS.get(state, f"has {state}")
+
+
+def _end_words(race: LiveRace) -> str:
+    """Say that a race has ended, and what it found, in a sentence."""
+    from udml_core.exploration.race_figures import setup_words  # late, as most visits see no race
+    from udml_core.work.jobs.concluding import conclusion_of
+
+    state = race.status().state
+    if not race.analysis.has_spec():
+        return "The race did not begin" + ("." if state == "done" else f": the preparation {end_of(state)}.")
+    if state != "done":
+        return f"The race {end_of(state)}."
+    of = conclusion_of(race.analysis, dataset_at_hand(race.run.spec().dataset))
+    if of.use is not None:
+        return f"The race has ended: the best search is {setup_words(of.race, of.use.setup)}."
+    return f"The race has ended: {of.headline[:1].lower()}{of.headline[1:].replace(': ', ', ', 1)}"
+
+
+def _link(race: LiveRace, label: str, words: str) -> None:
+    """Show a link to a race on the page Data.
+
+    A race with judges of its own, which the choices of that page do not lead to, is found among the others there.
+    """
+    kind = race.kind
+    is_usual = race.spec == plan_analysis(Advice, budget=kind.budget, serves=kind.serves)
+    choices = {"budget": f"{kind.budget:g}", "serves": kind.serves} if is_usual else {}
+    view_link("data", label=label, icon=ICON, help=words, width="stretch",
+              query_params={"dataset": race.run.spec().dataset, "view": "advice", **choices})
