@@ -47,7 +47,7 @@ def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(p
     page.goto("/learn?lesson=epsilon&epsilon=0.35")
     expect(page.get_by_text("At ε = 0.7 ")).to_contain_text("solved")
     page.get_by_role("link", name="Open the task in Lab").click()
-    page.wait_for_url(re.compile("/lab.*method=rpml.*epsilon%3A0.5"))
+    page.wait_for_url(re.compile("/lab.*method=rpml.*epsilon%3A0.7.*task=epsilon"))
     settle(page)
     page.goto("/learn?lesson=epsilon&epsilon=0.35")
     settle(page)
@@ -69,6 +69,32 @@ def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(p
     page.get_by_role("button", name="Try it on your data").click()
     page.wait_for_url(re.compile(r"tool=clusters.*epsilon=0\.35"))
     settle(page)
+
+
+def test_a_teacher_s_own_answers_are_left_out_of_the_class_summary(page: Page, app: App) -> None:
+    def counted(question: str) -> int:
+        return sum(read_answers(app.runs).get(("flat", question), {}).values())
+
+    def wait_for(question: str, count: int) -> None:
+        for _ in range(400):
+            if counted(question) == count:
+                return
+            page.wait_for_timeout(50)
+        raise AssertionError(f"{counted(question)} answers, not {count}")
+
+    before = counted("before")
+    page.goto("/learn?lesson=flat")
+    page.locator(".question input").first.check()
+    wait_for("before", before + 1)
+    page.goto("/learn")
+    page.get_by_label("Count my answers in the class summary").uncheck()
+    wait_for("before", before)
+    page.goto("/learn?lesson=flat")
+    page.locator(".end .question input").first.check()
+    settle(page)
+    assert counted("after") == 0
+    page.goto("/learn")
+    expect(page.get_by_label("Count my answers in the class summary")).not_to_be_checked()
 
 
 @pytest.mark.slow

@@ -175,7 +175,7 @@ def test_a_class_that_answers_reads_the_explanation(open_lesson: Open) -> None:
             page = open_lesson(name, "?present=1")
             page.set_viewport_size({"width": width, "height": height})
             page.locator(".question:visible input").first.check()
-            page.wait_for_function("document.querySelector('.because:not(:empty)')")
+            expect(page.locator(".because").first).not_to_be_empty()
             page.evaluate("new Promise(requestAnimationFrame)")
             bottom = page.evaluate("document.querySelector('.because').getBoundingClientRect().bottom")
             assert bottom <= page.evaluate("document.querySelector('.hint').getBoundingClientRect().top"), (name, width)
