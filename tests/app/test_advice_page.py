@@ -1098,7 +1098,7 @@ def label_of_next(test: AppTest) -> str:
 @pytest.mark.parametrize(("answers", "headline", "action", "said"), [
     ("", "Best search: whitening", "Name groups", "better"),
     ("BA", "Best search: whitening", "Continue judging", "better"),
-    ("==A====B==A==", "Keep searching as now: your 13 judgments see no clear difference", "Search as now",
+    ("==A====B==A=========", "Keep searching as now: your 20 judgments see no clear difference", "Search as now",
      "no clear difference"),
     ("B" * 16, "Best search, confirmed by your 16 judgments: whitening", "Name groups", "better"),
     ("A" * 16, "Keep searching as now: your 16 judgments prefer it", "Search as now", "worse")])

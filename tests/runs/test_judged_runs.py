@@ -74,10 +74,8 @@ def test_words_say_that_judgments_under_other_words_wait() -> None:
 def test_words_say_when_further_judgments_would_hardly_decide() -> None:
     comparison, names = rows_of("level words"), ("X", "Y")
     judging = Judging(comparison)
-    while judging.count("me") < 10:
-        question = judging.question()
-        assert question is not None
-        judging.answer(question, "equal")
+    for better in "AB" * 10:
+        answer(judging, np.full(TOTAL, float(better == "B")))
     assert judgments_words(comparison, names) == (
-        "Your judgments of the first ten results, Y against X: no clear difference (10 so far), and it would take very "
+        "Your judgments of the first ten results, Y against X: no clear difference (20 so far), and it would take very "
         "many more to tell one. You can stop, and keep X.")

@@ -20,6 +20,7 @@ from udml_core.data.given.judged_pairs import choose_meaning
 from udml_core.data.given.log import log_path_of
 from udml_core.runs.search import judgment_files as files
 from udml_core.runs.search.differing import Comparison, comparison_key, draw_queries
+from udml_core.runs.search.judged_runs import stance_of
 from udml_core.runs.search.judging import Agreement, Choice, Judging, Left, shifted
 from udml_core.runs.search.judging_words import (
     advice_words,
@@ -414,8 +415,8 @@ def test_the_forecast_is_steady_and_blind_words_do_not_tell_which_answers_fall_t
 
 @pytest.mark.parametrize(("total", "said"), [
     (TOTAL, "it takes more queries than are left to tell the two apart."),
-    (600, "No clear difference. You can stop, and keep A. 0 of 10 for A, 10 equal. If the next answers are like "
-          "the first 10, it takes more than 200 further judgments to tell the two apart.")])
+    (600, "Not decided yet. 0 of 10 for A, 10 equal. If the next answers are like the first 10, it takes more than 200 "
+          "further judgments to tell the two apart.")])
 def test_level_embeddings_need_more_judgments_than_are_forecast_or_left(total: int, said: str) -> None:
     judging = Judging(comparison_of(f"level of {total}", total))
     while judging.count("me") < 10:
@@ -423,6 +424,24 @@ def test_level_embeddings_need_more_judgments_than_are_forecast_or_left(total: i
         assert question is not None
         judging.answer(question, "equal")
     assert advice_words(judging).endswith(said)
+
+
+@pytest.mark.parametrize(("choices", "said"), [
+    ("ABABABABA=", "Not decided yet."),  # too few to stop
+    ("ABABABABA=BBBBBB", "Not decided yet."),  # as a curator judged, who was told to stop and to keep A
+    ("ABABABABA=BBBBBBAB=B", "Not decided yet."),
+    ("AB" * 10, "No clear difference. You can stop, and keep A."),
+    ("AB" * 10 + "BBA=B", "No clear difference. You can stop; either will do."),
+    ("AB" * 10 + "BBBBBBBBBB", "Not decided yet.")])
+def test_stopping_follows_all_answers_and_keeps_no_search_that_is_behind(choices: str, said: str) -> None:
+    judging = Judging(comparison_of(f"stop {choices}", 600))
+    for better in choices:
+        question = judging.question()
+        assert question is not None
+        is_second_left = question.left == judging.comparison.options(question.position)[1]
+        judging.answer(question, "equal" if better == "=" else "left" if is_second_left == (better == "B") else "right")
+    assert advice_words(judging).startswith(said)
+    assert (stance_of(judging) == "level") == ("stop" in said), "the race's card follows the same rule"
 
 
 def test_a_forecast_is_a_range_and_a_growing_one_says_why() -> None:

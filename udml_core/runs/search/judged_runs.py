@@ -14,14 +14,14 @@ from udml_core.numerics.judgments import Share
 from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run, find_run
 from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, comparison_key, side_name
-from udml_core.runs.search.judging import EQUAL, FEW, Judging
+from udml_core.runs.search.judging import EQUAL, Judging
 from udml_core.runs.search.judging_words import (
-    CAN_STOP,
     WHAT,
     capitalized,
     finding_words,
     level_words,
     score_words,
+    stop_words,
     waiting_words,
 )
 from udml_core.runs.search.names import FINAL, FROZEN, TRAINED
@@ -134,7 +134,7 @@ def stance_of(judging: Judging) -> Literal["open", "better", "level", "worse"]:
     if len(people) != 1:
         return "open"
     own = Judging(judging.comparison, people[0])
-    return "level" if level_words(own) or (share.count >= FEW and own.left() is None) else "open"
+    return "level" if level_words(own) or own.is_hopeless else "open"
 
 
 def judgments_words(comparison: Comparison, names: Names, said: Verdict | None = None,
@@ -164,10 +164,10 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
     if verdict == "cannot tell" and share.count < len(comparison.differing):
         if level := is_own and level_words(judging):
             return (f"{whose} of {of}, {names[1]} against {names[0]}: {level}, so the choice hardly matters. "
-                    f"{CAN_STOP}, and keep {names[0]}.")
-        if is_own and share.count >= FEW and judging.left() is None:
+                    f"{stop_words(share, names[0])}.")
+        if is_own and judging.is_hopeless:
             return (f"{whose} of {of}, {names[1]} against {names[0]}: no clear difference ({share.count} so far), and "
-                    f"it would take very many more to tell one. {CAN_STOP}, and keep {names[0]}.")
+                    f"it would take very many more to tell one. {stop_words(share, names[0])}.")
         return f"{whose} of {of}, {names[1]} against {names[0]}, {UNDECIDED} ({share.count} so far)."
     score = f"{score_words(judging, judging.judge, names)}" if is_own else str(share.count)
     result = f"{whose} of {of}: {score}. {capitalized(finding_words(share, comparison, names))}."

@@ -36,8 +36,8 @@ Choice = Literal["left", "right", "both right", "both wrong", "unsure", "equal"]
 EQUAL = 0.5
 MOST_LEFT = 200
 """Largest number of further judgments that is forecast."""
-FEW = 10
-"""Number of judgments from which their trend is worth a forecast, which changes only after as many more."""
+FEW, ENOUGH = 10, 20
+"""Numbers of judgments from which their trend is worth a forecast, and from which it may say that more do not help."""
 
 
 @dataclass(frozen=True)
@@ -250,29 +250,38 @@ class Judging:
         return Agreement(len(pairs), sum(one == other for one, other in pairs),
                          sum(abs(one - other) == 1 for one, other in pairs))
 
-    def left(self) -> Left | None:
-        """Forecast how many more judgments the person's session needs, from whole tens of judgments.
+    def left(self, is_blind: bool = False) -> Left | None:
+        """Forecast how many more judgments the person's session needs.
 
-        A forecast after each judgment would jump with every answer.
+        Args:
+            is_blind: Whether whole tens of judgments count alone: a forecast that moves with each answer would tell
+                which answers fall together.
 
         Returns:
             The forecast; None if many more would not decide, or there are too few judgments for a trend.
         """
         values, total = self.values(self.judge), len(self.comparison.differing)
-        known = len(values) // FEW * FEW
-        needed = _needed(tuple(values[:known]), total)
+        count = len(values) // FEW * FEW if is_blind or len(values) < FEW else len(values)
+        known, done = tuple(values[:count]), len(values) - count
+        needed = _needed(known, total)
         if needed is None:
             return None
-        before, done = self.left_before(), len(values) - known
-        fewest, most = (_needed(tuple(values[:known]), total, shift) for shift in (1, -1))
+        before = self.left_before(count)
+        fewest, most = (_needed(known, total, shift) for shift in (1, -1))
         return Left(max(1, min(needed, needed if fewest is None else fewest) - done),
-                    None if most is None else max(1, max(needed, most) - done), known,
-                    before is not None and before + known - FEW < needed + known)
+                    None if most is None else max(1, max(needed, most) - done), count,
+                    before is not None and before < needed + FEW)
 
-    def left_before(self) -> int | None:
-        """Return how many further judgments were forecast one forecast earlier; None if none was."""
-        values = self.values(self.judge)
-        return _needed(tuple(values[:max(0, len(values) // FEW - 1) * FEW]), len(self.comparison.differing))
+    def left_before(self, count: int) -> int | None:
+        """Return how many further judgments were forecast ten judgments before a number of them; None if none was."""
+        return _needed(tuple(self.values(self.judge)[:max(0, count - FEW)]), len(self.comparison.differing))
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether enough judgments say that many more would not decide."""
+        count = self.count(self.judge)
+        return (ENOUGH <= count < len(self.comparison.differing) and not self.share(self.judge).is_decided
+                and self.left() is None)
 
     def _keep(self, judgment: Judgment) -> None:
         if (position := self._position(judgment)) is None:

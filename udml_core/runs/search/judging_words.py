@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from udml_core.base.errors import counted, listed
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search.differing import Comparison, Results
-from udml_core.runs.search.judging import FEW, MOST_LEFT, Judging, Left
+from udml_core.runs.search.judging import ENOUGH, FEW, MOST_LEFT, Judging, Left
 
 SCALE = (10, 20, 30, 50, 100, 150, 200)
 """The forecasts of further judgments."""
-ENOUGH, MOSTLY = 20, 0.6
-"""Judgments, and the share of them that find neither better, from which the choice hardly matters."""
+MOSTLY = 0.6
+"""Share of enough judgments that find neither better, from which the choice hardly matters."""
+EVEN = 0.5
 TYPICAL = 20
 """Judgments after which half of all sessions have decided between searches of which one is better in 4 of 5 queries."""
 CAN_STOP = "You can stop"
@@ -210,18 +211,28 @@ def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A", nam
     said = score.strip() or f"{count_words(judging, is_blind)}."
     if share.count < FEW:
         return "Not decided yet.", f"{said} After {FEW} judgments, an estimate says how many more are needed."
-    stop = f"{CAN_STOP}{'' if is_blind else f', and keep {first}'}"
+    stop = CAN_STOP if is_blind else stop_words(share, first)
     if level := level_words(judging):
         return (f"The choice hardly matters. {stop}.",
                 said if is_blind else f"{said} {capitalized(level)}.")
-    left, known = judging.left(), share.count // FEW * FEW
+    left, known = judging.left(is_blind), share.count // FEW * FEW if is_blind else share.count
     if left is None:
         more = (f"more than {MOST_LEFT} further judgments" if total - share.count > MOST_LEFT else
                 "more queries than are left")
-        return (f"No clear difference. {stop}.",
-                f"{said} If the next answers are like the first {known}, it takes {more} to tell the two apart."
-                f"{_grown_words(known, judging.left_before() is not None)}")
+        trend = (f"{said} If the next answers are like the first {known}, it takes {more} to tell the two apart."
+                 f"{_grown_words(known, judging.left_before(known) is not None)}")
+        return f"No clear difference. {stop}." if judging.is_hopeless else "Not decided yet.", trend
     return "Not decided yet.", f"{said} {left_words(left)}"
+
+
+def stop_words(share: Share, first: str) -> str:
+    """Return that judging can stop, and what to keep; no search is to be kept that is behind.
+
+    Args:
+        share: The share in which B is better.
+        first: The name of A, with which the user searches now.
+    """
+    return f"{CAN_STOP}; either will do" if share.mean > EVEN else f"{CAN_STOP}, and keep {first}"
 
 
 def level_words(judging: Judging) -> str:
