@@ -59,17 +59,19 @@ def method_form(method: type[Method], key: str, first: Mapping[str, Any] | None 
 
 
 def first_fields(method: type[Method], most: int, always: Collection[str] = ()) -> list[str]:
-    """Return the names of the fields that a short form shows first, in their order.
+    """Return the names of the fields that a short form shows, in its order.
 
     Args:
         method: The method.
         most: Largest number of other fields than `always`; a single field more is shown too, without an expander.
-        always: Names of fields that are shown in any case.
+        always: Names of fields that are shown in any case, after the first field.
     """
     main, others = method.form_fields()
-    names = [*main, *others]
-    shown = [name for name in names if name in main[:most] or name in always]
-    return names if len(names) <= len(shown) + 1 else shown
+    known = [name for name in always if name in (*main, *others)]
+    first = [name for name in main if name not in known][:most]
+    shown = [*first[:1], *known, *first[1:]]
+    left = [name for name in (*main, *others) if name not in shown]
+    return [*shown, *left] if len(left) == 1 else shown
 
 
 def _fields_in_rows(fields: list[Described], key: str, begin: Mapping[str, Any], in_row: int,
