@@ -23,6 +23,7 @@ from tests.app.test_refine_page import components
 from tests.app.test_run_picker import go
 from tests.running import worked, write_digits
 from udml_core.base.paths import ASSETS
+from udml_core.data import catalog
 from udml_core.data.encoders import Encoder
 from udml_core.data.features import features_of
 from udml_core.data.splits import fixed_sample, make_split
@@ -63,6 +64,21 @@ def sent(test: AppTest) -> tuple[dict[str, Any], bytes]:
 def array(part: dict[str, int], parts: bytes, kind: Any) -> np.ndarray:
     """Return an array that traveled inside a message."""
     return np.frombuffer(parts[part["at"] : part["at"] + part["length"]], dtype=kind)
+
+
+def test_home_begins_with_the_folder_that_was_opened_until_it_has_a_search(done: Run, tmp_path: Path) -> None:
+    assert "your folder is open" not in texts(opened("home"))
+    folder = write_digits(tmp_path / "*birds*", 12)
+    catalog.remember(folder)
+    try:
+        test = opened("home")
+        assert not test.exception
+        assert "**\\*birds\\***: your folder is open." in texts(test)
+        links = {link.proto.label: link.proto.query_string for link in test.get("page_link")}
+        assert "birds" in links["Open my images"]
+        assert "view=advice" in links["Find the best search"]
+    finally:
+        catalog.forget(folder)
 
 
 def test_home_sends_every_epoch_of_a_training_once(done: Run) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from udml_core.data.catalog import find, remembered_folders
 from udml_core.exploration.race_advice import both_aims_words
 from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_figures import MEASURES
@@ -23,7 +24,7 @@ from ..shell.views import view_link
 def show_your_search(runs: Sequence[Run]) -> None:
     """Show the search that the user chose last, with what the race of its images and judgments say, and its links.
 
-    Before a choice, the conclusion of the newest race stands alone; without a race nothing is shown.
+    Before a choice, the conclusion of the newest race stands alone; before a race, the newest opened folder does.
 
     Args:
         runs: The user's runs, the newest first.
@@ -32,6 +33,7 @@ def show_your_search(runs: Sequence[Run]) -> None:
     images = None if used is None else used[0].spec().dataset
     found = _concluded([run for run in runs if images in (None, run.spec().dataset)])
     if used is None and found is None:
+        _show_folder()
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small", key="home-used"):
         if used is not None:
@@ -50,6 +52,18 @@ def show_your_search(runs: Sequence[Run]) -> None:
             view_link("data", label="Best search", icon=":material/trophy:", width="content", query_params={
                 "dataset": run.spec().dataset, "view": "advice", "budget": f"{of.race.budget:g}",
                 "serves": of.race.serves})
+
+
+def _show_folder() -> None:
+    """Show the folder that was opened last, and what leads to its search; nothing without one."""
+    if not (folders := remembered_folders()):
+        return
+    title = find(folders[-1]).title
+    with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small", key="home-used"):
+        st.markdown(f":material/folder_open: **{escaped(title)}**: your folder is open.", width="stretch")
+        for view, label, icon in (("gallery", "Open my images", ":material/photo_library:"),
+                                  ("advice", "Find the best search", ":material/trophy:")):
+            view_link("data", {"dataset": folders[-1], "view": view}, label=label, icon=icon, width="content")
 
 
 def _concluded(runs: Sequence[Run]) -> tuple[Run, Conclusion] | None:
