@@ -95,3 +95,10 @@ def test_bad_input_ends_with_one_message(words: tuple[str, ...], message: str, r
     code, lines, messages = call(*shell, *(word.replace("RUN", str(run.folder)) for word in words))
     assert (code, lines) == (2, "")
     assert message in messages
+
+
+def test_a_search_compared_with_itself_leaves_nothing_to_judge(run: Run, shell: Shell) -> None:
+    code, lines, messages = call(*shell, "judge", str(run.folder), str(run.folder), "--ask")
+    assert code == 0, messages
+    assert "Nothing to judge: both searches find the same for every query." in lines
+    assert answer(*shell, "judge", str(run.folder), str(run.folder))["result"]["judgments"] == 0

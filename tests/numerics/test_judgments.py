@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.tiers import fast_first
-from udml_core.numerics.judgments import judgments_left, judgments_needed, share_of
+from udml_core.numerics.judgments import Share, judgments_left, judgments_needed, share_of
 from udml_core.runs.search.judging_words import TYPICAL
 
 
@@ -127,6 +127,10 @@ def test_the_forecast_for_a_share_is_what_half_of_all_sessions_need() -> None:
         assert 0.7 * needed < np.median(decided) < 1.2 * needed
     assert judgments_needed(0.55, 800) is None, "200 judgments do not tell 55 from 45 of 100"
     assert judgments_needed(0.5, 800) is None
+
+
+def test_without_a_differing_query_nothing_is_known() -> None:
+    assert share_of([], 0) == Share(0, 0.5, 0.0, 1.0)
 
 
 def test_judgments_out_of_range_are_refused() -> None:

@@ -64,6 +64,8 @@ def share_of(judgments: Sequence[float], total: int, error: float = 0.05) -> Sha
     values = np.asarray(judgments, np.float64)
     if len(values) > total or ((values < 0) | (values > 1)).any():
         raise ValueError(f"Judgments must be {total} values from 0 to 1 at most; got {len(values)}.")
+    if not total:  # no query differs
+        return Share(0, 0.5, 0.0, 1.0)
     bets = _bets(values, error)
     gains, losses, richest = np.zeros(len(SHARES)), np.zeros(len(SHARES)), np.full(len(SHARES), -np.inf)
     possible = np.ones(len(SHARES), bool)

@@ -200,6 +200,8 @@ def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A", nam
     """
     share, total = judging.share(judging.judge), len(judging.comparison.differing)
     score = "" if is_blind else f"{score_words(judging, judging.judge, names)}. "
+    if not total:
+        return "Nothing to judge: both searches find the same for every query.", ""
     if share.count == total:
         return (f"All {total:,} differing queries are judged{'' if share.is_decided else ': both are equally good'}.",
                 score.strip())
