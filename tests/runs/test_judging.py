@@ -428,7 +428,7 @@ def test_level_embeddings_need_more_judgments_than_are_forecast_or_left(total: i
 
 @pytest.mark.parametrize(("choices", "said"), [
     ("ABABABABA=", "Not decided yet."),  # too few to stop
-    ("ABABABABA=BBBBBB", "Not decided yet."),  # as a curator judged, who was told to stop and to keep A
+    ("ABABABABA=BBBBBB", "Not decided yet."),  # as a curator judged, and then read: stop, and keep A
     ("ABABABABA=BBBBBBAB=B", "Not decided yet."),
     ("AB" * 10, "No clear difference. You can stop, and keep A."),
     ("AB" * 10 + "BBA=B", "No clear difference. You can stop; either will do."),

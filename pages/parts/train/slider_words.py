@@ -6,6 +6,7 @@ EFFECTS = {
     "alpha": "Smaller: more triplets are corrected, so groups move farther apart.",
     "averaged": "More: targets vary less; too many mix different things.",
     "batch": "More pairs a step: fewer, steadier steps.",
+    "bias": "Similar pairs end nearer than this, dissimilar pairs farther apart.",
     "centered": "On: compares how images differ from the average image.",
     "classes": "More: more images to tell apart, and a longer run.",
     "clusters": "More: smaller groups.",

@@ -228,7 +228,7 @@ def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A", nam
 
 
 def stop_words(share: Share, first: str) -> str:
-    """Return that judging can stop, and what to keep; no search is to be kept that is behind.
+    """Return that judging can stop, and what to keep: never the search that is behind.
 
     Args:
         share: The share in which B is better.
