@@ -21,6 +21,7 @@ from playwright.sync_api import Browser, sync_playwright
 from experiments.real_server import BROWSERS, FLAGS, find_browser
 from tests.tiers import slow_tests
 from udml_core.base.malloc import keep_freed_memory
+from udml_core.data.sources.opened import LIST
 
 keep_freed_memory()
 
@@ -115,12 +116,20 @@ def own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def own_labels(shared_cache: Path) -> Iterator[None]:
-    """Remove the labels, pairs and judgments that a test gave: other folders with the same images inherit them."""
+    """Remove the labels, pairs and judgments that a test gave, and the folders that it opened.
+
+    Other folders with the same images inherit what was given, and pages begin with the folder opened last.
+    """
     given = shared_cache / "given"
-    before = set(given.rglob("*.jsonl"))
+    before, folders = set(given.rglob("*.jsonl")), shared_cache / LIST
+    opened = folders.read_bytes() if folders.exists() else None
     yield
     for path in set(given.rglob("*.jsonl")) - before:
         path.unlink(missing_ok=True)
+    if opened is not None:
+        folders.write_bytes(opened)
+    else:
+        folders.unlink(missing_ok=True)
 
 
 @pytest.fixture(autouse=True)
