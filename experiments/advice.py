@@ -34,8 +34,8 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, FileImages
 from udml_core.data.encoders import DEFAULT_BACKBONE
 from udml_core.data.splits import make_split
-from udml_core.exploration.race import Outcome, Race, Setup
-from udml_core.exploration.race_measured import Comparison, Serves
+from udml_core.exploration.race import Duel, Outcome, Race, Setup
+from udml_core.exploration.race_measured import Comparison, Measured, Serves
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.ranking_measures import retrieval_measures
@@ -50,6 +50,8 @@ from udml_core.work.sweeps.group import key_of, runs_by_key
 from udml_core.work.workers import analyse, train
 
 MEASURES: dict[Serves, str] = {"first": "recall@1", "groups": "map@r"}
+QUESTIONS = ("first results", "groups")
+"""The names of both measures in the record."""
 TITLES: dict[Serves, str] = {"first": "first results", "groups": "whole groups"}
 START = "Frozen features"
 PROTOCOL = ("images without class folders, in random order; all images are queries and gallery; percent; the classes "
@@ -103,10 +105,10 @@ def main() -> None:
 
 
 def record_of(datasets: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with the races in the order of the trials."""
+    """Return the record with the races in the order of the trials, and what the present rule advises after each."""
     order = [f"{name}, {title}" for name in TRIALS for title in TITLES.values()]
     return provenance("advice") | {"protocol": PROTOCOL, "datasets": {
-        title: datasets[title] for title in order if title in datasets}}
+        title: datasets[title] | advice_of(datasets[title]) for title in order if title in datasets}}
 
 
 def hidden_images(name: str, folder: Path) -> tuple[Dataset, Integers]:
@@ -186,27 +188,51 @@ def frozen_run(dataset: Dataset, folder: Path) -> Run:
 
 def scored(race: Race, dataset: Dataset, labels: Integers, folder: Path) -> dict[str, Any]:
     """Return the measures of the start and of every judged candidate, and what the advice loses."""
-    measure = MEASURES[race.serves]
     rows, names = {START: score(race.start, race.run, dataset, labels, folder)}, dict[Setup, str]()
     for outcome in race.outcomes:
         if outcome.state == "judged":  # a step that was tried after others, and then alone, has its name twice
             name = names[outcome.setup] = f"{outcome.name}{', alone' * (outcome.name in rows)}"
             rows[name] = score(outcome.setup, outcome.run, dataset, labels, folder) | judged(outcome)
-    advised = START if race.best is None else names[race.best.setup]
+    of = {"title": f"{len(labels):,} images, {len(np.unique(labels))} classes: {dataset.title}, "
+                   f"{TITLES[race.serves]}",
+          "measure": MEASURES[race.serves],
+          "searches": {name: [setup.method, setup.recipe] for setup, name in names.items()},
+          "compared with the largest gain": {names[duel.simpler]: _intervals(duel.comparison) for duel in race.duels},
+          "not judged": {outcome.name: outcome.reason or f"expected {outcome.seconds:.0f} s"
+                         for outcome in race.outcomes if outcome.state != "judged"}, "rows": rows}
+    return of | advice_of(of)
+
+
+def advice_of(of: dict[str, Any]) -> dict[str, Any]:
+    """Return what the rule advises after a race of the record, and what this loses, from the stored differences."""
+    rows, measure, names = of["rows"], of["measure"], dict[Setup, str]()
+    serves: Serves = "first" if measure == "recall@1" else "groups"
+    outcomes = []
+    for name, (method, recipe) in of["searches"].items():
+        setup = Setup(backbone=DEFAULT_BACKBONE, method=method, recipe=recipe)
+        names[setup] = name
+        outcomes.append(Outcome(name=name, setup=setup, against_start=_comparison(rows[name], " against the start")))
+    race = Race(serves=serves, budget=0, start=Setup(backbone=DEFAULT_BACKBONE), run="", outcomes=tuple(outcomes))
+    setups = {name: setup for setup, name in names.items()}
+    if race.largest is not None:
+        race = race.model_copy(update={"duels": tuple(
+            Duel(simpler=setups[name], largest=race.largest.setup, comparison=_comparison(values))
+            for name, values in of["compared with the largest gain"].items())})
+    advised, largest = (START if found is None else names[found.setup] for found in (race.best, race.largest))
     best = max(rows, key=lambda name: rows[name][measure])
-    largest = START if race.largest is None else names[race.largest.setup]
     summary = {"start": rows[START][measure], "advice": rows[advised][measure], "best": rows[best][measure],
                "regret": round(rows[best][measure] - rows[advised][measure], 2),
                "regret of the largest gain": round(rows[best][measure] - rows[largest][measure], 2),
                "regret of the start": round(rows[best][measure] - rows[START][measure], 2)}
-    return {"title": f"{len(labels):,} images, {len(np.unique(labels))} classes: {dataset.title}, "
-                     f"{TITLES[race.serves]}",
-            "measure": measure, "advised": advised, "largest gain": largest, "truly best": best, "summary": summary,
-            "compared with the largest gain": {
-                names[duel.simpler]: _intervals(duel.comparison) for duel in race.duels},
-            "recipe": "" if race.best is None else race.best.setup.recipe,
-            "not judged": {outcome.name: outcome.reason or f"expected {outcome.seconds:.0f} s"
-                           for outcome in race.outcomes if outcome.state != "judged"}, "rows": rows}
+    return {"advised": advised, "largest gain": largest, "truly best": best, "summary": summary,
+            "recipe": "" if race.best is None else race.best.setup.recipe}
+
+
+def _comparison(row: dict[str, Any], words: str = "") -> Comparison:
+    """Return the comparison that `_intervals` wrote."""
+    first, groups = (Measured(verdict=verdict, difference=difference, low=low, high=high)
+                     for verdict, difference, low, high in (row[f"{name}{words}"] for name in QUESTIONS))
+    return Comparison(first=first, groups=groups, judges=())
 
 
 def judged(outcome: Outcome) -> dict[str, Any]:
@@ -221,7 +247,7 @@ def judged(outcome: Outcome) -> dict[str, Any]:
 def _intervals(of: Comparison) -> dict[str, list[Any]]:
     """Return the verdict, the difference and its interval in both measures."""
     return {name: [measured.verdict, *(round(value, 5) for value in (measured.difference, measured.low, measured.high))]
-            for name, measured in (("first results", of.first), ("groups", of.groups))}
+            for name, measured in zip(QUESTIONS, (of.first, of.groups), strict=True)}
 
 
 def score(setup: Setup, run_id: str, dataset: Dataset, labels: Integers, folder: Path) -> dict[str, Any]:

@@ -8,15 +8,17 @@ and every recipe of `RECIPES` refines the frozen features; each is compared with
 by Recall@1 and MAP@R from labels, and by each judge without labels. The record keeps every comparison, for several
 numbers of results that a judge looks at, and lists every verdict that is false.
 
-The judges vote as in the app. The numbers of results with which the verdicts of a data set are counted are chosen on
-the other data sets only, by the goals that they meet there, then by the share of right verdicts. The rest of the rule
-(the view for the weights, three quarters of the weight, how a typical group is counted) was fixed after looking at all
-data sets.
+Verdicts are counted twice. "In the app" is the rule of every page: certain among a family of 50 comparisons, and not
+contradicted by the count of queries. Beside it stand verdicts of single comparisons, at 95 %. The numbers of results
+with which these are counted on a data set are chosen on the other data sets only, by the goals that they meet there,
+then by the share of right verdicts. The rest of the rule (the view for the weights, three quarters of the weight, how a
+typical group is counted) was fixed after looking at all data sets.
 
 Beside the verdicts stand measures of the embedding alone: reciprocity, hubness, effective rank, the share of neighbors
 that stay, the exponent of the spectrum (α-ReQ: K. K. Agrawal et al., "α-ReQ: Assessing representation quality in
-self-supervised learning by measuring eigenspectrum decay", NeurIPS 2022; better where it is nearer to 1), and the
-silhouette of clusters of k-means (used without labels in arXiv 2406.02465).
+self-supervised learning by measuring eigenspectrum decay", NeurIPS 2022; better where it is nearer to 1), the
+silhouette of clusters of k-means, in the embedding and on a UMAP map of it (used without labels in arXiv 2406.02465),
+and consistency: the share of an image's neighbors that another view of it has as well.
 
 Rows run in the order of their expected time, and the same command resumes: finished runs of an equal spec in the
 folder `--runs` are reused, and comparisons of the record stay. A row that does not fit into the remaining time is not
@@ -30,7 +32,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +52,18 @@ from udml_core.data.features import features_of
 from udml_core.data.judging import OTHER_VIEW
 from udml_core.data.refinement_views import view_features_of_some
 from udml_core.data.splits import make_split
-from udml_core.exploration.jury import counted
+from udml_core.exploration.jury import combined, counted
+from udml_core.exploration.race_measured import Count, Measured, untold
+from udml_core.methods.embedder import Embedder
 from udml_core.numerics.changed_groups import changed_both
 from udml_core.numerics.changed_results import Changed
 from udml_core.numerics.evaluation import effective_rank, kmeans_clusters
 from udml_core.numerics.neighbors import nearest
+from udml_core.numerics.projection.umap import umap_layouts
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.refinement.ranking_measures import label_free_measures, retrieval_measures
+from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.numerics.second_opinion import FIRST as FIRST_RESULTS
 from udml_core.numerics.second_opinion import (
     VIEWED,
@@ -66,15 +72,18 @@ from udml_core.numerics.second_opinion import (
     Opinion,
     cosine_difference,
     result_cosines,
+    steadiness,
     vote,
 )
-from udml_core.runs.analyses.kinds.opinion import Opinions
+from udml_core.runs.analyses.kinds.opinion import Opinions, recipe_of
 
 FIRST, GROUPS = ("1", "2", "5", "10"), ("30", "60", "100", "typical")
 """The numbers of results among which a summary chooses; `typical` is the size that the judges see, the smallest."""
 RECIPES = ("whiten", "average:k=5", "average:k=10,times=2", "average:k=20,times=2,alpha=3", "whiten+average:k=5",
            "whiten+average:k=10,times=2", "whiten+average:k=20,times=2,alpha=3", "whiten+average:k=40,times=3,alpha=3",
            "rerank", "whiten+rerank", "whiten+diffuse", "reduce:dimension=16", "reduce:dimension=4")
+SEED = ", seed "
+"""What the names of further runs of a method have before the seed."""
 NOISE = (0.3, 0.6, 1.0, 1.5)
 """Standard deviations of noise added to unit features, as shares of their length: embeddings that are worse."""
 HEADS = 10
@@ -84,6 +93,11 @@ JUDGES = {"pixels": ("efficientnet-lite0", "squeezenet"), "efficientnet-lite0": 
 """The judges of an encoder's embeddings."""
 MOST_REGRET = {"recall@1": 1.0, "map@r": 3.0}
 """Goals: what the best-judged embedding may lose against the truly best, in points."""
+OWN_WORDS = {"reciprocity": "reciprocity correlates", "hubness": "hubness", "effective rank": "effective rank",
+             "alpha-ReQ": "the exponent of the spectrum", "silhouette of k-means": "the silhouette of k-means",
+             "silhouette on a UMAP map": "the silhouette on a UMAP map", "consistency": "consistency under views",
+             "neighbor stability": "neighbors kept"}
+"""What the text of the record calls measures of the embedding alone, in its order."""
 CLUSTERED = 1000
 """Images that k-means clusters."""
 QUESTIONS = {"first result": "recall@1", "whole group": "map@r"}
@@ -99,6 +113,7 @@ RULES: dict[str, Callable[[int, int], int]] = {
 """What a verdict may be made of: the sign of a sure mean difference of cosines, and whether surely more queries are
 better than worse. The app has the second rule."""
 APP_RULE = "mean, unless the count contradicts"
+SIGNS = {"better": 1, "worse": -1, "cannot tell": 0}
 LARGE, TINY = 2.0, 0.5
 """Smallest difference in points whose sign must agree, and the largest loss with which "better" is not false."""
 
@@ -107,6 +122,7 @@ def main() -> None:
     parser = record_parser(__doc__)
     parser.add_argument("--budget", type=float, required=True, metavar="MINUTES", help="time for all rows")
     parser.add_argument("--dataset", action="append", help="measure only this data set; repeatable")
+    parser.add_argument("--seeds", type=int, default=1, help="runs of each method (default 1)")
     parser.add_argument("--runs", type=Path, default=Path("runs/second-opinion"), help="folder that keeps the runs")
     options = parser.parse_args()
     until = time.monotonic() + 60 * options.budget
@@ -118,8 +134,7 @@ def main() -> None:
     places = {name: place for name, place in record["places"].items() if place["comparisons"]}
     summary = {name: summarize(name, places) for name in places}
     totals = {question: total([place[question] for place in summary.values()]) for question in QUESTIONS}
-    in_app = {question: total([judged(place, APP[question], QUESTIONS[question]) for place in places.values()])
-              for question in QUESTIONS}
+    in_app = {question: total([judged_in_app(place, question) for place in places.values()]) for question in QUESTIONS}
     rules = {question: {rule: total([of for place in places.values() if (of := ruled(place, question, rule))])
                         for rule in RULES} for question in QUESTIONS}
     said = provenance("second_opinion")
@@ -140,14 +155,16 @@ def count_of(places: dict[str, Any]) -> int:
 def measure(track: Track, places: dict[str, Any], options: argparse.Namespace, until: float) -> None:
     """Measure the rows of a data set that the record lacks and that fit into the time."""
     place = places.setdefault(name_of(track), {"comparisons": {}})
-    for row, compute in comparisons(track, options.runs, place):
-        stored = place["comparisons"].get(row.name, {})
-        if "counts" in stored:
+    for row, compute in comparisons(track, options.runs, place, options.seeds):
+        stored = place["comparisons"].get(row.name, {"own": {}})
+        if "counts" in stored and "consistency" in stored["own"]:
             continue
         if time.monotonic() + row.seconds > until:
             print(f"not measured: {name_of(track)}, {row.name}: needs about {row.seconds:.0f} seconds", flush=True)
             continue
-        place["comparisons"][row.name] = compute() | stored  # what an earlier version measured stays
+        computed = compute()
+        own = computed["own"] | stored["own"]
+        place["comparisons"][row.name] = computed | stored | {"own": own}  # what an earlier version measured stays
         print(name_of(track), row.name, place["comparisons"][row.name]["truth"], flush=True)
         write_record(options.out, provenance("second_opinion") | {"places": places})
 
@@ -177,6 +194,7 @@ class Half:
         test: Indices of its images.
         labels: Their classes; only the truth reads these.
         frozen: Their frozen features at unit length, as the app compares them.
+        views: Rows (v,) of some of them, and the frozen features (v, d) of another view of each, as they are.
         training: Frozen features of the training half.
         before: Ranking (n, k) of the frozen features.
         judges: The judges by name.
@@ -187,6 +205,7 @@ class Half:
     test: Integers
     labels: Integers
     frozen: Array
+    views: tuple[Integers, Array]
     training: Array
     before: Integers
     judges: dict[str, Judge]
@@ -207,14 +226,22 @@ class Half:
             of_judge = encoder(judge, min(32, track.size) if judge == "pixels" else max(96, track.size))
             views = view_features_of_some(dataset, of_judge, OTHER_VIEW, split.test[seen])
             judges[judge] = Judge.of(np.asarray(features_of(dataset, of_judge))[split.test], (seen, views))
-        own = unit_rows(features_of(dataset, encoder(track.backbone, track.size)))
+        searched = encoder(track.backbone, track.size)
+        own = unit_rows(features_of(dataset, searched))
         frozen, group = own[split.test], min(judge.group for judge in judges.values())
+        shown = view_features_of_some(dataset, searched, OTHER_VIEW, split.test[seen])
         depth = deepest(labels[split.test], group)
-        return cls(dataset, split.test, labels[split.test], frozen, own[split.train], nearest(frozen, depth)[1], judges,
-                   group)
+        return cls(dataset, split.test, labels[split.test], frozen, (seen, shown), own[split.train],
+                   nearest(frozen, depth)[1], judges, group)
 
-    def compare(self, ranking: Integers, embedding: Array) -> dict[str, Any]:
-        """Compare an embedding (n, d) and its ranking (n, k), nearest first, with the frozen features and theirs."""
+    def compare(self, ranking: Integers, embedding: Array, views: Array) -> dict[str, Any]:
+        """Compare an embedding with the frozen features.
+
+        Args:
+            ranking: Its ranking (n, k), nearest first.
+            embedding: The embedding (n, d).
+            views: Embeddings (v, d) of the other views of some images.
+        """
         queries = np.arange(len(self.test))
         before, after = (retrieval_measures(rows, self.labels, self.labels, inside=True)
                          for rows in (self.before, ranking))
@@ -233,7 +260,8 @@ class Half:
                            for question, counts in (("first", FIRST), ("group", GROUPS)) for count in counts}
                     for name in self.judges}
         counts = {name: self.counts_of(judge, ranking) for name, judge in self.judges.items()}
-        return {"truth": truth, "opinions": opinions, "counts": counts, "own": self.own_measures(ranking, embedding)}
+        return {"truth": truth, "opinions": opinions, "counts": counts,
+                "own": self.own_measures(ranking, embedding, views)}
 
     def counts_of(self, judge: Judge, ranking: Integers) -> dict[str, list[float]]:
         """Return by question the share of queries that differ, and of these the share that is better."""
@@ -253,14 +281,17 @@ class Half:
         return {"first": result_cosines(judge.whitened, queries, ranking[:, :int(FIRST[-1])]),
                 "group": result_cosines(judge.refined, queries, ranking[:, :deep])}
 
-    def own_measures(self, ranking: Integers, embedding: Array) -> dict[str, float]:
+    def own_measures(self, ranking: Integers, embedding: Array, views: Array) -> dict[str, float]:
         """Return measures that need neither labels nor a judge; higher is better for all."""
         values = label_free_measures(ranking, self.before)
         sample = unit_rows(embedding[evenly_spaced(len(embedding), CLUSTERED)])
-        clusters = kmeans_clusters(sample, max(2, round(len(embedding) / self.group)))
+        count = max(2, round(len(embedding) / self.group))
+        clustered = {"silhouette of k-means": sample,
+                     "silhouette on a UMAP map": umap_layouts([sample], min_dist=0.0)[0]}
         values |= {"hubness": -values["hubness"], "effective rank": effective_rank(embedding),
                    "alpha-ReQ": -abs(spectral_exponent(embedding) - 1),
-                   "silhouette of k-means": float(silhouette_score(sample, clusters))}
+                   "consistency": steadiness(embedding, self.views[0], views)} | {
+            name: float(silhouette_score(points, kmeans_clusters(points, count))) for name, points in clustered.items()}
         return {name: round(value, 3) for name, value in values.items()}
 
 
@@ -280,7 +311,7 @@ def spectral_exponent(embedding: Array) -> float:
     return float(-np.polyfit(ranks, np.log(values), 1)[0]) if len(values) > 1 else 0.0
 
 
-def comparisons(track: Track, runs: Path, place: dict[str, Any]
+def comparisons(track: Track, runs: Path, place: dict[str, Any], seeds: int
                 ) -> Iterator[tuple[Compared, Callable[[], dict[str, Any]]]]:
     """Yield each row of a data set with the function that measures it, cheap rows first.
 
@@ -288,6 +319,7 @@ def comparisons(track: Track, runs: Path, place: dict[str, Any]
         track: The data set.
         runs: Folder that keeps the runs.
         place: The data set's part of the record, which receives the weights of the judges and the size of a group.
+        seeds: Number of runs of each method.
     """
     methods = [replace(row, seeds=1) for row in benchmark_rows(track) if row.is_method and row.method != "frozen"]
     if not methods:
@@ -302,35 +334,44 @@ def comparisons(track: Track, runs: Path, place: dict[str, Any]
 
     with first_images(methods[0], runs):
         for recipe in RECIPES:
-            yield replace(methods[0], name=recipe, seconds=2.0), lambda recipe=recipe: refined(half(), recipe)
+            yield replace(methods[0], name=recipe, seconds=2.0), partial(refined, half, recipe)
         for share in NOISE:
-            yield replace(methods[0], name=f"noise {share}", seconds=2.0), lambda share=share: noisy(half(), share)
-        for row in sorted(methods, key=lambda row: row.seconds):
-            yield row, lambda row=row: trained(half(), row, runs)
+            yield replace(methods[0], name=f"noise {share}", seconds=2.0), partial(noisy, half, share)
+        for seed in range(seeds):
+            for row in sorted(methods, key=lambda row: row.seconds):
+                name = row.name if not seed else f"{row.name}{SEED}{seed}"
+                yield replace(row, name=name), partial(trained, half, row, runs, seed)
 
 
-def refined(half: Half, recipe: str) -> dict[str, Any]:
+def refined(read: Callable[[], Half], recipe: str) -> dict[str, Any]:
     """Compare refined features."""
+    half = read()
     refiner = Refiner(recipe).fit(half.frozen, training=half.training)
-    return half.compare(refiner.neighbors(half.before.shape[1]).indices, refiner.embedding_)
+    return half.compare(refiner.neighbors(half.before.shape[1]).indices, refiner.embedding_,
+                        refiner.transform(unit_rows(half.views[1])))
 
 
-def noisy(half: Half, share: float) -> dict[str, Any]:
+def noisy(read: Callable[[], Half], share: float) -> dict[str, Any]:
     """Compare features with noise."""
-    noise = np.random.default_rng(0).standard_normal(half.frozen.shape) / np.sqrt(half.frozen.shape[1])
-    return embedded(half, half.frozen + share * noise)
+    half = read()
+    random = np.random.default_rng(0)
+    own, of_views = (rows + share * random.standard_normal(rows.shape) / np.sqrt(rows.shape[1])
+                     for rows in (half.frozen, unit_rows(half.views[1])))
+    return embedded(half, own, of_views)
 
 
-def trained(half: Half, row: Compared, runs: Path) -> dict[str, Any]:
+def trained(read: Callable[[], Half], row: Compared, runs: Path, seed: int) -> dict[str, Any]:
     """Train a method and compare its embedding."""
-    run = find_or_create_run(plan_row(half.dataset, row.row, 0, device="cpu"), runs)
+    half = read()
+    run = find_or_create_run(plan_row(half.dataset, row.row, seed, device="cpu"), runs)
     finish_run(run, row.name)
-    return embedded(half, run.embeddings("final")[half.test])
+    views = Embedder.load(run.embedder_path).embed_features(half.views[1])
+    return embedded(half, run.embeddings("final")[half.test], views)
 
 
-def embedded(half: Half, embedding: Array) -> dict[str, Any]:
-    """Compare an embedding, ranked by its own Euclidean distance."""
-    return half.compare(nearest(embedding, half.before.shape[1])[1], embedding)
+def embedded(half: Half, embedding: Array, views: Array) -> dict[str, Any]:
+    """Compare an embedding, ranked by its own Euclidean distance; see `Half.compare`."""
+    return half.compare(nearest(embedding, half.before.shape[1])[1], embedding, views)
 
 
 def summarize(name: str, places: dict[str, Any]) -> dict[str, Any]:
@@ -340,11 +381,14 @@ def summarize(name: str, places: dict[str, Any]) -> dict[str, Any]:
     group = max(GROUPS, key=lambda count: quality(others, f"group {count}", "map@r"))
     place = places[name]
     rows = place["comparisons"]
-    own = {measure: {truth: round(correlation([row["own"][measure] for row in rows.values()],
-                                              differences(rows.values(), truth)), 2)
-                     for truth in ("recall@1", "map@r")} for measure in next(iter(rows.values()))["own"]}
+    own = dict[str, dict[str, float]]()
+    for measure in {measure: None for row in rows.values() for measure in row["own"]}:
+        known = [row for row in rows.values() if measure in row["own"]]  # an earlier version lacked some
+        own[measure] = {truth: round(correlation([row["own"][measure] for row in known], differences(known, truth)), 2)
+                        for truth in QUESTIONS.values()}
     return {"comparisons": len(rows), "own measures": own,
-            "preferred": preferred(place, *APP.values()),
+            "preferred": preferred(place),
+            "in the app": {question: judged_in_app(place, question) for question in QUESTIONS},
             "first result": {"results": first} | judged(place, f"first {first}", "recall@1"),
             "whole group": {"results": group} | judged(place, f"group {group}", "map@r")}
 
@@ -364,7 +408,10 @@ def quality(places: list[dict[str, Any]], measure: str, truth: str) -> tuple[int
 
 
 def voted(place: dict[str, Any], measure: str) -> Integers:
-    """Return the verdict of all judges on each row: 1 for better, -1 for worse, 0 for neither."""
+    """Return the verdict of all judges on each row in a single comparison: 1 for better, −1 for worse, 0 for neither.
+
+    If the queries of a row were counted, for as many results as the app looks at, the count must not contradict it.
+    """
     means = voted_by_mean(place, measure)
     question = next((question for question, of in APP.items() if of == measure), None)
     if question is None:
@@ -375,17 +422,40 @@ def voted(place: dict[str, Any], measure: str) -> Integers:
 
 def voted_by_mean(place: dict[str, Any], measure: str) -> Integers:
     """Return the verdict of all judges on each row by the mean difference alone; see `voted`."""
-    signs, weights = {"better": 1, "worse": -1, "cannot tell": 0}, list(place["weights"].values())
-    return np.array([signs[vote([Interval(0.0, *row["opinions"][judge][measure]) for judge in place["weights"]],
-                                weights)] for row in place["comparisons"].values()])
+    return np.array([SIGNS[vote(intervals(place, row, measure), list(place["weights"].values()))]
+                     for row in place["comparisons"].values()])
+
+
+def voted_in_app(place: dict[str, Any], question: str) -> Integers:
+    """Return the verdict on each row that every page states: certain among a family of comparisons; see `voted`."""
+    return np.array([SIGNS[measured(place, name, question).said] for name in place["comparisons"]])
+
+
+def measured(place: dict[str, Any], name: str, question: str) -> Measured:
+    """Return what the app computes from the judges' differences and counts of a row."""
+    row = place["comparisons"][name]
+    of = combined(intervals(place, row, APP[question]), list(place["weights"].values()), count_of_row(
+        place, row, question))
+    return of.model_copy(update={"untold": untold(Recipe(), recipe_of(name))})
+
+
+def intervals(place: dict[str, Any], row: dict[str, Any], measure: str) -> list[Interval]:
+    """Return the difference of a row as each judge sees it."""
+    return [Interval(0.0, *row["opinions"][judge][measure]) for judge in place["weights"]]
+
+
+def count_of_row(place: dict[str, Any], row: dict[str, Any], question: str) -> Count | None:
+    """Return for how many queries a row is better and worse; None if they were not counted."""
+    if "counts" not in row:
+        return None
+    return counted([Changed(*row["counts"][judge][question]) for judge in place["weights"]],
+                   list(place["weights"].values()))
 
 
 def lean(place: dict[str, Any], row: dict[str, Any], question: str) -> int:
     """Return whether surely more queries of a row are better than worse, 1, or fewer, −1; 0 if neither, or unknown."""
-    if "counts" not in row:
-        return 0
-    changed = [Changed(*row["counts"][judge][question]) for judge in place["weights"]]
-    return counted(changed, list(place["weights"].values())).leans
+    count = count_of_row(place, row, question)
+    return 0 if count is None else count.leans
 
 
 def ruled(place: dict[str, Any], question: str, rule: str) -> dict[str, Any] | None:
@@ -400,7 +470,7 @@ def ruled(place: dict[str, Any], question: str, rule: str) -> dict[str, Any] | N
 
 
 def judged(place: dict[str, Any], measure: str, truth: str, verdicts: Integers | None = None) -> dict[str, Any]:
-    """Return how right the verdicts on a data set are, by default of the votes of the judges.
+    """Return how right the verdicts on a data set are, by default of single comparisons; see `voted`.
 
     Correlation is Spearman's, of each judge's difference with the truth. Of the differences of more than 2 points,
     `decided` have a verdict, and `right` the true sign. A false "better" is said of a loss of more than half a point;
@@ -424,6 +494,11 @@ def judged(place: dict[str, Any], measure: str, truth: str, verdicts: Integers |
             "regret": round(max(float(true.max()), 0.0) - (0.0 if chosen is None else float(true[chosen])), 2)}
 
 
+def judged_in_app(place: dict[str, Any], question: str) -> dict[str, Any]:
+    """Return how right the verdicts are that pages state on a data set; see `judged`."""
+    return judged(place, APP[question], QUESTIONS[question], voted_in_app(place, question))
+
+
 def best_judged(place: dict[str, Any], measure: str, among: Array) -> int | None:
     """Return the position of the embedding with the largest difference, averaged over the judges by their weights.
 
@@ -438,11 +513,14 @@ def best_judged(place: dict[str, Any], measure: str, among: Array) -> int | None
     return int(np.where(among, said, -np.inf).argmax()) if among.any() else None
 
 
-def preferred(place: dict[str, Any], first: str, group: str) -> dict[str, Any]:
+def preferred(place: dict[str, Any]) -> dict[str, Any]:
     """Return the embedding that the app prefers among the judged, and its true differences."""
-    opinions = {name: {judge: Opinion(*(Interval(0.0, *row["opinions"][judge][measure]) for measure in (first, group)))
+    opinions = {name: {judge: Opinion(*(Interval(0.0, *row["opinions"][judge][measure]) for measure in APP.values()))
                        for judge in place["weights"]} for name, row in place["comparisons"].items()}
-    name = Opinions("frozen", opinions, place["weights"], place["group"]).preferred()
+    first, groups = QUESTIONS
+    counts = {name: {judge: (Changed(*of[first]), Changed(*of[groups])) for judge, of in row["counts"].items()}
+              for name, row in place["comparisons"].items() if "counts" in row}
+    name = Opinions("frozen", opinions, place["weights"], place["group"], counts).preferred()
     truth = {} if name is None else place["comparisons"][name]["truth"]
     return {"name": name or "frozen", **{measure: round(truth[measure][1] - truth[measure][0], 2) if truth else 0.0
                                          for measure in QUESTIONS.values()}}
@@ -466,11 +544,84 @@ def rule_words(record: dict[str, Any]) -> str:
             "alone makes no verdict.")
 
 
+def finding_words(record: dict[str, Any]) -> list[str]:
+    """Return the sentences with figures that the text of the record contains."""
+    places, totals = record["places"], record["totals in the app"]
+    first, groups = (totals[question] for question in QUESTIONS)
+    single = [record["totals"][question] for question in QUESTIONS]
+    gained = sum(row["truth"]["recall@1"][1] - row["truth"]["recall@1"][0] >= TINY
+                 for place in places.values() for row in place["comparisons"].values())
+    alone, pair = (withheld(places, question) for question in QUESTIONS)
+    counts = [total([judged(place, f"first {count}", "recall@1") for place in places.values()]) for count in FIRST]
+    shares = {name: 100 * place["weights"].get("pixels", 0) / sum(place["weights"].values())
+              for name, place in places.items()}
+    little, much = ([share for name, share in shares.items() if share and name.startswith(weak) == is_weak]
+                    for is_weak in (False, True) for weak in [("cifar10", "emoji")])
+    preferred = [place["preferred"] for place in record["summary"].values()]
+    seeds = seeds_of(places)
+    own = {measure: [place["own measures"][measure] for place in record["summary"].values()
+                     if measure in place["own measures"]] for measure in OWN_WORDS}
+    return [
+        f"{sum(len(place['comparisons']) for place in places.values())} embeddings of "
+        f"{len({name.split(',')[0] for name in places})} data sets",
+        f"hold {min(little):.0f} to {max(little):.0f} % of the weight on birds, clothes and characters, and "
+        f"{min(much):.0f} to {max(much):.0f} % on CIFAR-10 and emoji",
+        f"it decides {first['decided']} of {first['large']} in first results (R@1), {first['right']} of them right, "
+        f"and {groups['decided']} of {groups['large']} in whole groups (MAP@R), {groups['right']} of them right",
+        f"{' and '.join(str(of['right']) + ' of ' + str(of['decided']) for of in single)} where the numbers of "
+        "results are chosen on the other data sets",
+        f"of {first['better']} embeddings called better in first results and {groups['better']} in whole groups, "
+        f"{first['false better'] + groups['false better'] or 'none'} loses half a point; {gained} gain half a point "
+        "of R@1",
+        f"up to {100 * (1 - 0.05 ** (1 / max(1, first['better']))):.0f} % of \"better\" in first results could "
+        "still be false",
+        f"Judges would call {alone[0]} such embeddings worse in first results and {pair[0]} in whole groups, and "
+        f"{alone[1]} and {pair[1]} of these gain, up to {alone[2]:.1f} points of R@1 and {pair[2]:.1f} of MAP@R",
+        f"loses up to {first['largest regret']:.1f} points of R@1 and {groups['largest regret']:.1f} of MAP@R",
+        f"gains {min(of['map@r'] for of in preferred):.0f} to {max(of['map@r'] for of in preferred):.1f} points of "
+        f"MAP@R and loses at most {-min(of['recall@1'] for of in preferred):.1f} of R@1",
+        "of single comparisons, " + "; ".join(
+            f"{count} decides {of['decided']} with {of['right']} right and a regret of {of['largest regret']:.1f}"
+            for count, of in zip(FIRST, counts, strict=True)),
+        f"Of {seeds[0]} methods that were trained with three seeds, the verdicts of all seeds are one in {seeds[1]} of "
+        f"{2 * seeds[0]} cases, some seed has no verdict in {seeds[2]}, and two seeds are opposite in {seeds[3]}",
+        *(f"{words} {span([of['recall@1'] for of in own[measure]])} with R@1 and "
+          f"{span([of['map@r'] for of in own[measure]])} with MAP@R" for measure, words in OWN_WORDS.items())]
+
+
+def withheld(places: dict[str, Any], question: str) -> tuple[int, int, float]:
+    """Return how many verdicts are not told because judges undervalue a step, how many are false, the largest gain."""
+    gains = [difference for place in places.values() for name, difference in zip(
+        place["comparisons"], differences(place["comparisons"].values(), QUESTIONS[question]), strict=True)
+        if measured(place, name, question).is_undervalued]
+    return len(gains), sum(gain > 0 for gain in gains), max(gains, default=0.0)
+
+
+def seeds_of(places: dict[str, Any]) -> tuple[int, int, int, int]:
+    """Return how many methods have several seeds, and in how many cases the verdicts of all are one, some, opposite."""
+    count, cases = 0, {"one": 0, "some": 0, "opposite": 0}
+    for place in places.values():
+        for question in QUESTIONS:
+            said = dict[str, set[int]]()
+            for name, verdict in zip(place["comparisons"], voted_in_app(place, question), strict=True):
+                said.setdefault(name.split(SEED)[0], set()).add(int(verdict))
+            several = {name.split(SEED)[0] for name in place["comparisons"] if SEED in name}
+            count += len(several)
+            for name in several:
+                cases["one" if len(said[name]) == 1 else "opposite" if {1, -1} <= said[name] else "some"] += 1
+    return count // len(QUESTIONS), cases["one"], cases["some"], cases["opposite"]
+
+
+def span(values: list[float]) -> str:
+    """Return the smallest and the largest of several correlations in words."""
+    return f"{min(values):.2f} to {max(values):.2f}".replace("-", "−")
+
+
 def table(summary: dict[str, Any], question: str) -> dict[str, dict[str, float]]:
     """Return the rows of a table with the verdicts on each data set, and measures that need no judge beside them."""
     rows = {}
     for name, place in summary.items():
-        of = place[question]
+        of = place["in the app"][question]
         shown = {"differences of 2 points": of["large"], "with a verdict": of["decided"], "right": of["right"],
                  "called better": of["better"], "falsely better": of["false better"], "regret": of["regret"],
                  "correlation of the judges": max(of["correlation"].values()),
@@ -483,8 +634,8 @@ def table(summary: dict[str, Any], question: str) -> dict[str, dict[str, float]]
 def false_verdicts(places: dict[str, Any]) -> dict[str, dict[str, float]]:
     """Return every verdict of the app against the true sign, with the true difference in points."""
     return {f"{name}: {embedding}, {question}": {"true difference": difference}
-            for name, place in places.items() for question, truth in QUESTIONS.items()
-            for embedding, difference in judged(place, APP[question], truth)["false"].items()}
+            for name, place in places.items() for question in QUESTIONS
+            for embedding, difference in judged_in_app(place, question)["false"].items()}
 
 
 def total(of: list[dict[str, Any]]) -> dict[str, Any]:

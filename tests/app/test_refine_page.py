@@ -25,6 +25,7 @@ from udml_core.base.files import replace_array
 from udml_core.data.encoders import choose_spec
 from udml_core.data.features import features_path
 from udml_core.data.splits import make_split
+from udml_core.exploration.race_figures import NO_VERDICT
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Recipe, Refiner, make_step
 from udml_core.numerics.refinement.ranking_measures import retrieval_measures
@@ -248,7 +249,7 @@ def test_no_step_is_on_if_no_refinement_is_better(plain_run: Run) -> None:
 def test_a_stored_verdict_stands_beside_the_labels_and_says_whether_they_agree(
         run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path))  # without stored features no recipe is judged live
-    recipe = "average:k=41,times=3"
+    recipe = "reduce:dimension=3"
     keep_opinion(run, WORSE, WORSE, request_on(recipe), recipe)
     test = opened("refine", run=run.id, recipe=recipe)
     assert "First result: worse · Whole group: worse" in texts(test)
@@ -261,6 +262,17 @@ def test_a_stored_verdict_stands_beside_the_labels_and_says_whether_they_agree(
     assert "First result:" not in texts(opened("refine", run=run.id, recipe="average:k=40"))
 
 
+def test_no_page_calls_averages_worse_because_judges_undervalue_them(
+        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path))
+    recipe = "average:k=41,times=3"
+    keep_opinion(run, WORSE, BETTER, request_on(recipe), recipe)
+    test = opened("refine", run=run.id, recipe=recipe)
+    assert "First result: no verdict · Whole group: better" in texts(test)
+    assert NO_VERDICT in texts(test), "with the judges' figures"
+    assert NO_VERDICT not in texts(opened("refine", run=run.id, recipe="reduce:dimension=3"))
+
+
 def test_stored_features_judge_every_recipe_at_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = opened("refine", run=run.id, recipe="average:k=39")
     assert "This recipe is not judged yet." in texts(test) or "This run is not judged yet." in texts(test)
@@ -271,7 +283,7 @@ def test_stored_features_judge_every_recipe_at_once(run: Run, tmp_path: Path, mo
     noise = np.random.default_rng(0).normal(size=(len(dataset), 12))
     replace_array(path, (np.eye(10)[dataset.labels] @ np.eye(10, 12) * 3 + noise).astype(np.float32))
     monkeypatch.setattr("pages.parts.refine.verdict.PATIENCE", 60)
-    test = opened("refine", run=run.id, recipe="average:k=60,times=4")
+    test = opened("refine", run=run.id, recipe="reduce:dimension=2")
     assert not test.exception
     assert "First result: worse" in texts(test)
     assert "by SqueezeNet 1.1 in a live estimate on " in texts(test)

@@ -13,7 +13,7 @@ import pytest
 from udml_core.base.errors import UserError
 from udml_core.base.ticking import ticking
 from udml_core.exploration.plain_names import PLAIN, new_words, plain_words
-from udml_core.exploration.race import Outcome, Race, Setup
+from udml_core.exploration.race import Duel, Outcome, Race, Setup
 from udml_core.exploration.race_advice import advice_words, equals_words, figure_line, star_words, tell_advice
 from udml_core.exploration.race_certainty import certainty_words, resolution_words
 from udml_core.exploration.race_clock import Countdown, RaceClock, RaceProgress
@@ -27,11 +27,12 @@ from udml_core.exploration.race_figures import (
     figure_words,
     interval_words,
     said_of_measured,
+    said_word,
     setup_words,
     verdict_words,
 )
 from udml_core.exploration.race_gaps import early_words, gap_words
-from udml_core.exploration.race_measured import FAMILY, Comparison, Count, Measured, Verdict
+from udml_core.exploration.race_measured import FAMILY, REVERSED, Comparison, Count, Measured, Verdict
 from udml_core.exploration.race_parts import parts_of
 from udml_core.exploration.race_running import (
     METHODS,
@@ -237,8 +238,11 @@ def test_sentences_state_the_verdict_the_interval_and_the_decision() -> None:
         "Whitening: better first results (+0.020, 0.003 to 0.037), no clear "
         "difference in whole groups (0.000, −0.017 to 0.017); kept for the next steps.")
     assert words(comparison("worse", "better"), recipe="rerank") == (
-        "Re-ranking: worse first results (−0.020, −0.037 to −0.003), better "
-        "whole groups (+0.020, 0.003 to 0.037).")
+        "Re-ranking: no verdict on first results (−0.020, −0.037 to −0.003, but judges undervalue steps that compare "
+        "neighbors), better whole groups (+0.020, 0.003 to 0.037).")
+    assert words(comparison("worse", "better"), recipe="views") == (
+        "Several views of each image: worse first results (−0.020, −0.037 to −0.003), better whole groups (+0.020, "
+        "0.003 to 0.037).")
     assert "no clear difference in whole groups (0.000, −0.017 to 0.017), better first results" in words(
         comparison("better"), "groups")
     assert words(comparison("better", "worse", 0.01)).endswith(
@@ -353,7 +357,11 @@ def test_the_simplest_candidate_that_cannot_be_told_from_the_largest_gain_is_adv
     assert track.pairs == [(whiten, trained), (viewed, trained)], "the comparisons end at the simplest equal"
     assert race.largest is not None
     assert race.largest.setup == trained
-    assert settled(gains, error=0.0001)[0].best == race.largest, "every simpler candidate is surely worse"
+    nothing = {setup: gain for setup, gain in gains.items() if setup != rerank}
+    assert settled(nothing, error=0.0001)[0].best == race.largest, "every simpler candidate is surely worse"
+    undervalued = settled(gains, error=0.0001)[0].best
+    assert undervalued is not None
+    assert undervalued.setup == rerank, "no verdict tells that it is worse for a step that judges undervalue"
     everything = settled(gains, error=0.01)[0]
     assert everything.best is not None
     assert everything.best.setup == whiten
@@ -969,3 +977,35 @@ def test_a_difference_is_said_only_if_it_is_certain_among_a_family(
     measured = Measured(verdict=verdict, difference=0.03, low=low, high=0.06 - low)
     assert (measured.alone, measured.said) == (alone, said)
     assert measured.reversed.said == {"better": "worse"}.get(said, said)
+
+
+@pytest.mark.parametrize(("before", "after", "told"), [
+    ("", "average", ("better", "cannot tell")), ("", "rerank", ("better", "cannot tell")),
+    ("whiten", "whiten+diffuse", ("better", "cannot tell")), ("", "whiten", ("better", "worse")),
+    ("", "views+reduce", ("better", "worse")), ("average:k=3", "whiten+average", ("better", "worse")),
+    ("average", "average+rerank", ("better", "cannot tell")), ("rerank", "", ("cannot tell", "worse")),
+    ("rerank", "average", ("cannot tell", "cannot tell"))])
+def test_no_verdict_speaks_against_a_step_that_judges_undervalue(before: str, after: str, told: tuple[str, str]
+                                                                 ) -> None:
+    """Neither is a search worse for such a step, nor another better than a search that has it."""
+    recipes = Recipe.parse(before), Recipe.parse(after)
+    for serves in ("first", "groups"):
+        said = tuple(comparison(verdict, verdict).between(*recipes).served(serves) for verdict in ("better", "worse"))
+        assert tuple(of.said for of in said) == told
+        assert tuple(of.alone for of in said) == told
+        assert tuple(of.reversed.said for of in said) == tuple(REVERSED[verdict] for verdict in told)
+        assert [of.is_undervalued for of in said] == [verdict == "cannot tell" for verdict in told]
+        assert [of.agreed for of in said] == ["better", "worse"], "what a race builds on does not change"
+    nothing = comparison("cannot tell").between(*recipes).first
+    assert not nothing.is_undervalued, "there is no difference to tell"
+
+
+def test_a_stored_race_and_its_duels_leave_out_what_judges_undervalue() -> None:
+    lost = comparison("worse", "worse")
+    outcome = Outcome(name="A", setup=Setup(backbone="net", recipe="rerank"), against_best=lost, against_start=lost)
+    again = Outcome.model_validate(outcome.model_dump(mode="json"))
+    assert race_of(again).verdicts(again) == ("cannot tell", "cannot tell")
+    assert said_word(race_of(again).gain(again)) == "no verdict"
+    duel = Duel(simpler=outcome.setup, largest=Setup(backbone="net", method="plm"), comparison=comparison("better"))
+    assert Duel.model_validate(duel.model_dump(mode="json")).is_level("first")
+    assert not duel.model_copy(update={"comparison": comparison("better")}).is_level("first")

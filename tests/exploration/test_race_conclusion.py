@@ -117,7 +117,7 @@ def test_the_other_aim_is_answered_of_the_search_to_use_else_of_the_best_in_it()
             "against_start": comparison("better", "better" if gain > 0 else "worse", abs(gain)),
             "setup": Setup(backbone="net", recipe=name)}) for name, gain in groups))
 
-    both = race(("whiten", 0.02), ("views+whiten", 0.05), ("rerank", -0.09))
+    both = race(("whiten", 0.02), ("views+whiten", 0.05), ("reduce", -0.09))
     assert best_otherwise(both) == both.outcomes[1]
     assert both_aims_words(both, both.outcomes[0]) == "Whole groups (by looks, not by species or class): better."
     assert both_aims_words(both, both.outcomes[2]) == "Whole groups (by looks, not by species or class): worse."

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from udml_core.exploration.race_measured import Comparison, Measured, Serves, Verdict
 from udml_core.numerics.refinement.recipe import Recipe, Rerank, Views
@@ -74,6 +74,13 @@ class Outcome(BaseModel):
     needs: float = 0.0
     reason: str = ""
 
+    @model_validator(mode="after")
+    def _of_these_searches(self) -> Self:
+        """Leave out verdicts that judges give too easily of this search; the frozen features have no step."""
+        if self.against_start is not None:
+            object.__setattr__(self, "against_start", self.against_start.between(Recipe(), self.setup.parsed))
+        return self
+
     @field_validator("name")
     @classmethod
     def _as_now(cls, name: str) -> str:
@@ -94,6 +101,13 @@ class Duel(BaseModel):
     simpler: Setup
     largest: Setup
     comparison: Comparison
+
+    @model_validator(mode="after")
+    def _of_these_searches(self) -> Self:
+        """Leave out verdicts that judges give too easily of these searches."""
+        fair = self.comparison.between(self.simpler.parsed, self.largest.parsed)
+        object.__setattr__(self, "comparison", fair)
+        return self
 
     def is_level(self, serves: Serves) -> bool:
         """Return whether no certain difference was found in what the search serves."""

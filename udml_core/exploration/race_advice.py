@@ -24,7 +24,6 @@ from udml_core.exploration.race_figures import (
     BY_LOOKS,
     MEASURES,
     OTHER,
-    SAID,
     better_interval,
     both_words,
     chain_words,
@@ -32,6 +31,7 @@ from udml_core.exploration.race_figures import (
     counts_words,
     interval_words,
     measured_words,
+    said_word,
     setup_words,
     similarity_words,
 )
@@ -240,7 +240,7 @@ def both_aims_words(race: Race, use: Outcome | None) -> str:
     how = f" ({BY_LOOKS})" * (race.serves == "first")
     if use is None:
         return f"If you look at {name}{how}, use {setup_words(race, of.setup)}: they are better{counts}."
-    return f"{name.capitalize()}{how}: {SAID[measured.said]}{counts.replace(':', ',', 1)}."
+    return f"{name.capitalize()}{how}: {said_word(measured)}{counts.replace(':', ',', 1)}."
 
 
 def other_aim_words(race: Race) -> str:

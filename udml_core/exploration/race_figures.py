@@ -44,6 +44,11 @@ def group_size_words(group: int) -> str:
 BY_CLASSES = ("**Expect less than this count:** a judge compares looks only. In tests with known classes, judges "
               "called 61 to 84 of 100 groups better, and 41 to 63 really held more images of the right class.")
 """What limits a count of groups; the figures are of 15 candidates on two data sets, see docs/judging.md."""
+UNDERVALUED = ", but judges undervalue steps that compare neighbors"
+"""What follows the figures of a difference that is not told."""
+NO_VERDICT = ("**No verdict:** judges undervalue steps that compare neighbors, such as averaging and re-ranking. Where "
+              "they called a search worse for such a step, labels often said the opposite. Judge it by eye.")
+"""What a difference means that is not told."""
 AT_ONCE = "for all candidates at once"
 """For what the intervals of a race hold."""
 ROUNDING = 1e-9
@@ -63,7 +68,8 @@ def both_words(comparison: Comparison, serves: Serves) -> str:
 def measured_words(measured: Measured, name: str) -> str:
     """Return the verdict on one measure with its difference, and how many of 100 searches gain and lose."""
     counts = counts_words(measured)
-    figures = f"{counts}; {gain_words(measured)}" if counts else interval_words(measured)
+    doubt = UNDERVALUED if measured.is_undervalued else ""
+    figures = f"{counts}; {gain_words(measured)}" if counts else f"{interval_words(measured)}{doubt}"
     return f"{verdict_words(measured, name)} ({figures})"
 
 
@@ -76,7 +82,13 @@ def said_of_measured(name: str, verdict: str, measured: Measured) -> str:
         measured: What the judges measured.
     """
     counts = counts_words(measured)
-    return f"{name}: {SAID[verdict]}{f' ({counts})' if counts else ''}"
+    said = said_word(measured) if verdict == measured.said else SAID[verdict]
+    return f"{name}: {said}{f' ({counts})' if counts else ''}"
+
+
+def said_word(measured: Measured) -> str:
+    """Return the verdict on one measure in a word or two."""
+    return "no verdict" if measured.is_undervalued else SAID[measured.said]
 
 
 def counts_words(measured: Measured) -> str:
@@ -92,6 +104,8 @@ def counts_words(measured: Measured) -> str:
 def balance_words(measured: Measured) -> str:
     """Say what the mean difference adds to a count of images whose order is not sure, such as 51 better, 46 worse."""
     wide, count = measured.wide, measured.wide.count
+    if measured.is_undervalued:
+        return UNDERVALUED
     if count is None or count.better is None or count.worse is None or count.low is None or count.high is None:
         return ""
     gain = 1 if measured.difference > 0 else -1
@@ -129,6 +143,8 @@ def verdict_words(measured: Measured, name: str) -> str:
     """Return the verdict on one measure, such as "no clear difference in first results"."""
     if measured.said != "cannot tell":
         return f"{measured.said} {name}"
+    if measured.is_undervalued:
+        return f"no verdict on {name}"
     wide = measured.wide
     agree = wide.low <= 0 <= wide.high or wide.is_contradicted
     return f"{'no clear difference in' if agree else 'the judges disagree on'} {name}"

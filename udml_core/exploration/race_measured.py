@@ -8,6 +8,8 @@ from typing import Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from udml_core.numerics.refinement.recipe import Recipe
+
 Serves = Literal["first", "groups"]
 """What a search serves: the first results, or the whole group of a query."""
 Verdict = Literal["better", "worse", "cannot tell"]
@@ -79,6 +81,7 @@ class Measured(BaseModel):
             earlier version did not store it.
         after: The same in the second search.
         count: For how many queries the second search is better and worse; None where it is not known.
+        untold: Verdicts that are not told of these searches, because judges give them too easily; see `untold`.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -90,6 +93,7 @@ class Measured(BaseModel):
     before: float | None = None
     after: float | None = None
     count: Count | None = Field(default=None, exclude=True)  # `Comparison` stores it
+    untold: tuple[Verdict, ...] = Field(default=(), exclude=True)  # the searches tell it
 
     @property
     def is_contradicted(self) -> bool:
@@ -106,8 +110,18 @@ class Measured(BaseModel):
     def alone(self) -> Verdict:
         """The verdict of a comparison that was planned before and chosen from no others.
 
-        The mean interval of the judges must leave out 0, and the count of queries must not contradict it.
+        The mean interval of the judges must leave out 0, and the count of queries must not contradict it. A verdict
+        that judges give too easily is not told.
         """
+        return "cannot tell" if self._found in self.untold else self._found
+
+    @property
+    def is_undervalued(self) -> bool:
+        """Whether the judges find a certain difference that is not told; see `untold`."""
+        return self.wide._found in self.untold
+
+    @property
+    def _found(self) -> Verdict:
         return "cannot tell" if self.low <= 0 <= self.high else self.agreed
 
     @property
@@ -128,6 +142,7 @@ class Measured(BaseModel):
         return self.model_copy(update={"verdict": REVERSED[self.verdict], "difference": -self.difference,
                                        "low": -self.high, "high": -self.low,
                                        "before": self.after, "after": self.before,
+                                       "untold": tuple(REVERSED[verdict] for verdict in self.untold),
                                        "count": self.count and self.count.reversed})
 
 
@@ -168,6 +183,19 @@ class Comparison(BaseModel):
             object.__setattr__(self, serves, counted)  # a field has the name of what it serves
         return self
 
+    def between(self, before: Recipe, after: Recipe) -> Self:
+        """Return the comparison of two searches without the verdicts that judges give too easily; see `untold`.
+
+        Args:
+            before: The recipe of the first search.
+            after: The recipe of the second search.
+        """
+        doubted = {"untold": untold(before, after)}
+        return self.model_copy(update={
+            "first": self.first.model_copy(update=doubted), "groups": self.groups.model_copy(update=doubted),
+            "by_judge": {name: (first.model_copy(update=doubted), groups.model_copy(update=doubted))
+                         for name, (first, groups) in self.by_judge.items()}})
+
     def count(self, serves: Serves) -> Count | None:
         """Return for how many queries the second search is better and worse; None if an earlier version judged."""
         if serves == "groups" or self.changed is None:
@@ -191,3 +219,20 @@ class Comparison(BaseModel):
         served, other = self.served(serves), self.other(serves)
         return served.agreed == "better" and (
             other.verdict != "worse" or -other.difference < PRICE * served.difference)
+
+
+def untold(before: Recipe, after: Recipe) -> tuple[Verdict, ...]:
+    """Return the verdicts on two searches that are not told: those against a step that judges undervalue.
+
+    A judge sees which images are near in its own features. Steps that compare the images at hand with each other
+    (averaging, re-ranking, diffusion) also find images that no encoder sees nearby, and their first results share
+    neighbors in place of looks. `assets/results/second-opinion.json` and `advice.json` say how often "worse" was wrong
+    of a search for such a step that the other search lacks: too often to be told.
+
+    Args:
+        before: The recipe of the first search.
+        after: The recipe of the second search.
+    """
+    first, second = ({step.name for step in recipe.steps if step.sees == "gallery"} for recipe in (before, after))
+    against: dict[Verdict, set[str]] = {"better": first - second, "worse": second - first}
+    return tuple(verdict for verdict, steps in against.items() if steps)

@@ -22,7 +22,7 @@ from udml_core.data.judging import encoder_title, judges_words
 from udml_core.exploration.race_figures import said_of_measured
 from udml_core.exploration.race_measured import FAMILY
 from udml_core.numerics.measures import measure_of
-from udml_core.runs.analyses import AnalysisSpec, analysis_at, list_analyses, plan_analysis
+from udml_core.runs.analyses import AnalysisSpec, analysis_at, find_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import JUDGES, QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts
 from udml_core.runs.finding import frozen_runs
@@ -106,7 +106,8 @@ def run_against_run(run: Run, other: Run, dataset: Dataset, frame: str = "final"
     return Opinions(other.id, {"final": {name: judge_rankings(judge, queries, before, after)
                                          for name, judge in judges.items()}},
                     judge_weights((run, other), judges), depth,
-                    {"final": {name: changed_both(judge, queries, before, after) for name, judge in judges.items()}})
+                    {"final": {name: changed_both(judge, queries, before, after) for name, judge in judges.items()}},
+                    "" if frame == "final" else find_analysis(other, frame).spec().recipe)
 
 
 def _results_of(run: Run, frame: str, dataset: Dataset, test: Integers, queries: Integers, depth: int) -> Integers:

@@ -22,6 +22,7 @@ from udml_core.exploration.race_figures import (
     count_cell,
     figure_words,
     gain_words,
+    said_word,
     scope_words,
 )
 from udml_core.exploration.race_measured import Measured
@@ -190,7 +191,7 @@ def race_table(race: Race) -> pd.DataFrame:
             for name in (race.serves, OTHER[race.serves]):
                 gain = outcome.against_start.served(name)
                 title = MEASURES[name].capitalize()
-                row |= {f"{title}: verdict": SAID[gain.said],
+                row |= {f"{title}: verdict": said_word(gain),
                         f"{title}: of 100 searches": count_cell(gain),
                         f"{title}: gain, 95 % interval": gain_words(gain)}
             rows[chain_words(race, outcome.setup)] = row | {

@@ -8,7 +8,7 @@ import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_certainty import certainty_words
-from udml_core.exploration.race_figures import MEASURES, SAID, figure_words, setup_words
+from udml_core.exploration.race_figures import MEASURES, NO_VERDICT, SAID, figure_words, said_word, setup_words
 from udml_core.exploration.race_measured import Measured, Serves
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.numerics.second_opinion import IMAGES
@@ -47,11 +47,6 @@ class Raced:
         """Whether the race advises another search."""
         return self.race.best is not None and self.race.best.setup != self.outcome.setup
 
-    @property
-    def verdicts(self) -> tuple[str, str]:
-        """What it said of first results and of whole groups."""
-        return self.race.verdicts(self.outcome)
-
 
 OF_100 = "of 100 searches: "
 
@@ -66,15 +61,18 @@ def raced_recipe(run: Run, recipe: str) -> Raced | None:
 def show_raced_metrics(raced: Raced) -> None:
     """Show the verdicts of a race and its figures beside the measures; the figure of the advice follows."""
     best = raced.race.best if raced.is_beside_advice else None
-    own = concluded(raced.race)
+    own, judged = concluded(raced.race), raced.outcome.against_start
+    assert judged is not None, "the candidate was judged"
     decides = own.verdict if own.candidate == raced.outcome else None
-    for serves, question, verdict, text in zip(MEASURES, QUESTION_WORDS, raced.verdicts, HELP, strict=True):
+    for serves, question, text in zip(MEASURES, QUESTION_WORDS, HELP, strict=True):
         advised = f" · the advised recipe: {_figure(best, serves).removeprefix(OF_100)}" if best else ""
-        figure, value = _figure(raced.outcome, serves), SAID[verdict]
+        of = judged.served(serves)
+        figure, value = _figure(raced.outcome, serves), said_word(of)
+        doubt = f" {NO_VERDICT}" if of.is_undervalued else ""
         if decides is not None and serves == raced.race.serves:  # what the race says stands small below it
             figure, value = f"by blind judgments · the race: {value}, {figure}", SAID[decides]
         st.metric(question, value, f"{figure}{advised}", delta_color="off", delta_arrow="off", width="content",
-                  help=f"{text} Below: how many of 100 searches get better and worse results, or, where they "
+                  help=f"{text}{doubt} Below: how many of 100 searches get better and worse results, or, where they "
                        "were not counted, how much more similar a query and its results look to them, from −1 to 1.")
 
 

@@ -11,7 +11,7 @@ import streamlit as st
 
 from udml_core.base.files import read_array
 from udml_core.exploration import refining
-from udml_core.exploration.race_figures import SAID, recipe_words
+from udml_core.exploration.race_figures import NO_VERDICT, SAID, recipe_words, said_word
 from udml_core.exploration.refining import LiveJudge, RefinedGallery
 from udml_core.numerics.refinement import Recipe
 from udml_core.numerics.second_opinion import LEAST, Judge
@@ -197,8 +197,9 @@ def _show_preparing(preparing: Future[dict[str, LiveJudge]]) -> None:
 def show_verdict_metrics(refined: RefinedGallery, opinions: Opinions | None) -> None:
     """Show both verdicts as figures beside the measures."""
     if opinions is not None and refined.recipe.steps:
-        for question, verdict, text in zip(QUESTION_WORDS, opinions.verdicts(str(refined.recipe)), HELP, strict=True):
-            st.metric(question, SAID[verdict], help=text, width="content")
+        for question, of, text in zip(QUESTION_WORDS, opinions.measured(str(refined.recipe)), HELP, strict=True):
+            st.metric(question, said_word(of), help=f"{text} {NO_VERDICT}" if of.is_undervalued else text,
+                      width="content")
 
 
 def explain_verdict(live: Live, refined: RefinedGallery, opinions: Opinions | None, scope: str, measures: Measures
@@ -266,8 +267,8 @@ def _explain_missing(live: Live, refined: RefinedGallery) -> None:
 
 def verdict_words(opinions: Opinions, recipe: str) -> str:
     """Return both verdicts in a line, such as First result: better · Whole group: worse."""
-    return " · ".join(f"{question}: {SAID[verdict]}" for question, verdict
-                      in zip(QUESTION_WORDS, opinions.verdicts(recipe), strict=True))
+    return " · ".join(f"{question}: {said_word(of)}" for question, of
+                      in zip(QUESTION_WORDS, opinions.measured(recipe), strict=True))
 
 
 def agreement_words(opinions: Opinions, recipe: str, measures: Measures) -> str:
@@ -290,6 +291,7 @@ def show_judges(opinions: Opinions, recipe: str) -> None:
             f"- {judge_words(judge)}: **{SAID[of.verdict]}**, {of.before:.3f} → {of.after:.3f}, change "
             f"{signed(of.difference, 3)}, 95 % interval {signed(of.low, 3)} to {signed(of.high, 3)}"
             for judge, of in opinions.intervals(recipe, question).items()), ""]
+    lines += [NO_VERDICT] * any(of.is_undervalued for of in opinions.measured(recipe))
     st.markdown("\n".join(lines))
     total = sum(opinions.weights[judge] for judge in opinions.judges) or 1.0
     counts = ", ".join(f"{judge_words(judge)} {100 * opinions.weights[judge] / total:.0f} %" for judge in

@@ -7,7 +7,7 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import step_name
-from udml_core.exploration.race_figures import SAID, group_size_words
+from udml_core.exploration.race_figures import SAID, group_size_words, said_word
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
@@ -148,17 +148,17 @@ def judge_table(opinions: Opinions) -> pd.DataFrame:
     rows = []
     for question, words, joint in zip(QUESTIONS, QUESTION_WORDS, opinions.measured("final"), strict=True):
         wide = joint.wide
-        rows += [_judge_row(words, TOGETHER, joint.difference, (wide.low, wide.high), joint.said)]
-        rows += [_judge_row(words, judge_words(judge), of.difference, (of.low, of.high), of.verdict,
+        rows += [_judge_row(words, TOGETHER, joint.difference, (wide.low, wide.high), said_word(joint))]
+        rows += [_judge_row(words, judge_words(judge), of.difference, (of.low, of.high), SAID[of.verdict],
                             f"{opinions.weights[judge]:.2f}") for judge, of in
                  opinions.intervals("final", question).items()]
     return pd.DataFrame(rows)
 
 
-def _judge_row(question: str, judge: str, difference: float, ends: tuple[float, float], verdict: str,
+def _judge_row(question: str, judge: str, difference: float, ends: tuple[float, float], says: str,
                weight: str = "") -> dict[str, str]:
     return {"Question": question, "Judge": judge, "Difference": signed(difference, 3),
-            "95 % interval": " to ".join(signed(end, 3) for end in ends), "Says": SAID[verdict], "Weight": weight}
+            "95 % interval": " to ".join(signed(end, 3) for end in ends), "Says": says, "Weight": weight}
 
 
 def _is_coming(run: Run) -> bool:

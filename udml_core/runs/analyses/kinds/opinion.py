@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
@@ -61,6 +62,7 @@ class Opinions:
         group: Number of results that the judges look at for whole groups.
         counts: By frame or recipe, and judge, how many first results and groups differ and are better; empty where an
             earlier version did not store it.
+        recipe: The recipe that refines the reference; empty for none.
     """
 
     reference: str
@@ -68,6 +70,7 @@ class Opinions:
     weights: Mapping[str, float]
     group: int
     counts: Mapping[str, Mapping[str, tuple[Changed, Changed]]] = field(default_factory=dict)
+    recipe: str = ""
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -90,13 +93,15 @@ class Opinions:
     def measured(self, compared: str) -> tuple[Measured, Measured]:
         """Return what all judges measured of a frame or recipe together: of the first result and of the whole group."""
         from udml_core.exploration.jury import combined, counted
+        from udml_core.exploration.race_measured import untold
 
         weights = [self.weights[judge] for judge in self.judges]
         known = self.counts.get(compared, {})
         counts = [counted([known[judge][place] for judge in self.judges], weights) if known else None
                   for place in range(len(QUESTIONS))]
-        first, groups = (combined(list(self.intervals(compared, question).values()), weights, count)
-                         for question, count in zip(QUESTIONS, counts, strict=True))
+        doubted = {"untold": untold(Recipe.parse(self.recipe), recipe_of(compared))}
+        first, groups = (combined(list(self.intervals(compared, question).values()), weights, count).model_copy(
+            update=doubted) for question, count in zip(QUESTIONS, counts, strict=True))
         return first, groups
 
     def preferred(self) -> str | None:
@@ -124,6 +129,15 @@ class Opinions:
         intervals = self.intervals(compared, question).items()
         return (sum(self.weights[judge] * interval.difference for judge, interval in intervals) / total,
                 sum(self.weights[judge] * interval.error for judge, interval in intervals) / total)
+
+
+def recipe_of(name: str) -> Recipe:
+    """Return the recipe of an embedding that is compared: none of a frame; a stored refinement may have any step."""
+    if name.startswith(REFINED):
+        return Recipe.parse("average+rerank")
+    with suppress(UserError):
+        return Recipe.parse(name)
+    return Recipe()  # a frame
 
 
 class SecondOpinion(AnalysisKind):
