@@ -100,6 +100,8 @@ OWN_WORDS = {"reciprocity": "reciprocity correlates", "hubness": "hubness", "eff
 """What the text of the record calls measures of the embedding alone, in its order."""
 CLUSTERED = 1000
 """Images that k-means clusters."""
+BY_CLASS = "groups by class"
+"""The name of what classes say of groups, beside the judges' counts."""
 QUESTIONS = {"first result": "recall@1", "whole group": "map@r"}
 """The measure from labels that each question follows."""
 APP = {"first result": f"first {FIRST_RESULTS}", "whole group": "group typical"}
@@ -157,7 +159,7 @@ def measure(track: Track, places: dict[str, Any], options: argparse.Namespace, u
     place = places.setdefault(name_of(track), {"comparisons": {}})
     for row, compute in comparisons(track, options.runs, place, options.seeds):
         stored = place["comparisons"].get(row.name, {"own": {}})
-        if "counts" in stored and "consistency" in stored["own"]:
+        if "consistency" in stored["own"] and (BY_CLASS in stored or row.name not in RECIPES):
             continue
         if time.monotonic() + row.seconds > until:
             print(f"not measured: {name_of(track)}, {row.name}: needs about {row.seconds:.0f} seconds", flush=True)
@@ -261,7 +263,13 @@ class Half:
                     for name in self.judges}
         counts = {name: self.counts_of(judge, ranking) for name, judge in self.judges.items()}
         return {"truth": truth, "opinions": opinions, "counts": counts,
-                "own": self.own_measures(ranking, embedding, views)}
+                "own": self.own_measures(ranking, embedding, views), BY_CLASS: self.by_class(ranking)}
+
+    def by_class(self, ranking: Integers) -> list[float]:
+        """Return the shares of queries whose group of results holds more, and fewer, images of the query's class."""
+        before, after = ((self.labels[rows[:, :self.group]] == self.labels[:, None]).sum(axis=1)
+                         for rows in (self.before, ranking))
+        return [round(float(share), 5) for share in ((after > before).mean(), (after < before).mean())]
 
     def counts_of(self, judge: Judge, ranking: Integers) -> dict[str, list[float]]:
         """Return by question the share of queries that differ, and of these the share that is better."""

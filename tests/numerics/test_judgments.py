@@ -13,24 +13,24 @@ from udml_core.runs.search.judging_words import TYPICAL
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.65, 0.9])
-@pytest.mark.parametrize("total", fast_first([30, 300]))
+@pytest.mark.parametrize("total", fast_first([90, 300]))
 def test_the_interval_holds_the_share_at_every_stop_in_95_of_100_sessions(share: float, total: int) -> None:
     """Intervals only shrink, so an interval that holds the share at the last stop has held it at every stop."""
     rng, missed = np.random.default_rng(0), 0
-    for _ in range(200):
+    for _ in range(1000):
         truth = (rng.random(total) < share).astype(float)
         stop = share_of(rng.permutation(truth)[:60], total)
         missed += not stop.low - 1e-3 <= truth.mean() <= stop.high + 1e-3
-    assert missed <= 14  # 10 are expected at most; 14 of 200 or fewer happen in 93 of 100 such tests
+    assert missed <= 50
 
 
 def test_judges_who_err_or_call_both_equal_are_covered_too() -> None:
     rng, missed = np.random.default_rng(1), 0
-    for _ in range(200):
+    for _ in range(1000):
         truth = rng.choice([0.0, 0.5, 1.0], 100, p=[0.2, 0.3, 0.5])
         stop = share_of(rng.permutation(truth)[:50], 100)
         missed += not stop.low - 1e-3 <= truth.mean() <= stop.high + 1e-3
-    assert missed <= 14
+    assert missed <= 50
 
 
 def test_every_judgment_narrows_the_interval() -> None:
