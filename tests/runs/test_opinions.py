@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.running import spec, worked
-from udml_core.data.encoders import choose_spec
-from udml_core.data.features import features_path
+from udml_core.data.encoders import Encoder, choose_spec
+from udml_core.data.features import features_of, features_path
 from udml_core.exploration.race_figures import counts_words
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, create_run
@@ -154,6 +154,26 @@ def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path, monkeypatch
     itself = run_against_run(run, run, dataset)
     assert itself is not None
     assert [counts_words(measured) for measured in itself.measured("final")] == ["", ""], "nothing differs"
+
+
+def test_no_twin_of_an_encoder_or_of_an_embedding_compares_two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                                    ) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    run, other = worked(tmp_path), worked(tmp_path, method="frozen", split=spec().split, fields={})
+    dataset = run.dataset()
+    own = np.asarray(features_of(dataset, Encoder(run.spec().encoder)))
+    path = features_path(dataset, choose_spec("squeezenet", dataset.native_size, dataset.gray))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draw = np.random.default_rng(0)
+    np.save(path, draw.normal(size=(len(dataset), 12)).astype(np.float32))
+    for judged, compared in ((run, other), (other, run)):
+        found = run_against_run(judged, compared, dataset)
+        assert found is not None
+        assert found.judges == ("squeezenet",)
+    np.save(path, 3 * own @ np.linalg.qr(draw.normal(size=(own.shape[1],) * 2))[0].astype(np.float32))
+    assert run_against_run(run, other, dataset) is None, "the encoder of both, under another name"
+    np.save(path, np.asarray(run.embeddings("final")))
+    assert run_against_run(run, other, dataset) is run_against_run(other, run, dataset) is None, "the embedding of one"
 
 
 def test_what_cannot_have_a_second_opinion_says_why(tmp_path: Path) -> None:

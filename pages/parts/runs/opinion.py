@@ -141,6 +141,8 @@ def show_judges(opinions: Opinions) -> None:
                  alt="Difference in mean cosine of each judge, with its 95 % interval and weight.")
     st.caption(f"{DECIDES} {READING} Weight: share of a query's neighbors that the judge keeps when it sees "
                f"another view of the query. First result: the nearest image. {group_size_words(opinions.group)}")
+    for reason in opinions.left_out:
+        st.caption(f"Left out: {escaped(reason)}")
 
 
 def judge_table(opinions: Opinions) -> pd.DataFrame:
