@@ -15,7 +15,7 @@ from udml_core.data.features import features_of, features_path
 from udml_core.exploration.race_figures import counts_words
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, create_run
-from udml_core.runs.analyses import create_analysis
+from udml_core.runs.analyses import analysis_at, create_analysis
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
 from udml_core.runs.opinions import (
     OF_REFINEMENTS,
@@ -23,6 +23,7 @@ from udml_core.runs.opinions import (
     TRUST,
     agreement,
     agreement_words,
+    judge_weights,
     obstacle,
     opinion_lines,
     opinion_of,
@@ -31,7 +32,9 @@ from udml_core.runs.opinions import (
     start_words,
 )
 from udml_core.runs.recipe_choice import recipe_choice
+from udml_core.work import jobs
 from udml_core.work.jobs.follow_ups import planned
+from udml_core.work.jobs.verdicts import said_lines
 
 BETTER, WORSE, UNCLEAR = Interval(0.2, 0.3, 0.01), Interval(0.3, 0.2, 0.01), Interval(0.2, 0.21, 0.02)
 
@@ -47,6 +50,34 @@ def keep_opinion(run: Run, first: Interval, groups: Interval, request: Any = OF_
     create_analysis(run, request, state="done", result={
         "compared": np.array([name]), "encoders": np.array(["squeezenet"]), "weights": np.array([0.5]),
         "group": np.array(30), "values": values})
+
+
+DAMAGED = (b"", b"garbage", b"PK\x03\x04 cut")
+
+
+def damage(run: Run, content: bytes, request: Any = OF_RUN) -> None:
+    """Replace the file of a second opinion; an empty content cuts it in half."""
+    path = analysis_at(run, request).folder / "result.npz"
+    path.write_bytes(content or path.read_bytes()[:path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_a_damaged_second_opinion_counts_as_missing_and_is_computed_again_on_request(
+        tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, again = worked(tmp_path), list[str]()
+    monkeypatch.setattr("udml_core.work.jobs.launch.start_again", lambda analysis: again.append(analysis.id))
+    monkeypatch.setattr("udml_core.runs.analyses.AnalysisKind.check_run", lambda *_: None)
+    for request, name in ((OF_RUN, "final"), (OF_REFINEMENTS, "whiten")):
+        keep_opinion(run, BETTER, BETTER, request, name)
+        jobs.analyse(run, request)
+        assert again == [], "nothing is computed that is there"
+        damage(run, content, request)
+        assert opinion_of(run, request) is None
+    assert opinion_lines(run) == said_lines(run) == []
+    assert recipe_choice(run).opinions is None
+    assert judge_weights([run], ["squeezenet"]) == {"squeezenet": 1.0}
+    jobs.analyse(run, OF_RUN)
+    assert again == [OF_RUN.id]
 
 
 def test_the_sentence_states_both_verdicts_and_the_judges() -> None:

@@ -63,9 +63,11 @@ Agreement = Literal["agree", "disagree", "undecided"]
 
 
 def opinion_of(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
-    """Read a run's finished second opinion; None if there is none."""
+    """Read a run's finished second opinion; None if there is none, or if its file is damaged."""
     analysis = analysis_at(run, request)
-    return analysis.result_of(SecondOpinion) if analysis.is_done() else None
+    with suppress(UserError):  # its file is damaged
+        return analysis.result_of(SecondOpinion) if analysis.is_done() else None
+    return None
 
 
 def run_against_run(run: Run, other: Run, dataset: Dataset, frame: str = "final") -> Opinions | None:

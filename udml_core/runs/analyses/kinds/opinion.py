@@ -165,10 +165,9 @@ class SecondOpinion(AnalysisKind):
             check_judge(judge, spec.encoder.reads_images)
         independent, took_part = self.independent(spec.backbone), encoders_in(spec.backbone)
         left = next((judge for judge in JUDGES if judge not in (*took_part, *WEAK)), "")
-        fix = f"Add {left}." if left else ADD_JUDGE
+        fix = f"Add an encoder: `udml opinion RUN --judges {','.join((*independent, left))}`." if left else ADD_JUDGE
         if not independent:
-            raise UserError(f"{spec.backbone} took part in this run and cannot judge it. " + (
-                f"Choose another judge, such as {left}." if left else ADD_JUDGE))
+            raise UserError(f"{spec.backbone} took part in this run and cannot judge it. {fix}")
         if set(independent) <= set(WEAK):
             others = "" if left else f"{listed(sorted(took_part))} took part in this run, and "
             raise UserError(f"{others}{', '.join(independent)} cannot judge alone: pixels see color and place, hardly "
