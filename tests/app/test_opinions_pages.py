@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import streamlit as st
 
-from pages.parts.compare.opinions import frozen_words, joint_verdicts
+from pages.parts.compare.opinions import frozen_words
 from pages.parts.compare.seed_means import measure_table
 from pages.parts.runs.leaderboard import BAR, STATE, leaderboard, shown_columns
 from pages.parts.runs.opinion import verdict_icon
-from pages.parts.shell.race_verdict import frame_verdict
+from pages.parts.shell.race_verdict import frame_verdict, joint_verdicts
 from pages.parts.shell.run_status import search_title
 from tests.app.opening import opened, texts
 from tests.running import worked
