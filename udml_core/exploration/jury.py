@@ -54,7 +54,7 @@ class Jury:
 
         Args:
             backbone: The encoder.
-            embeddings: Its features (m, d), those of its parts, or embeddings that come from them.
+            embeddings: Its features (m, d), the features of its parts, or embeddings that come from them.
         """
         for name, judge in self._judges.items():
             judged = [rows[judge.images] for rows in embeddings]
