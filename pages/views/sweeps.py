@@ -18,6 +18,7 @@ from pages.parts.sweeps.charts import show_multiples, show_parallel
 from pages.parts.sweeps.empty import show_empty
 from pages.parts.sweeps.maps import show_maps
 from pages.parts.sweeps.progress import show_actions, show_progress
+from pages.parts.sweeps.verdicts import are_judged, are_labeled, show_judging, verdict_columns
 from pages.parts.sweeps.words import combination_title, combination_words, criterion_text, measured
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
@@ -25,7 +26,7 @@ from udml_core.numerics.measures import Measure
 from udml_core.runs import runs_folder
 from udml_core.work import sweeps
 from udml_core.work.jobs.presets import show
-from udml_core.work.sweeps import CRITERIA, Combination, Sweep
+from udml_core.work.sweeps import CRITERIA, JUDGED, Combination, Sweep
 
 
 def choose_sweep(groups: Sequence[Sweep]) -> Sweep:
@@ -38,13 +39,18 @@ def choose_sweep(groups: Sequence[Sweep]) -> Sweep:
     return by_id[chosen]
 
 
-def choose_criterion(planned: str | None) -> Measure:
-    """Choose the measure that chooses the best combination; the address parameter `by` holds its name."""
-    first = planned if planned in CRITERIA else next(iter(CRITERIA))
+def choose_criterion(planned: str | None, is_judged_alone: bool = False) -> Measure:
+    """Choose the measure that chooses the best combination; the address parameter `by` holds its name.
+
+    Args:
+        planned: The measure that the sweep was planned with.
+        is_judged_alone: Whether judges have compared runs that labels have not measured, so that they choose first.
+    """
+    first = JUDGED if is_judged_alone else planned if planned in CRITERIA else next(iter(CRITERIA))
     titles = {name: measure.name for name, measure in CRITERIA.items()}
     name = choose_in_box("Choose the best by", "by", titles, first, width=420,
-                         help="None of these measures reads the test half. A sweep should be judged by the measure "
-                              "that it was planned with.")
+                         help="None of these measures reads a label of the test half. A sweep should be judged by "
+                              "the measure that it was planned with.")
     return CRITERIA[name]
 
 
@@ -98,9 +104,11 @@ def show_best(combinations: Sequence[Combination], criterion: Measure) -> None:
 def combination_table(combinations: Sequence[Combination], criterion: Measure) -> pd.DataFrame:
     """Return a row for each combination, the highest mean first, unmeasured ones last.
 
-    A star marks the best and every row within one standard deviation of it.
+    Without labels the verdicts of judges stand in place of the test half's measure, with labels beside it. A star
+    marks the best and every row within one standard deviation of it.
     """
-    best = sweeps.shared_first(combinations)
+    best, labeled = sweeps.shared_first(combinations), are_labeled(combinations)
+    shows_verdicts = are_judged(combinations) or not labeled
     several = len({combination.method for combination in combinations}) > 1
     names = list(dict.fromkeys(name for combination in combinations for name in combination.values))
     rows: list[dict[str, Any]] = []
@@ -111,7 +119,9 @@ def combination_table(combinations: Sequence[Combination], criterion: Measure) -
         row |= {setting_title(name, combination.method if name in combination.values else combinations[0].method):
                 show(combination.values[name]) if name in combination.values else "–" for name in names}
         row |= {"Seeds": f"{len(combination.runs)} of {len(combination.members)}",
-                criterion.name: criterion_text(combination, criterion), "MAP@R, test half": measured(combination.test)}
+                criterion.name: criterion_text(combination, criterion)}
+        row |= {"MAP@R, test half": measured(combination.test)} if labeled else {}
+        row |= verdict_columns(combination, labeled) if shows_verdicts else {}
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -122,7 +132,10 @@ def show_table(combinations: Sequence[Combination], criterion: Measure) -> None:
                  column_config={"": st.column_config.TextColumn(width=30, help=(
                      "★: the best by the chosen measure, and every row within one standard deviation of it."))},
                  alt=f"Combinations of values by {criterion.name}, the highest first.")
-    st.caption("Mean ± standard deviation over the seeds. The star goes by the chosen measure, never by the test half.")
+    st.caption("Mean ± standard deviation over the seeds. The star goes by the chosen measure, never by labels of the "
+               "test half. First result and whole group: what judges without labels say in comparison with the plain "
+               "search; seeds that differ show no clear difference.")
+    show_judging(combinations)
 
 
 def show_sweep(groups: Sequence[sweeps.Sweep]) -> None:
@@ -130,8 +143,9 @@ def show_sweep(groups: Sequence[sweeps.Sweep]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         sweep = choose_sweep(groups)
         spec = sweep.spec
-        criterion = choose_criterion(spec.criterion)
-    members = sweep.members()
+        members = sweep.members()
+        known = sweeps.combinations(members, spec.varied, JUDGED)
+        criterion = choose_criterion(spec.criterion, are_judged(known) and not are_labeled(known))
     progress = sweeps.progress_of(members)
     show_progress(sweep, progress)
     combinations = choose_dataset(sweeps.combinations(members, spec.varied, criterion.key))

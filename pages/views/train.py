@@ -37,7 +37,6 @@ from pages.parts.train.settings import (
     offered_example,
     restore_choices,
     times_back,
-    tried_alpha,
     wanted_settings,
 )
 from pages.parts.train.several import show_several
@@ -45,6 +44,7 @@ from pages.parts.train.slider_words import effect_of
 from pages.parts.train.start_map import settle_colors
 from pages.parts.train.start_steps import keep_worker_ready, show_steps_ahead
 from pages.parts.train.starting import show_cautions, show_drawer_button, show_measured, show_start
+from pages.parts.train.tried import tried_alpha
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_now
@@ -218,7 +218,8 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
         if watched is None:
             with center, show_user_errors():
                 show_preview(spec, dataset, center, right,
-                             tried_alpha(spec, example, f"{form_key(method, settings)}-alpha"))
+                             tried_alpha(spec, example, f"{form_key(method, settings)}-alpha",
+                                         dataset.labels is not None))
     if watched is None and not is_planned:
         show_images(dataset, center, "These values do not fit, as the message on the left says. The map follows once "
                                      "they do.")

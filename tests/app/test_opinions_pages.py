@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 import streamlit as st
 
-from pages.parts.compare.opinions import frozen_words, joint_verdicts
+from pages.parts.compare.opinions import frozen_words
 from pages.parts.compare.seed_means import measure_table
 from pages.parts.runs.leaderboard import BAR, STATE, leaderboard, shown_columns
 from pages.parts.runs.opinion import verdict_icon
-from pages.parts.shell.race_verdict import frame_verdict
+from pages.parts.shell.race_verdict import frame_verdict, joint_verdicts
 from pages.parts.shell.run_status import search_title
 from tests.app.opening import opened, texts
 from tests.running import worked
-from tests.runs.test_opinions import BETTER, UNCLEAR, WORSE, keep_opinion
+from tests.runs.test_opinions import BETTER, DAMAGED, UNCLEAR, WORSE, damage, keep_opinion
 from udml_core.data.given.labels import assign
 from udml_core.exploration.assigned import AssignedMeasures, Measured, assigned_words
 from udml_core.runs import Run, create_run
-from udml_core.runs.analyses import create_analysis
+from udml_core.runs.analyses import analysis_at, create_analysis
 from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.notes import Notes
 from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, TRUST
@@ -30,6 +30,7 @@ from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Judging
 from udml_core.work import jobs
+from udml_core.work.jobs import launch
 
 FIRST, GROUP = QUESTION_WORDS
 pytestmark = pytest.mark.usefixtures("own_runs")
@@ -177,12 +178,31 @@ def test_an_unfinished_second_opinion_says_why_and_can_be_tried_again(
     run, resumed = without_labels(worked(root)), []
     analysis = create_analysis(run, OF_RUN)
     analysis.write_status(analysis.stored_status().__class__(state=state, message="No weights"))
-    monkeypatch.setattr(jobs, "resume", lambda task: resumed.append(task.id))
+    monkeypatch.setattr(launch, "start_again", lambda task: resumed.append(task.id))
     test = opened("runs", run=run.id)
     assert words in texts(test)
     assert "pip install timm" in texts(test)
     test.button(key=f"opinion-again-{run.id}").click().run()
     assert resumed == [analysis.id]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_a_damaged_second_opinion_counts_as_missing_and_can_be_computed_again(
+        content: bytes, pair: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    run, resumed = without_labels(pair[0]), []
+    keep_opinion(run, BETTER, WORSE)
+    damage(run, content)
+    monkeypatch.setattr(launch, "start_again", lambda task: resumed.append(task.id))
+    test = opened("runs", run=run.id)
+    assert not test.exception
+    assert "The file of the second opinion is damaged, so it does not count" in texts(test)
+    assert FIRST not in leaderboard([run]).columns
+    test.button(key=f"opinion-again-{run.id}").click().run()
+    without_labels(pair[1])
+    compared = opened("compare", runs=".".join(run.id for run in pair))
+    assert not compared.exception
+    assert "Without a verdict: RPML on Digits" in texts(compared)
+    assert resumed == [analysis_at(run, OF_RUN).id]
 
 
 def test_an_example_offers_no_second_opinion() -> None:

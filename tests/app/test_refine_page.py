@@ -36,7 +36,7 @@ from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.opinions import OF_REFINEMENTS
 from udml_core.runs.recipe_choice import request_on
-from udml_core.work import jobs
+from udml_core.work.jobs import launch
 from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -215,7 +215,7 @@ def test_a_second_opinion_that_failed_can_be_tried_again(plain_run: Run, monkeyp
     analysis, resumed = create_analysis(plain_run, OF_REFINEMENTS), []
     try:
         analysis.write_status(analysis.stored_status().__class__(state="failed", message="No weights"))
-        monkeypatch.setattr(jobs, "resume", lambda task: resumed.append(task.id))
+        monkeypatch.setattr(launch, "start_again", lambda task: resumed.append(task.id))
         opened("refine", run=plain_run.id).button(key="refine-opinion-again").click().run()
         assert resumed == [analysis.id]
     finally:

@@ -12,8 +12,11 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.sweeps import charts, empty, maps
 from tests.app.opening import opened, texts
+from tests.runs.test_opinions import BETTER, UNCLEAR, WORSE, keep_opinion
 from tests.work.sweeps.test_outcome import finished, group, run_of
 from udml_core.runs import list_runs, runs_folder
+from udml_core.runs.analyses import create_analysis
+from udml_core.runs.opinions import OF_RUN
 from udml_core.work import sweeps
 from udml_core.work.jobs import launch
 
@@ -88,6 +91,53 @@ def test_a_finished_sweep_shows_its_best_on_validation_and_every_combination(mon
     assert table["Validation MAP@R"].tolist()[:2] == ["63.7 ± 0.7 %", "62.1 ± 0.7 %"]
     assert table[""].tolist() == ["★", "", "", "", "", ""]
     assert not [one for one in test.button if one.label in ("Stop all", "Resume all")]
+
+
+def judged(labeled: bool) -> sweeps.Sweep:
+    """Return a finished sweep of three angles, of which judges prefer 30° and found nothing on 45°."""
+    sweep = group(runs_folder())
+    for position, (opinion, mapr) in enumerate([(WORSE, 10.0), (BETTER, 0.5), (None, 30.0)]):
+        run = run_of(sweep, position)
+        finished(run, None, mapr)
+        if not labeled:
+            run.write_evaluation({"final": {"images": 40}, "frozen": {"images": 40}})
+        if opinion is not None:
+            keep_opinion(run, UNCLEAR, opinion)
+    return sweep
+
+
+def test_without_labels_a_sweep_shows_its_verdicts_and_is_chosen_by_them() -> None:
+    judged(labeled=False)
+    test = opened("sweeps")
+    assert not test.exception
+    assert test.success[0].value.startswith(
+        "**Best so far: RPML with α 30°** · Whole group, judged after training: 0.100, one seed.")
+    table = test.dataframe[0].value
+    assert "MAP@R, test half" not in table.columns
+    assert table[["First result", "Whole group"]].to_numpy().tolist() == [
+        ["no clear difference", "better"], ["no clear difference", "worse"], ["not judged yet"] * 2]
+    assert table[""].tolist() == ["★", "", ""]
+    assert table["Whole group, judged after training"].tolist() == ["0.100", "−0.100", "–"]
+    assert "One run is not judged yet." in texts(test)
+    assert "Effective rank" in opened("sweeps", by="effective rank").dataframe[0].value.columns
+
+
+def test_all_runs_of_a_sweep_are_judged_at_a_click(monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep, asked = judged(labeled=False), []
+    monkeypatch.setattr("udml_core.work.jobs.analyse", lambda run, spec: asked.append((run.id, spec)))
+    button(opened("sweeps"), "Judge all runs without labels").click().run()
+    assert asked == [(run_of(sweep, 2).id, OF_RUN)]
+    create_analysis(run_of(sweep, 2), OF_RUN)
+    assert "The judges are at work" in texts(opened("sweeps"))
+
+
+def test_with_labels_a_sweep_shows_both_and_their_agreement() -> None:
+    judged(labeled=True)
+    table = opened("sweeps", by="effective rank").dataframe[0].value
+    by_angle = table.set_index(next(column for column in table.columns if "α" in column))
+    assert by_angle["Labels and judges"].to_dict() == {"15": "differ", "30": "differ", "45": "–"}
+    assert by_angle["MAP@R, test half"].to_dict() == {"15": "10.0 %", "30": "0.5 %", "45": "30.0 %"}
+    assert by_angle["Whole group"].to_dict() == {"15": "worse", "30": "better", "45": "not judged yet"}
 
 
 def test_another_measure_and_a_link() -> None:

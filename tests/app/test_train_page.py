@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import numpy as np
@@ -22,8 +23,8 @@ from pages.parts.train.encoder_choice import SECOND
 from pages.parts.train.method_cards import MARKS, SUGGESTED, card_groups, lacking
 from pages.parts.train.method_choice import choose_method, lacks_labels
 from pages.parts.train.result_bars import bars_of, protocol_of
-from pages.parts.train.settings import TriedAlpha, tried_alpha
 from pages.parts.train.slider_words import effect_of
+from pages.parts.train.tried import TriedAlpha, tried_alpha
 from pages.views.train import DECIDES_TIME, FIELDS_AT_ONCE
 from tests.app.opening import opened, switched, texts
 from tests.app.test_advice_page import finished
@@ -42,6 +43,7 @@ from udml_core.methods import METHODS, find_method
 from udml_core.results.label_free import record_words
 from udml_core.results.records import FOLDER
 from udml_core.runs import Run, RunRequest, Spec, create_run, example_runs, hide_examples, list_runs, runs_folder
+from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.tasks import Status
 from udml_core.runs.verdict import Standing
 from udml_core.work import jobs
@@ -488,7 +490,8 @@ def test_a_method_with_harder_negatives_is_not_said_to_end_like_pca() -> None:
 
 
 @pytest.mark.usefixtures("patient", "examples")
-def test_a_bound_beyond_all_triplets_offers_the_angle_of_the_example_on_these_images() -> None:
+def test_a_bound_beyond_all_triplets_offers_the_angle_of_the_example_that_judges_support(
+        monkeypatch: pytest.MonkeyPatch) -> None:
     test = opened("train", dataset="digits", method="rpml")
     assert "α = 25° as in the example, which reached 60.5 % of the whole group found" in texts(test)
     slider = next(slider for slider in test.slider if slider.key.endswith("-alpha"))
@@ -497,6 +500,10 @@ def test_a_bound_beyond_all_triplets_offers_the_angle_of_the_example_on_these_im
     next(slider for slider in test.slider if slider.key.endswith("-alpha")).set_value(53.0).run()
     assert "Hardly any triplet exceeds α = 53°" in texts(test)
     assert not [link for link in test.get("page_link") if link.proto.label == "Use the suggested method"]
+    assert "Judges without labels see worse first results, no clear difference in whole groups." in texts(test)
+    assert "train-set-alpha" not in [button.key for button in test.button], "the judges do not support it"
+    monkeypatch.setattr("udml_core.work.jobs.is_supported", lambda _example: True)
+    test.run()
     button = test.button(key="train-set-alpha")
     assert button.label == "Set α to 25°"
     button.click().run()
@@ -651,11 +658,28 @@ def test_a_reason_stands_beside_the_example_s_angle_alone() -> None:
     example = next(run for run in example_runs() if run.spec().method == "rpml")
     spec = example.spec()
     assert tried_alpha(spec, example, "key") == TriedAlpha(
-        25.0, "60.5 % of the whole group found, where PCA of the same width has 51.8 %", "key")
+        25.0, "60.5 % of the whole group found, where PCA of the same width has 51.8 %", "key", is_supported=False,
+        verdict="Judges without labels see worse first results, no clear difference in whole groups.")
     assert tried_alpha(spec.model_copy(update={"method": "srpml"}), example, "key").value is None
     assert tried_alpha(spec, None, "key").value is None
     lost = next(run for run in example_runs() if run.spec().method == "plm")
     assert jobs.proof_of(lost) == "", "below PCA"
+
+
+@pytest.mark.usefixtures("examples")
+@pytest.mark.parametrize(("verdicts", "proof"), [
+    (("cannot tell", "better"), "no clear difference in first results, better whole groups"),
+    (("better", "cannot tell"), "better first results, no clear difference in whole groups"),
+    (("worse", "better"), ""), (("cannot tell", "cannot tell"), ""), (None, "")])
+def test_without_labels_the_example_s_angle_is_proved_by_the_verdict_alone(
+        verdicts: Any, proof: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    example = next(run for run in example_runs() if run.spec().method == "rpml")
+    of = None if verdicts is None else SimpleNamespace(verdicts=lambda _frame: Verdicts(*verdicts))
+    monkeypatch.setitem(jobs.is_supported.__globals__, "opinion_of", lambda _run: of)
+    tried = tried_alpha(example.spec(), example, "key", is_labeled=False)
+    assert (tried.value, tried.proof, tried.is_supported) == (25.0 if proof else None, proof, bool(proof))
+    labeled = tried_alpha(example.spec(), example, "key")
+    assert (labeled.value, labeled.is_supported) == (25.0, bool(proof))
 
 
 @pytest.mark.usefixtures("examples")

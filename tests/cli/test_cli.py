@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 import udml_core
 from tests.running import wait_for, worked, write_digits
-from tests.runs.test_opinions import BETTER, UNCLEAR, keep_opinion
+from tests.runs.test_opinions import BETTER, UNCLEAR, damage, keep_opinion
 from udml_core.base.declaration import Shown
 from udml_core.base.errors import UserError
 from udml_core.base.started import program_words
@@ -540,6 +540,10 @@ def test_the_verdict_without_labels_is_printed_with_what_labels_say(
     assert "(first result better, whole group cannot tell)" in out
     _, out, _ = call(capsys, monkeypatch, "evaluate", str(copied.folder))
     assert "took no part in this run. The labels say otherwise: R@1 falls by 1.2 points." in out
+    damage(copied, b"garbage")
+    code, out, err = call(capsys, monkeypatch, "evaluate", str(copied.folder))
+    assert (code, "took no part" in out) == (0, False)
+    assert f"The stored second opinion is damaged and does not count. Compute it again: udml opinion {copied.id}" in err
 
 
 def test_a_run_of_a_missing_device_is_evaluated_but_not_trained(

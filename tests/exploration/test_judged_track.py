@@ -23,6 +23,12 @@ COUNT = 300
 QUERIES = np.arange(0, COUNT, 2)
 
 
+@pytest.fixture(autouse=True)
+def names_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trust the names, because the invented encoders of `world` share more neighbors than real ones."""
+    monkeypatch.setattr("udml_core.data.judging.unknown_judges", lambda *_: ())
+
+
 class Stored:
     """Embeddings whose rows are known, and whose seconds are counted by a clock of their own."""
 
@@ -46,6 +52,9 @@ class Stored:
 
     def run_of(self, setup: Setup) -> str:
         return setup.backbone
+
+    def parts(self, setup: Setup) -> list[np.ndarray]:
+        return [self._rows[part] for part in setup.backbone.split("+")] if "+" in setup.backbone else []
 
 
 def track_of(embeddings: Stored, *judges: str, spent: float = 0.0) -> JudgedTrack:
@@ -74,6 +83,22 @@ def test_the_jury_gives_the_second_opinion_of_its_judges() -> None:
             interval.verdict, interval.difference, interval.low, interval.high)
     with pytest.raises(UserError, match="Every judge took part in one of the searches; got judge"):
         Jury({"judge": judge}, QUERIES).compare(before, after, {"judge"})
+
+
+@pytest.mark.parametrize("backbone", ["timm:twin", "net+timm:twin"])
+def test_a_judge_that_is_an_encoder_of_a_candidate_under_another_name_does_not_judge_it(backbone: str) -> None:
+    embedding, features = world(1)
+    turned = features @ np.linalg.qr(np.random.default_rng(0).normal(size=(24, 24)))[0]
+    rows = {"net": embedding, "timm:twin": turned, "net+timm:twin": np.hstack([embedding, turned])}
+    jury = Jury({"squeezenet": Judge.of(features)}, QUERIES)
+    track = JudgedTrack(Stored(rows), jury, COUNT, refusal=lambda setup: f"no judge for {setup.backbone}")
+    start, other = Setup(backbone="net"), Setup(backbone=backbone)
+    assert track.compare(start, Setup(backbone="net", recipe="whiten")).judges == ("squeezenet",)
+    assert track.refuses(start, other) == "", "nothing of it is known yet"
+    with pytest.raises(UserError, match="Every judge took part"):
+        track.compare(start, other)
+    assert track.refuses(start, other) == f"no judge for {backbone}"
+    assert track.refuses(start, start) == ""
 
 
 def test_the_jury_counts_the_queries_whose_first_result_is_better_or_worse() -> None:
@@ -198,6 +223,9 @@ class Busy:
 
     def clock(self) -> float:
         return self.time
+
+    def parts(self, _setup: Setup) -> list[np.ndarray]:
+        return []
 
     def rows(self, setup: Setup) -> np.ndarray:
         if setup.method == FROZEN:

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from udml_core.base.errors import UserError
-from udml_core.data.judging import unknown_judges
-from udml_core.numerics.kinship import LEAST, check_kinship, kinship, linear_cka
+from udml_core.data.judging import kin_reasons, unknown_judges, without_kin
+from udml_core.numerics.kinship import LEAST, is_same, kin_words, kinship, linear_cka
 from udml_core.numerics.refinement import Refiner
 
 
@@ -45,14 +44,16 @@ def test_rotations_scales_heads_and_whitening_of_an_encoder_are_kin() -> None:
     copies = [rows, 3 * rows @ rotation, rows + 0.2 * draw.normal(size=rows.shape),
               np.hstack([rows, rows[:, :8]]), Refiner("whiten:covariance=images").fit(rows).transform(rows)]
     assert [kinship(rows, copy).is_kin for copy in copies] == [True] * len(copies)
-    with pytest.raises(UserError, match=r"judge other\.parquet sees these images almost as the judged features do"):
-        check_kinship("other.parquet", copies[1], rows)
+    reason = kin_words("other.parquet", copies[2], [rows], is_unknown=True)
+    assert reason.startswith("The judge other.parquet sees these images almost as the judged features do")
+    assert kin_words("other.parquet", copies[2], [rows]) == "", "an encoder that is known by its name"
+    assert "has the features that it would judge" in kin_words("squeezenet", copies[1], [features(1), rows])
 
 
 def test_other_encoders_of_the_same_classes_are_no_kin() -> None:
     rows, other = features(0), features(1)
     assert not kinship(rows, other).is_kin
-    check_kinship("other.parquet", other, rows)
+    assert kin_words("other.parquet", other, [rows], is_unknown=True) == ""
 
 
 def test_encoders_that_see_the_same_clusters_are_no_kin() -> None:
@@ -73,6 +74,21 @@ def test_duplicates_of_a_part_of_the_images_make_no_kin() -> None:
 def test_of_few_images_nothing_is_refused() -> None:
     rows = features(count=LEAST - 1)
     assert not kinship(rows, rows).is_kin
+    assert is_same(rows, 2 * rows)
+    assert not is_same(rows[:1], rows[:1]), "a single image has no cosine to another"
+
+
+def test_a_judge_took_part_by_its_name_by_its_features_or_by_what_it_sees() -> None:
+    """Names of the library are trusted beside each other; beside another name, or of a table, the features tell."""
+    rows, other = features(), features(1)
+    almost = rows + 0.2 * np.random.default_rng(1).normal(size=rows.shape)
+    judges = {"efficientnet-lite0": almost, "squeezenet": other}
+    assert kin_reasons(judges, "squeezenet", [rows]) == {"squeezenet": "SqueezeNet 1.1 took part in it."}
+    assert list(kin_reasons(judges, "timm:other", [rows])) == ["efficientnet-lite0"]
+    assert list(kin_reasons(judges, "pixels", [rows, 3 * other])) == ["squeezenet"]
+    assert list(without_kin({**judges, "pixels": features(2)}, "timm:other", [rows])) == ["squeezenet", "pixels"]
+    del judges["squeezenet"]
+    assert without_kin({**judges, "pixels": features(2)}, "timm:other", [rows]) == {}, "only pixels are left"
 
 
 def test_known_encoders_of_different_names_are_trusted(tmp_path: Path) -> None:

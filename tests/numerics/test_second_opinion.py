@@ -18,6 +18,7 @@ from udml_core.numerics.second_opinion import (
     Interval,
     Judge,
     Opinion,
+    judge_rankings,
     paired_difference,
     second_opinion,
     steadiness,
@@ -207,6 +208,31 @@ def test_other_images_are_refused() -> None:
     embedding, features = world(7)
     with pytest.raises(UserError, match="same images"):
         second_opinion(Judge.of(features), embedding, embedding[1:])
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_of_no_image_and_of_a_single_one_nothing_can_be_told(count: int) -> None:
+    embedding, features = (rows[:count] for rows in world(7))
+    judge = Judge.of(features)
+    none = np.zeros((count, 0), np.int64)
+    for opinion in (second_opinion(judge, embedding, embedding),
+                    judge_rankings(judge, np.arange(count), none, none)):
+        assert [interval.verdict for interval in intervals(opinion)] == ["cannot tell"] * 2
+        assert opinion.groups.high >= 1.9
+
+
+@pytest.mark.parametrize("count", [5, 300])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite_are_refused_wherever_they_are(count: int, value: float) -> None:
+    embedding, features = (rows[:count].copy() for rows in world(7))
+    spoiled, judge = embedding.copy(), Judge.of(features)
+    spoiled[1, 2] = value
+    for before, after in ((spoiled, embedding), (embedding, spoiled)):
+        with pytest.raises(UserError, match=r"An embedding must have finite values; got \d+ .*not finite\. Remove"):
+            second_opinion(judge, before, after)
+    features[1, 2] = value
+    with np.errstate(invalid="ignore"), pytest.raises(UserError, match="A judge must have finite values"):
+        Judge.of(features)
 
 
 @pytest.mark.parametrize("count", [2, 5, 19])

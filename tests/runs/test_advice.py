@@ -21,7 +21,7 @@ from udml_core.exploration import race_running
 from udml_core.exploration.race import Outcome, Race, Setup
 from udml_core.exploration.race_clock import RaceClock
 from udml_core.exploration.race_gaps import find_gaps
-from udml_core.exploration.race_words import outcome_words
+from udml_core.exploration.race_words import left_out_lines, outcome_words
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
@@ -134,6 +134,17 @@ def test_the_phase_names_no_candidate_that_is_listed_already() -> None:
     raced(of)
     assert len(phases) == len(of.stored) > 3
     assert all(phase.startswith("choosing the next candidate") for phase in phases)
+
+
+def test_a_judge_with_the_features_of_the_start_is_left_out_of_the_race_with_its_reason() -> None:
+    of, usual = material(), raced(material(), judges=("squeezenet",))
+    of.judge_features = lambda name: of.known["frozen"] if name == "timm:twin" else of._judged_by  # type: ignore[method-assign]
+    race = raced(of, judges=("squeezenet", "timm:twin"))
+    assert list(race.weights) == ["squeezenet"]
+    assert [outcome.against_start for outcome in race.outcomes] == [outcome.against_start for outcome in usual.outcomes]
+    assert left_out_lines(race)[0].startswith("The judge timm:twin has the features that it would judge")
+    with pytest.raises(UserError, match="has the features that it would judge"):
+        raced(of, judges=("pixels", "timm:twin"))
 
 
 def test_another_encoder_needs_a_judge_that_took_no_part(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,6 +155,22 @@ def test_a_judge_with_the_features_that_training_began_with_is_refused() -> None
         opinions_of(SecondOpinion(judges=("copy",)), WithoutLabels(vectors, {"copy": vectors["frozen"]}))
 
 
+def test_a_twin_is_left_out_with_its_reason_while_another_judge_decides() -> None:
+    vectors, features = embeddings()
+    material = WithoutLabels(vectors, {"efficientnet-lite0": features, "twin": 2 * vectors["frozen"]})
+    opinions = opinions_of(SecondOpinion(judges=("efficientnet-lite0", "twin")), material)
+    assert opinions.judges == ("efficientnet-lite0",)
+    assert opinions == dataclasses.replace(opinions_of(SecondOpinion(judges=("efficientnet-lite0",)), material),
+                                           left_out=opinions.left_out)
+    assert [reason.partition(".")[0] for reason in opinions.left_out] == [
+        "The judge twin has the features that it would judge"]
+    kind = SecondOpinion()
+    assert kind.lines(kind.findings(lambda: opinions))[0] == f"Left out: {opinions.left_out[0]}"
+    material = WithoutLabels(vectors, {"pixels": features, "twin": 2 * vectors["frozen"]})
+    with pytest.raises(UserError, match=r"Cannot tell: no judge is left\. The judge twin .*pip install timm"):
+        opinions_of(SecondOpinion(judges=("pixels", "twin")), material)
+
+
 @pytest.mark.slow
 def test_poisoned_labels_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = worked(tmp_path, method="pca", fields={"dimension": 8}, split="all")
@@ -226,7 +242,8 @@ def test_the_command_line_prints_differences_with_their_intervals(tmp_path: Path
 @pytest.mark.parametrize("judges", [("pixels",), (), ("efficientnet-lite0", "squeznet")])
 def test_a_run_without_an_independent_judge_is_refused(tmp_path: Path, judges: tuple[str, ...]) -> None:
     run: Run = worked(tmp_path)
-    with pytest.raises(UserError, match=r"pixels took part in this run|judges|got 'squeznet'"):
+    took_part = "pixels took part in this run.* --judges efficientnet-lite0`"
+    with pytest.raises(UserError, match=rf"{took_part}|at least 1|got 'squeznet'"):
         plan_analysis(SecondOpinion, judges=judges).build_kind().check_run(run)
 
 
@@ -238,7 +255,7 @@ def test_one_embedding_is_not_compared_with_itself() -> None:
 def test_pixels_do_not_judge_alone() -> None:
     spec = SimpleNamespace(encoder=choose_spec("squeezenet", 8, gray=True), backbone="squeezenet")
     run: Any = SimpleNamespace(spec=lambda: spec)
-    with pytest.raises(UserError, match=r"pixels cannot judge alone.*Add efficientnet-lite0"):
+    with pytest.raises(UserError, match=r"pixels cannot judge alone.*--judges pixels,efficientnet-lite0`"):
         SecondOpinion(judges=("pixels", "squeezenet")).check_run(run)
     SecondOpinion(judges=("pixels", "efficientnet-lite0")).check_run(run)
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from tests.running import spec, worked
-from udml_core.data.encoders import choose_spec
-from udml_core.data.features import features_path
+from udml_core.data.encoders import Encoder, choose_spec
+from udml_core.data.features import features_of, features_path
 from udml_core.exploration.race_figures import counts_words
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, create_run
-from udml_core.runs.analyses import create_analysis
+from udml_core.runs.analyses import analysis_at, create_analysis
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
 from udml_core.runs.opinions import (
     OF_REFINEMENTS,
@@ -23,6 +23,7 @@ from udml_core.runs.opinions import (
     TRUST,
     agreement,
     agreement_words,
+    judge_weights,
     obstacle,
     opinion_lines,
     opinion_of,
@@ -31,7 +32,9 @@ from udml_core.runs.opinions import (
     start_words,
 )
 from udml_core.runs.recipe_choice import recipe_choice
+from udml_core.work import jobs
 from udml_core.work.jobs.follow_ups import planned
+from udml_core.work.jobs.verdicts import said_lines
 
 BETTER, WORSE, UNCLEAR = Interval(0.2, 0.3, 0.01), Interval(0.3, 0.2, 0.01), Interval(0.2, 0.21, 0.02)
 
@@ -47,6 +50,34 @@ def keep_opinion(run: Run, first: Interval, groups: Interval, request: Any = OF_
     create_analysis(run, request, state="done", result={
         "compared": np.array([name]), "encoders": np.array(["squeezenet"]), "weights": np.array([0.5]),
         "group": np.array(30), "values": values})
+
+
+DAMAGED = (b"", b"garbage", b"PK\x03\x04 cut")
+
+
+def damage(run: Run, content: bytes, request: Any = OF_RUN) -> None:
+    """Replace the file of a second opinion; an empty content cuts it in half."""
+    path = analysis_at(run, request).folder / "result.npz"
+    path.write_bytes(content or path.read_bytes()[:path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_a_damaged_second_opinion_counts_as_missing_and_is_computed_again_on_request(
+        tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, again = worked(tmp_path), list[str]()
+    monkeypatch.setattr("udml_core.work.jobs.launch.start_again", lambda analysis: again.append(analysis.id))
+    monkeypatch.setattr("udml_core.runs.analyses.AnalysisKind.check_run", lambda *_: None)
+    for request, name in ((OF_RUN, "final"), (OF_REFINEMENTS, "whiten")):
+        keep_opinion(run, BETTER, BETTER, request, name)
+        jobs.analyse(run, request)
+        assert again == [], "nothing is computed that is there"
+        damage(run, content, request)
+        assert opinion_of(run, request) is None
+    assert opinion_lines(run) == said_lines(run) == []
+    assert recipe_choice(run).opinions is None
+    assert judge_weights([run], ["squeezenet"]) == {"squeezenet": 1.0}
+    jobs.analyse(run, OF_RUN)
+    assert again == [OF_RUN.id]
 
 
 def test_the_sentence_states_both_verdicts_and_the_judges() -> None:
@@ -154,6 +185,26 @@ def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path, monkeypatch
     itself = run_against_run(run, run, dataset)
     assert itself is not None
     assert [counts_words(measured) for measured in itself.measured("final")] == ["", ""], "nothing differs"
+
+
+def test_no_twin_of_an_encoder_or_of_an_embedding_compares_two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                                    ) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    run, other = worked(tmp_path), worked(tmp_path, method="frozen", split=spec().split, fields={})
+    dataset = run.dataset()
+    own = np.asarray(features_of(dataset, Encoder(run.spec().encoder)))
+    path = features_path(dataset, choose_spec("squeezenet", dataset.native_size, dataset.gray))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draw = np.random.default_rng(0)
+    np.save(path, draw.normal(size=(len(dataset), 12)).astype(np.float32))
+    for judged, compared in ((run, other), (other, run)):
+        found = run_against_run(judged, compared, dataset)
+        assert found is not None
+        assert found.judges == ("squeezenet",)
+    np.save(path, 3 * own @ np.linalg.qr(draw.normal(size=(own.shape[1],) * 2))[0].astype(np.float32))
+    assert run_against_run(run, other, dataset) is None, "the encoder of both, under another name"
+    np.save(path, np.asarray(run.embeddings("final")))
+    assert run_against_run(run, other, dataset) is run_against_run(other, run, dataset) is None, "the embedding of one"
 
 
 def test_what_cannot_have_a_second_opinion_says_why(tmp_path: Path) -> None:

@@ -103,8 +103,14 @@ def test_judges_are_found_where_their_features_are_stored(tmp_path: Path, monkey
     for name in ("pixels", "squeezenet"):
         path = features_path(dataset, choose_spec(name, dataset.native_size, dataset.gray))
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_array(path, np.zeros((len(dataset), 4), np.float32))
+        replace_array(path, features_of_noise(len(dataset), len(name)))
         assert set(judge_paths(run, dataset)) == {"pixels": set(), "squeezenet": {"squeezenet"}}[name]
+    replace_array(path, 2 * features_of_noise(len(dataset), len("pixels")))
+    assert judge_paths(run, dataset) == {}, "pixels under another name"
+
+
+def features_of_noise(count: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(count, 4)).astype(np.float32)
 
 
 def test_a_judge_counts_as_in_an_opinion_on_the_run_else_as_in_a_race_on_its_images(tmp_path: Path) -> None:

@@ -82,6 +82,23 @@ def test_only_stored_features_of_another_encoder_judge() -> None:
         assert judge_features(dataset, "squeezenet") is None, "pixels do not judge alone"
 
 
+def test_a_twin_of_the_judged_encoder_does_not_judge_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, images = catalog.load("digits"), np.arange(0, 1797, 3)
+    frozen = of_classes()
+    with stored(2 * frozen):
+        assert SampleJudge.of(dataset, "pixels", images, frozen[images]) is None
+        with stored(of_classes()[::-1], "efficientnet-lite0"):
+            assert SampleJudge.of(dataset, "pixels", images, frozen[images]) is not None
+        with stored(frozen, "pixels"):
+            assert judge_features(dataset, "pixels") is None, "which a sweep asks before its runs are trained"
+    almost = frozen + 0.05 * np.random.default_rng(2).normal(size=frozen.shape)
+    with stored(almost):
+        assert SampleJudge.of(dataset, "pixels", images, frozen[images]) is not None, "two known names"
+        assert SampleJudge.of(dataset, "timm:other", images, frozen[images]) is None
+        monkeypatch.setattr("udml_core.data.judging.unknown_judges", lambda *_: ())
+        assert SampleJudge.of(dataset, "timm:other", images, frozen[images]) is not None
+
+
 def same_results(run: Run, other: Run) -> bool:
     return bool(np.array_equal(run.embeddings("final"), other.embeddings("final")))
 

@@ -23,7 +23,7 @@ from safetensors.torch import save_file
 
 from tests.cli.test_cli import answer, call
 from tests.running import worked, write_digits
-from tests.runs.test_opinions import BETTER, WORSE, keep_opinion
+from tests.runs.test_opinions import BETTER, WORSE, damage, keep_opinion
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import read_user_image
 from udml_core.data.encoders import Encoder, EncoderSpec
@@ -33,6 +33,8 @@ from udml_core.methods import Embedder
 from udml_core.methods.embedder import AnyHead, Head, KernelHead, LatentHead
 from udml_core.numerics.neighbors import read_index
 from udml_core.runs import ExclusionList, Run
+from udml_core.runs.analyses import analysis_at
+from udml_core.runs.opinions import OF_RUN
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.same import open_same_pairs, same_threshold
 from udml_core.work.exporting import export_model, model_archive, onnx_graph
@@ -175,7 +177,18 @@ def test_the_card_states_the_verdict_without_labels(tmp_path: Path) -> None:
     evaluation = run.evaluation()
     assert evaluation is not None
     run.write_evaluation({name: {"effective rank": row["effective rank"]} for name, row in evaluation.items()})
+    card = card_of(run, tmp_path)
+    assert "has neither labels nor a second opinion" in card
+    assert "udml opinion RUN" in card
+    assert "| Measure |" not in card
+    keep_opinion(run, BETTER, WORSE)
+    card = card_of(run, tmp_path)
+    assert "| Measure |" not in card
+    assert "| First result | better | +0.100 | +0." in card
+    assert "| Whole group | worse | -0.100 | -0." in card
+    damage(run, b"garbage")
     assert "has neither labels nor a second opinion" in card_of(run, tmp_path)
+    analysis_at(run, OF_RUN).remove()
     keep_opinion(run, BETTER, WORSE)
     card = card_of(run, tmp_path)
     assert "First result: better. Whole group: worse. Compared with the plain search, without labels" in card

@@ -84,10 +84,12 @@ def test_methods_that_train_the_encoder_refuse_several() -> None:
 
 
 def test_no_part_judges_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("udml_core.runs.sample_opinion.stored_features", lambda _dataset, name: name)
-    dataset = catalog.load("digits")
-    assert judge_features(dataset, "cnn+pixels") == "efficientnet-lite0"  # type: ignore[comparison-overlap]
-    assert judge_features(dataset, "pixels+efficientnet-lite0:0.5") == "squeezenet"  # type: ignore[comparison-overlap]
+    dataset, draw = catalog.load("digits"), np.random.default_rng(0)
+    known = {name: draw.normal(size=(len(dataset), 8)) for name in ("efficientnet-lite0", "squeezenet")}
+    for module in ("sample_opinion", "opinions"):
+        monkeypatch.setattr(f"udml_core.runs.{module}.stored_features", lambda _dataset, name: known.get(name))
+    for backbone, judge in (("cnn+pixels", "efficientnet-lite0"), ("pixels+efficientnet-lite0:0.5", "squeezenet")):
+        np.testing.assert_array_equal(judge_features(dataset, backbone), known[judge])
     assert judge_features(dataset, "squeezenet+efficientnet-lite0") is None
 
 

@@ -23,6 +23,7 @@ from udml_core.runs.analyses import (
     Analysis,
     AnalysisSpec,
     Scope,
+    analysis_at,
     find_analysis,
     list_analyses,
     plan_analysis,
@@ -102,6 +103,8 @@ def _compute_analysis(run: Run, spec: AnalysisSpec, wait: bool, root: Path | Non
     """Start an analysis, follow it if `wait` is set, and print its summary."""
     from udml_core.work import jobs
 
+    if analysis_at(run, spec).is_damaged():
+        typer.echo(f"The stored result of {spec.id} is damaged; it is computed again.", err=True)
     analysis = jobs.analyse(run, spec, root=root_of(root))
     typer.echo(f"analysis {analysis.id} in {analysis.folder}", err=True)
     if wait:

@@ -406,7 +406,9 @@ def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute 
     """
     from udml_core.exploration.assigned import assigned_words
     from udml_core.numerics.evaluation import headline_measures
+    from udml_core.runs.analyses import analysis_at
     from udml_core.runs.labeled import measures_of_labeled
+    from udml_core.runs.opinions import OF_RUN
     from udml_core.work.jobs.verdicts import said_lines
 
     run = named_run(name, root)
@@ -419,6 +421,9 @@ def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute 
 
         result = evaluate_run(run, load(run, print_progress()), print_progress(), exact)
         forget_baselines(run)
+    if analysis_at(run, OF_RUN).is_damaged():
+        typer.echo("The stored second opinion is damaged and does not count. Compute it again: udml opinion "
+                   f"{run.id}", err=True)
     measures = list(dict.fromkeys(measure for row in result.values() for measure in headline_measures(row)))
     verdicts, assigned = summarize_run(run)["second opinion"], measures_of_labeled(run)
     labeled = {} if assigned is None else {"labeled images": {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -79,6 +79,31 @@ def judges_words(weights: Mapping[str, float], where: str = "") -> str:
 def unknown_judges(judges: Iterable[str], backbone: str) -> tuple[str, ...]:
     """Return the judges that may be a run's encoder under another name: tables, models of timm, or all for a table."""
     return tuple(judge for judge in judges if not {judge, *encoders_in(backbone)} <= set(BACKBONES))
+
+
+def kin_reasons(judges: Mapping[str, Array], backbone: str, judged: Sequence[Array]) -> dict[str, str]:
+    """Return which judges took part in an embedding, by their name or by what they see, and how that is known.
+
+    This is the law of every second opinion: an encoder that took part may not judge.
+
+    Args:
+        judges: Features (n, d) of the same images by the judge's name.
+        backbone: The embedding's encoder.
+        judged: The features (n, e) of this encoder and of its parts, and the embedding (n, l).
+    """
+    from udml_core.numerics.kinship import kin_words  # here, because it loads faiss
+
+    unknown, took_part = unknown_judges(judges, backbone), encoders_in(backbone)
+    reasons = {name: f"{encoder_title(name)} took part in it." if name in took_part else
+               kin_words(name, features, judged, name in unknown) for name, features in judges.items()}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def without_kin(judges: Mapping[str, Array], backbone: str, judged: Sequence[Array]) -> dict[str, Array]:
+    """Return the judges that took no part in an embedding, as `kin_reasons` tells; none if only raw pixels are left."""
+    kin = kin_reasons(judges, backbone, judged)
+    left = {name: features for name, features in judges.items() if name not in kin}
+    return {} if set(left) <= set(WEAK) else left
 
 
 def judge_features(dataset: Dataset, name: str, report: Report, device: str) -> Array:

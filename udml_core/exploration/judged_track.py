@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -44,6 +44,9 @@ class Embeddings(Protocol):
         Raises:
             UserError: They cannot be computed.
         """
+
+    def parts(self, setup: Setup) -> Sequence[Array]:
+        """Return the features (m, e) of each of several encoders side by side; none for a single one."""
 
     def seconds(self, setup: Setup) -> float:
         """Return the expected seconds to compute them; 0 if they are stored."""
@@ -170,6 +173,7 @@ class JudgedTrack:
             self._note(setup, expected, took / error.share if error.share > TELLING_SHARE else max(took, known))
             raise
         self._note(setup, expected, self._clock() - began)
+        self._jury.meet(setup.backbone, [rows, *self._embeddings.parts(setup)])
         return rows
 
     def _note(self, setup: Setup, expected: float, measured: float) -> None:

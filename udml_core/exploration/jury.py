@@ -8,12 +8,11 @@ from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.data.encoder_names import encoders_in
 from udml_core.data.judge_names import WEAK
+from udml_core.data.judging import kin_reasons
 from udml_core.exploration.race_measured import Comparison, Count, Measured
 from udml_core.numerics.changed_groups import changed_both
 from udml_core.numerics.changed_results import Changed
-from udml_core.numerics.kinship import check_kinship
-from udml_core.numerics.refinement.linear import unit_rows
-from udml_core.numerics.second_opinion import Interval, Judge, is_same, judge_rankings, vote
+from udml_core.numerics.second_opinion import Interval, Judge, judge_rankings, vote
 
 
 def independent(judges: Collection[str], took_part: Collection[str]) -> tuple[str, ...]:
@@ -38,6 +37,7 @@ class Jury:
             queries: Rows (q,) of the queries among the images.
         """
         self._judges, self.queries = judges, queries
+        self._kin = dict[str, set[str]]()
 
     @property
     def depth(self) -> int:
@@ -49,27 +49,25 @@ class Jury:
         """What each judge counts."""
         return {name: judge.weight for name, judge in self._judges.items()}
 
-    def check_differs(self, rows: Array, unknown: Collection[str] = ()) -> None:
-        """Check that no judge has the features that are judged.
+    def meet(self, backbone: str, embeddings: Sequence[Array]) -> None:
+        """Learn which judges are an encoder under another name; they never judge it.
 
         Args:
-            rows: The features (m, d) from which the race starts.
-            unknown: Names of judges that may be the encoder of these features under another name, such as tables; they
-                must not see the images almost as these features do.
-
-        Raises:
-            UserError: One has.
+            backbone: The encoder.
+            embeddings: Its features (m, d), the features of its parts, or embeddings that come from them.
         """
         for name, judge in self._judges.items():
-            if is_same(judge.features, unit_rows(rows[judge.images])):
-                raise UserError(f"The judge {name} has the features that it would judge. Name an encoder or a table "
-                                "that took no part in them.")
-            if name in unknown:
-                check_kinship(name, judge.features, rows[judge.images])
+            judged = [rows[judge.images] for rows in embeddings]
+            self._kin.setdefault(backbone, set()).update(kin_reasons({name: judge.features}, backbone, judged))
 
     def refuses(self, took_part: Collection[str]) -> bool:
         """Return whether no judge is left without those encoders that took part."""
-        return not independent(self._judges, took_part)
+        return not self._left(took_part)
+
+    def _left(self, took_part: Collection[str]) -> tuple[str, ...]:
+        """Return the judges that took no part, under any name."""
+        kin = {judge for name in {*took_part, *encoders_in(*took_part)} for judge in self._kin.get(name, ())}
+        return independent([judge for judge in self._judges if judge not in kin], took_part)
 
     def compare(self, before: Integers, after: Integers, took_part: Collection[str]) -> Comparison:
         """Compare two rankings of the queries.
@@ -82,7 +80,7 @@ class Jury:
         Raises:
             UserError: No judge is left.
         """
-        names = independent(self._judges, took_part)
+        names = self._left(took_part)
         if not names:
             raise UserError("Every judge took part in one of the searches; got "
                             f"{', '.join(self._judges) or 'no judge'}. Name a further encoder as a judge.")

@@ -130,6 +130,7 @@ class Race(BaseModel):
         group: Number of results that the judges see as a whole group; 0 where an earlier version did not store it.
         images: Number of images that are compared; 0 where an earlier version did not store it.
         seconds: Time that judges and candidates took, without waiting; 0 where an earlier version did not store it.
+        refused: Why judges were left out, in sentences.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -146,6 +147,7 @@ class Race(BaseModel):
     group: int = 0
     images: int = 0
     seconds: float = 0.0
+    refused: tuple[str, ...] = ()
 
     def with_lines(self, lines: Iterable[Mapping[str, Any]]) -> Self:
         """Return the race with the outcomes that were stored line by line; of equal searches the last counts."""

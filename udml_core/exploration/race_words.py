@@ -47,8 +47,8 @@ def outcome_words(outcome: Outcome, race: Race) -> str:
 
 
 def left_out_lines(race: Race) -> list[str]:
-    """Return which candidates were not judged and why, a line for each state."""
-    lines = []
+    """Return which judges were left out, and which candidates were not judged and why, a line for each state."""
+    lines = list(race.refused)
     for what, state in ((f"Not tried in {race.budget:g} minutes", "not tried"), ("Begun and given up", "given up"),
                         ("Not possible", "not possible")):
         names = [f"{outcome.name} ({why_left_out(outcome)})" for outcome in race.outcomes if outcome.state == state]

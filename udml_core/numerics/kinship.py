@@ -7,12 +7,12 @@ their neighbors differ. The share of common neighbors is high, too, where most i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from udml_core.base.arrays import Array, evenly_spaced
-from udml_core.base.errors import UserError
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement.linear import unit_rows
 
@@ -25,6 +25,8 @@ trained heads of one encoder keep 0.86 and 0.64 of the neighbors; the same netwo
 0.86 and 0.43."""
 LEAST = 40
 """Smallest number of images on which it can be told."""
+COMPARED, SAME = 200, 1e-3
+"""Features whose cosines between 200 images are all this close to an embedding's are that embedding."""
 
 
 @dataclass(frozen=True)
@@ -57,23 +59,36 @@ def kinship(features: Array, others: Array) -> Kinship:
     return Kinship(linear_cka(*rows), shared)
 
 
-def check_kinship(judge: str, features: Array, judged: Array) -> None:
-    """Check that a judge does not see the images almost as the features do that it would judge.
+def is_same(features: Array, embedding: Array) -> bool:
+    """Return whether rows (n, d) and (n, e) are equal up to lengths and a rotation, by the cosines of some rows."""
+    sample = evenly_spaced(len(features), COMPARED)
+    if len(sample) < 2:  # a single image has no cosine to another
+        return False
+    grams = [rows @ rows.T for rows in (unit_rows(np.asarray(of[sample])) for of in (features, embedding))]
+    return bool(np.abs(grams[0] - grams[1]).max() < SAME)
+
+
+def kin_words(judge: str, features: Array, judged: Iterable[Array], is_unknown: bool = False) -> str:
+    """Return why a judge may not judge embeddings, as its features tell; empty if it may.
 
     Args:
         judge: Its name.
         features: Its features (n, d).
-        judged: The features (n, e) that it would judge.
-
-    Raises:
-        UserError: It does.
+        judged: The embeddings (n, e) of the same images, and the features of their encoders.
+        is_unknown: Whether it may be an encoder of them under another name, so that it must not see the images almost
+            as they do.
     """
-    of = kinship(features, judged)
-    if of.is_kin:
-        raise UserError(f"The judge {judge} sees these images almost as the judged features do: {of.shared:.0%} of the "
-                        f"nearest neighbors are the same, and the similarity of both (CKA) is {of.similarity:.2f}. "
-                        "Different encoders reach 0.74 in our measurements, so it is probably the same encoder under "
-                        "another name. Name an encoder or a table that took no part in them.")
+    for embedding in judged:
+        if is_same(features, embedding):
+            return (f"The judge {judge} has the features that it would judge. Name an encoder or a table that took no "
+                    "part in them.")
+        of = kinship(features, embedding) if is_unknown else Kinship(0.0, 0.0)
+        if of.is_kin:
+            return (f"The judge {judge} sees these images almost as the judged features do: {of.shared:.0%} of the "
+                    f"nearest neighbors are the same, and the similarity of both (CKA) is {of.similarity:.2f}. "
+                    "Different encoders reach 0.74 in our measurements, so it is probably the same encoder under "
+                    "another name. Name an encoder or a table that took no part in them.")
+    return ""
 
 
 def linear_cka(features: Array, others: Array) -> float:

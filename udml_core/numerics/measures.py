@@ -155,6 +155,8 @@ CURVES = _by_key([
             digits=3, axis="cosine gain", plain="First result, judged"),
     Measure("training second opinion", "Whole group of training images, second opinion", _OPINION.format(
         "the training images nearest to it"), HIGHER, digits=3, axis="cosine gain"),
+    Measure("judged groups", "Whole group, judged after training", _OPINION.format("the searched images nearest to it"),
+            HIGHER, digits=3, axis="cosine gain"),
     Measure("effective rank", "Effective rank", MEASURES["effective rank"].help, HIGHER, "dimensions",
             axis="rank, dimensions"),
     Measure("training effective rank", "Effective rank of training images", f"Of the training images; needs no labels. "

@@ -16,6 +16,7 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Floats, Integers, evenly_spaced
 from udml_core.base.errors import UserError
+from udml_core.numerics.kinship import kin_words
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement.averaging import average_neighbors
 from udml_core.numerics.refinement.linear import unit_rows, whitening
@@ -32,8 +33,6 @@ IMAGES, QUERIES = 10_000, 5_000
 """Largest number of judged images and of queries among them, evenly spaced: a larger collection is thinned out."""
 ERRORS = 1.96
 """Half the width of an interval, in standard errors."""
-SAMPLE, SAME = 200, 1e-3
-"""A judge whose cosines between 200 images are all this close to an embedding's is that embedding."""
 CHUNK, DEEP = 2048, 30
 """Queries at once, and the share of all images, one in so many, from which results count as many."""
 STEADY, VIEWED = 10, 500
@@ -80,14 +79,15 @@ class Judge:
             features: The features.
             views: Indices (v,) of some images, and the features (v, d) of another view of each; the judge's weight
                 comes from them. Without views it is 1.
+
+        Raises:
+            UserError: A value is not finite.
         """
         images = evenly_spaced(len(features), IMAGES)
         rows = unit_rows(features[images])
+        check_finite("A judge", rows)
         if len(rows) < LEAST:
             return cls(len(features), images, rows, rows, rows, typical_group(rows))
-        if not np.isfinite(rows).all():
-            raise UserError(f"A judge must have finite features; got {(~np.isfinite(rows)).sum():,} values that are "
-                            "not finite. Remove these images.")
         # The steps of a `Refiner`, without its import of scikit-learn, for which a training would wait.
         whiten = whitening(unit_rows(rows), WHITENED.covariance, WHITENED.k, WHITENED.shrinkage)
         whitened = whiten(unit_rows(rows))
@@ -165,17 +165,37 @@ def second_opinion(judge: Judge, before: Array, after: Array, group: int | None 
         The opinion on `after`.
 
     Raises:
-        UserError: The judge has the cosines of one of the embeddings, or the numbers of images differ.
+        UserError: The judge has the cosines of one of the embeddings, a value is not finite, or the numbers of images
+            differ.
     """
     if not judge.count == len(before) == len(after):
         raise UserError(f"A second opinion compares the same images; got {judge.count:,} of the judge, "
                         f"{len(before):,} and {len(after):,}.")
     embeddings = [embedding[judge.images] for embedding in (before, after)]
     for rows in embeddings:
-        check_judge(judge.features, rows)
+        check_finite("An embedding", rows)
+    if reason := kin_words("at hand", judge.features, embeddings):
+        raise UserError(reason)
     queries = evenly_spaced(len(judge.images), QUERIES)
+    if len(queries) < 2:  # a single image has no results
+        return judge_rankings(judge, queries, *[np.zeros((len(queries), 0), np.int64)] * 2)
     rankings = [nearest(rows, min(group or judge.group, len(rows) - 1), own=queries)[1] for rows in embeddings]
     return judge_rankings(judge, queries, *rankings)
+
+
+def check_finite(owner: str, rows: Array) -> None:
+    """Check that rows (n, d) have no value that is infinite or not a number.
+
+    Args:
+        owner: Whose rows they are, at the beginning of a sentence.
+        rows: The rows.
+
+    Raises:
+        UserError: They have.
+    """
+    if not np.isfinite(rows).all():
+        raise UserError(f"{owner} must have finite values; got {(~np.isfinite(rows)).sum():,} values that are not "
+                        "finite. Remove these images.")
 
 
 def typical_group(rows: Floats) -> int:
@@ -185,6 +205,8 @@ def typical_group(rows: Floats) -> int:
     cosine of all pairs. The median over evenly spaced queries follows the size of the classes: on the record's data
     sets with 20 to 600 images a class it is between half and six times that size.
     """
+    if not len(rows):
+        return 1
     queries = evenly_spaced(len(rows), VIEWED)
     cosines = rows[queries] @ rows.T
     cosines[np.arange(len(queries)), queries] = -1.0
@@ -257,6 +279,8 @@ def cosine_difference(count: int, queries: Integers, before: tuple[Integers, Arr
         before: Results (q, k), and their cosines (q, k) to the query.
         after: Results (q, k), and their cosines (q, k) to the query.
     """
+    if not before[1].size:
+        return Interval(0.0, 0.0, WIDEST / ERRORS)
     influence, means = np.zeros(count), []
     for (results, cosines), sign in ((before, -1.0), (after, 1.0)):
         per_query = cosines.mean(axis=1)
@@ -282,23 +306,6 @@ def result_cosines(rows: Array, queries: Integers, results: Integers) -> Array:
         cosines[part] = (np.take_along_axis(rows[queries[part]] @ rows.T, results[part], axis=1) if is_deep else
                          np.einsum("qd,qkd->qk", rows[queries[part]], rows[results[part]], optimize=True))
     return cosines
-
-
-def check_judge(features: Array, embedding: Array) -> None:
-    """Check that an encoder's features (n, d) are not the judged embedding (n, e).
-
-    Raises:
-        UserError: They have the same cosines.
-    """
-    if is_same(unit_rows(features), unit_rows(embedding)):
-        raise UserError("The judge's features are the judged embedding. Choose an encoder that took no part in it.")
-
-
-def is_same(features: Array, embedding: Array) -> bool:
-    """Return whether two sets of unit rows are equal up to a rotation, by the cosines between evenly spaced rows."""
-    sample = evenly_spaced(len(features), SAMPLE)
-    grams = [rows[sample] @ rows[sample].T for rows in (features, embedding)]
-    return bool(np.abs(grams[0] - grams[1]).max() < SAME)
 
 
 def vote(intervals: Sequence[Interval], weights: Sequence[float] | None = None) -> Verdict:

@@ -15,10 +15,10 @@ import numpy as np
 from udml_core.base.arrays import Array, Integers, evenly_spaced, rows_of
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_array
-from udml_core.data.encoder_names import encoders_in
+from udml_core.data.encoder_names import encoders_in, is_several, parts_of
 from udml_core.data.encoders import choose_spec
 from udml_core.data.judge_names import WEAK
-from udml_core.data.judging import encoder_title, judges_words
+from udml_core.data.judging import encoder_title, judges_words, without_kin
 from udml_core.exploration.race_figures import said_of_measured
 from udml_core.exploration.race_measured import FAMILY
 from udml_core.numerics.measures import measure_of
@@ -63,9 +63,11 @@ Agreement = Literal["agree", "disagree", "undecided"]
 
 
 def opinion_of(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
-    """Read a run's finished second opinion; None if there is none."""
+    """Read a run's finished second opinion; None if there is none, or if its file is damaged."""
     analysis = analysis_at(run, request)
-    return analysis.result_of(SecondOpinion) if analysis.is_done() else None
+    with suppress(UserError):  # its file is damaged
+        return analysis.result_of(SecondOpinion) if analysis.is_done() else None
+    return None
 
 
 def run_against_run(run: Run, other: Run, dataset: Dataset, frame: str = "final") -> Opinions | None:
@@ -92,9 +94,8 @@ def run_against_run(run: Run, other: Run, dataset: Dataset, frame: str = "final"
     test, tested = run.spec().halves(dataset).test, other.spec().halves(dataset).test
     if len(test) > MOST_COMPARED or not np.array_equal(test, tested):
         return None
-    took_part = encoders_in(run.spec().backbone, other.spec().backbone)
-    features = {judge: stored_features(dataset, judge) for judge in JUDGES if judge not in (*took_part, *WEAK)}
-    judges = {judge: Judge.of(of[test]) for judge, of in features.items() if of is not None}
+    features = stored_judges(run, dataset, test, [judge for judge in JUDGES if judge not in WEAK])
+    judges = {judge: Judge.of(of) for judge, of in stored_judges(other, dataset, test, list(features)).items()}
     if not judges:
         return None
     depth, queries = min(judge.group for judge in judges.values()), evenly_spaced(len(test), QUERIES)
@@ -107,7 +108,7 @@ def run_against_run(run: Run, other: Run, dataset: Dataset, frame: str = "final"
                                          for name, judge in judges.items()}},
                     judge_weights((run, other), judges), depth,
                     {"final": {name: changed_both(judge, queries, before, after) for name, judge in judges.items()}},
-                    "" if frame == "final" else find_analysis(other, frame).spec().recipe)
+                    recipe="" if frame == "final" else find_analysis(other, frame).spec().recipe)
 
 
 def _results_of(run: Run, frame: str, dataset: Dataset, test: Integers, queries: Integers, depth: int) -> Integers:
@@ -160,6 +161,34 @@ def stored_features(dataset: Dataset, backbone: str) -> Array | None:
     except UserError:
         return None
     return features if features is not None and len(features) == len(dataset) else None
+
+
+def stored_parts(dataset: Dataset, backbone: str) -> list[Array]:
+    """Return the stored features (n, d) of each of several encoders side by side; none for a single one."""
+    parts = [part.backbone for part in parts_of(backbone)] if is_several(backbone) else []
+    return [features for part in parts if (features := stored_features(dataset, part)) is not None]
+
+
+def stored_judges(run: Run, dataset: Dataset, images: Integers, judges: Sequence[str] = JUDGES) -> dict[str, Array]:
+    """Return the stored features (m, d) of the judges that may judge a run, by name; none if the rest cannot alone.
+
+    Args:
+        run: The run.
+        dataset: Its data set.
+        images: Indices (m,) of the judged images.
+        judges: The judges to choose from.
+
+    Raises:
+        UserError: The stored embedding is damaged.
+    """
+    backbone = run.spec().backbone
+    stored = {judge: features[images] for judge in judges if judge not in encoders_in(backbone)
+              and (features := stored_features(dataset, judge)) is not None}
+    if set(stored) <= set(WEAK):
+        return {}
+    own = dataset.vectors if dataset.vectors is not None else stored_features(dataset, backbone)
+    judged = [of[images] for of in (own, *stored_parts(dataset, backbone), run.embeddings("final")) if of is not None]
+    return without_kin(stored, backbone, judged)
 
 
 def judge_words(name: str) -> str:
@@ -284,7 +313,8 @@ def opinion_lines(run: Run, note: str = "") -> list[str]:
         f"{question}, {judge_words(judge)} (weight {opinions.weights[judge]:.2f}): {of.difference:+.4f}, 95 % interval "
         f"{of.low:+.4f} to {of.high:+.4f}"
         for name, question in zip(QUESTIONS, QUESTION_WORDS, strict=True)
-        for judge, of in opinions.intervals("final", name).items())]
+        for judge, of in opinions.intervals("final", name).items()), *(
+        f"Left out: {reason}" for reason in opinions.left_out)]
 
 
 def _compare(verdict: Verdict, difference: float) -> Agreement:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from udml_core.base.arrays import evenly_spaced
 from udml_core.base.errors import UserError, listed
-from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement.recipe import Recipe
 from udml_core.runs.analyses import AnalysisSpec, plan_analysis
-from udml_core.runs.analyses.kinds.opinion import JUDGES, RECIPES, Opinions, SecondOpinion
-from udml_core.runs.opinions import OF_REFINEMENTS, judge_words, opinion_of
+from udml_core.runs.analyses.kinds.opinion import RECIPES, Opinions, SecondOpinion
+from udml_core.runs.opinions import OF_REFINEMENTS, judge_words, opinion_of, stored_judges
 
 if TYPE_CHECKING:
     from udml_core.data.dataset import Dataset
@@ -118,13 +118,13 @@ def judge_paths(run: Run, dataset: Dataset) -> dict[str, Path]:
     Returns:
         The judges that took no part in the run and whose features are stored; none if the rest cannot judge alone.
     """
-    from udml_core.data.encoder_names import encoders_in
     from udml_core.data.encoders import choose_spec
     from udml_core.data.features import features_path
+    from udml_core.numerics.kinship import SAMPLE
 
     if why_not_judged(run):
         return {}
-    paths = {name: features_path(dataset, choose_spec(name, dataset.native_size, dataset.gray))
-             for name in JUDGES if name not in encoders_in(run.spec().backbone)}
-    stored = {name: path for name, path in paths.items() if path.exists()}
-    return stored if set(stored) - set(WEAK) else {}
+    images = run.spec().halves(dataset).test
+    images = images[evenly_spaced(len(images), SAMPLE)]
+    return {name: features_path(dataset, choose_spec(name, dataset.native_size, dataset.gray))
+            for name in stored_judges(run, dataset, images)}

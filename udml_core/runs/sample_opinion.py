@@ -14,9 +14,10 @@ from udml_core.base.arrays import Array, Integers
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoder_names import encoders_in
 from udml_core.data.judge_names import WEAK
+from udml_core.data.judging import without_kin
 from udml_core.numerics.neighbors import nearest
 from udml_core.runs.analyses.kinds.opinion import JUDGES
-from udml_core.runs.opinions import stored_features
+from udml_core.runs.opinions import stored_features, stored_parts
 from udml_core.runs.selection import ERROR, FIRST_OPINION, OPINION
 
 if TYPE_CHECKING:
@@ -52,14 +53,12 @@ class SampleJudge:
             The judge; None if the sample is too small, or no encoder that can judge has stored its features.
         """
         from udml_core.numerics.refinement.linear import unit_rows  # slow imports, which no start of a run may wait for
-        from udml_core.numerics.second_opinion import LEAST, Judge, is_same
+        from udml_core.numerics.second_opinion import LEAST, Judge
 
-        features = judge_features(dataset, backbone) if len(images) >= LEAST else None
+        features = judge_features(dataset, backbone, images, frozen) if len(images) >= LEAST else None
         if features is None:
             return None
-        judge, rows = Judge.of(np.asarray(features[images])), unit_rows(np.asarray(frozen))
-        if is_same(judge.features, rows):
-            return None
+        judge, rows = Judge.of(features), unit_rows(np.asarray(frozen))
         return cls(judge, nearest(rows, judge.group, own=np.arange(len(rows)))[1])
 
     def differences(self, embedding: Array) -> dict[str, float]:
@@ -80,9 +79,26 @@ class SampleJudge:
             f"{curve}{ERROR}": interval.error for curve, interval in intervals.items()}
 
 
-def judge_features(dataset: Dataset, backbone: str) -> Array | None:
-    """Return the stored features (n, d) of the first encoder that may judge a backbone alone; None without any."""
+def judge_features(dataset: Dataset, backbone: str, images: Integers | None = None, frozen: Array | None = None
+                   ) -> Array | None:
+    """Return the stored features of the first encoder that may judge a backbone alone; None without any.
+
+    Args:
+        dataset: The data set.
+        backbone: The backbone of the judged run.
+        images: Indices (s,) of a sample; all images by default.
+        frozen: The backbone's features (s, d) of the sample; the stored features by default.
+
+    Returns:
+        Features (s, e) of the sample.
+    """
     if dataset.vectors is not None:
         return None
-    stored = (stored_features(dataset, judge) for judge in JUDGES if judge not in (*encoders_in(backbone), *WEAK))
-    return next((features for features in stored if features is not None), None)
+    rows = slice(None) if images is None else images
+    own = stored_features(dataset, backbone) if frozen is None else None
+    judged = [of for of in (frozen, None if own is None else own[rows]) if of is not None]
+    judged += [of[rows] for of in stored_parts(dataset, backbone)]
+    stored = (without_kin({judge: features[rows]}, backbone, judged) for judge in JUDGES
+              if judge not in (*encoders_in(backbone), *WEAK)
+              and (features := stored_features(dataset, judge)) is not None)
+    return next((features for left in stored for features in left.values()), None)

@@ -26,7 +26,7 @@ from ..draw.palette import signed
 from ..shell.analyses import request_analysis
 from ..shell.cached import dataset_of
 from ..shell.opinions import stored_opinion, verdict_cells
-from ..shell.race_verdict import race_verdict, raced_figures, run_verdicts, said_of
+from ..shell.race_verdict import joint_verdicts, race_verdict, raced_figures, said_of
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_titles, search_title
 from .colors import swatch
@@ -38,18 +38,6 @@ if TYPE_CHECKING:
 CLAUSES = {"better": ("is better than", "are better than"), "worse": ("is worse than", "are worse than"),
            "cannot tell": ("shows no clear difference to", "show no clear difference to")}
 """What a verdict says of one run and of several runs, before the words for the frozen features."""
-
-
-def joint_verdicts(runs: Sequence[Run]) -> Verdicts | None:
-    """Return the verdicts on runs that differ only in the seed: one that not all share cannot be told.
-
-    Returns:
-        The verdicts; None if neither a race nor a second opinion judged a run.
-    """
-    known = [verdicts for run in runs if (verdicts := run_verdicts(run)) is not None]
-    if not known:
-        return None
-    return Verdicts(*(said[0] if len(set(said)) == 1 else "cannot tell" for said in zip(*known, strict=True)))
 
 
 def words_of(runs: Sequence[Run]) -> tuple[str, str]:

@@ -27,11 +27,11 @@ from ..draw.downloads import share, table_downloads
 from ..draw.palette import percent, points
 from ..shell.cached import load_retrieval, progress_bar
 from ..shell.pools import images_of
-from ..shell.race_verdict import run_verdicts
+from ..shell.race_verdict import joint_verdicts, run_verdicts
 from ..shell.run_groups import group_column, group_of
 from ..shell.run_status import escaped, group_titles, run_titles
 from .colors import swatch, swatch_of
-from .opinions import is_pair, joint_verdicts, show_opinions, words_of
+from .opinions import is_pair, show_opinions, words_of
 from .own_judgments import show_own_judgments
 from .settings import dimension_of, facts, learns_from
 from .verdict import Interval, unequal_words, verdict_words

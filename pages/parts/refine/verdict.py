@@ -125,13 +125,13 @@ def _is_live(run: Run, spec: AnalysisSpec) -> bool:
 
 
 def _offer_opinion(run: Run, spec: AnalysisSpec, key: str) -> None:
-    """Show the button that computes a second opinion, or tries it again if it ended early."""
+    """Show the button that computes a second opinion, or tries it again if it ended early or is damaged."""
     analysis = analysis_at(run, spec)
-    if analysis.folder.exists() and analysis.status().state not in (*LIVE_STATES, "done"):
+    if analysis.folder.exists() and analysis.status().state not in LIVE_STATES:
         if st.button("Judge again", icon=":material/replay:", key=f"{key}-again",
                      help=analysis.status().message or None):
             with show_user_errors():
-                jobs.resume(analysis)
+                jobs.analyse(run, spec)
                 st.rerun()
     elif not analysis.folder.exists():
         request_analysis(run, spec, "Judge without labels", key,

@@ -46,6 +46,7 @@ from .races import show_own, show_races
 BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:]"
 MIXED, UNCLEAR = ":orange[:material/swap_vert:]", ":material/help:"
 HALF = ":material/balance:"
+DAMAGED = "The file of the second opinion is damaged, so it does not count. **Retry** computes it again."
 TOGETHER = "all judges together"
 READING = ("Each judge is an encoder that took no part in this run. It measures how similar a query and the images "
            "found for it are in its own features. A difference of +0.02 means that the images found by this run are "
@@ -141,6 +142,8 @@ def show_judges(opinions: Opinions) -> None:
                  alt="Difference in mean cosine of each judge, with its 95 % interval and weight.")
     st.caption(f"{DECIDES} {READING} Weight: share of a query's neighbors that the judge keeps when it sees "
                f"another view of the query. First result: the nearest image. {group_size_words(opinions.group)}")
+    for reason in opinions.left_out:
+        st.caption(f"Left out: {escaped(reason)}")
 
 
 def judge_table(opinions: Opinions) -> pd.DataFrame:
@@ -189,11 +192,11 @@ def _show_missing(run: Run, is_raced: bool) -> None:
         status = analysis.status()
         message = " ".join(part for part in (status.message, ADVICE[status.state]) if part)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.warning(f"The second opinion is {status.state}. {escaped(message)} {INSTALL}",
-                       icon=":material/warning:")
+            st.warning(DAMAGED if status.state == "done" else f"The second opinion is {status.state}. "
+                       f"{escaped(message)} {INSTALL}", icon=":material/warning:")
             if st.button("Retry", icon=":material/replay:", key=f"opinion-again-{run.id}"):
                 with show_user_errors():
-                    jobs.resume(analysis)
+                    jobs.analyse(run, OF_RUN)
                     st.rerun()
 
 

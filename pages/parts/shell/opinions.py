@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from udml_core.base.errors import UserError
 from udml_core.exploration.race_figures import SAID
 from udml_core.runs import Run
 from udml_core.runs.analyses import AnalysisSpec, analysis_at
@@ -23,10 +22,7 @@ def stored_opinion(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
 # The ticket changes when the second opinion is computed again.
 @st.cache_resource(max_entries=512, show_spinner=False, hash_funcs=RUN_HASH)
 def _read(run: Run, name: str, ticket: float, _request: AnalysisSpec) -> Opinions | None:  # noqa: ARG001
-    try:
-        return opinion_of(run, _request)
-    except UserError:
-        return None
+    return opinion_of(run, _request)
 
 
 def verdict_cells(verdicts: Verdicts) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -109,6 +109,18 @@ def run_verdicts(run: Run) -> Verdicts | None:
         return None if said is None else said.verdicts
     first, groups = said.verdicts
     return Verdicts(of.verdict, groups) if of.race.serves == "first" else Verdicts(first, of.verdict)
+
+
+def joint_verdicts(runs: Sequence[Run]) -> Verdicts | None:
+    """Return the verdicts on runs that differ only in the seed: one that not all share cannot be told.
+
+    Returns:
+        The verdicts; None if neither a race nor a second opinion judged a run.
+    """
+    known = [verdicts for run in runs if (verdicts := run_verdicts(run)) is not None]
+    if not known:
+        return None
+    return Verdicts(*(said[0] if len(set(said)) == 1 else "cannot tell" for said in zip(*known, strict=True)))
 
 
 def said_of(run: Run) -> Said | None:

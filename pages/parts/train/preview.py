@@ -26,7 +26,6 @@ from .angles import show_angles
 from .cluster_counts import count_clusters
 from .found_before import show_found
 from .method_choice import suggested_method
-from .settings import TriedAlpha
 from .start_map import (
     Drawn,
     choose_colors,
@@ -49,6 +48,7 @@ from .start_map import (
 )
 from .status_strip import strip_place
 from .tiles import NO_NAME, small_tile
+from .tried import TriedAlpha
 
 SHOWN = 8
 THUMBNAILS = 48
@@ -191,6 +191,8 @@ def _shown_of(count: int) -> str:
 def _say_of_alpha(result: Preview, spec: Spec, dataset: Dataset, tried: TriedAlpha) -> None:
     """Say what the share of triplets beyond α means for a run, beside the α of an example that gained.
 
+    The example's α can be set at a click only if judges without labels support it.
+
     Args:
         result: The clusters and triplets.
         spec: The planned run.
@@ -201,7 +203,8 @@ def _say_of_alpha(result: Preview, spec: Spec, dataset: Dataset, tried: TriedAlp
     if tried.value == alpha:
         st.caption(f"α = {alpha:g}° as in the example, which reached {tried.proof}.")
         return
-    example = "" if tried.value is None else f" With α = {tried.value:g}° the example reached {tried.proof}."
+    example = "" if tried.value is None else (
+        f" With α = {tried.value:g}° the example reached {tried.proof}. {tried.verdict}".rstrip())
     if "mining_space" in spec.fields:
         st.caption(f"These triplets are random. {find_method(spec.method).card.title} picks harder negatives in every "
                    "batch, so it corrects more of them than this.")
@@ -218,7 +221,7 @@ def _say_of_alpha(result: Preview, spec: Spec, dataset: Dataset, tried: TriedAlp
                    help=f"Below 35°, α {LOST} on new classes of birds and clothes. See the record “Where RPML's bound "
                         "acts” on the page Results.")
         with st.container(horizontal=True, gap="small"):
-            if tried.value is not None:
+            if tried.is_supported:
                 st.button(f"Set α to {tried.value:g}°", icon=":material/tune:", key="train-set-alpha",
                           on_click=lambda: st.session_state.update({tried.key: tried.value}))
             elif other.card.name != spec.method:

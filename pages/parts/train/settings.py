@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -12,7 +12,7 @@ import streamlit as st
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.methods import Method, find_method
-from udml_core.runs import Run, RunRequest, Spec, find_run, form_options, runs_folder
+from udml_core.runs import Run, RunRequest, find_run, form_options, runs_folder
 from udml_core.work import jobs
 from udml_core.work.jobs.presets import ImageKind
 
@@ -221,34 +221,6 @@ def _of_run(settings: jobs.Settings) -> jobs.Settings:
         st.button("Use the default values", key="train-defaults", type="tertiary", icon=":material/restart_alt:",
                   on_click=_take_settings, args=("default",))
     return settings
-
-
-@dataclass(frozen=True)
-class TriedAlpha:
-    """What an example on the same images says of α.
-
-    Attributes:
-        value: The example's α; None without an example of the same method that ended above PCA.
-        proof: What it reached, in words; empty without a value.
-        key: Key of the slider of α.
-    """
-
-    value: float | None
-    proof: str
-    key: str
-
-
-def tried_alpha(spec: Spec, example: Run | None, key: str) -> TriedAlpha:
-    """Return what an example says of α.
-
-    Args:
-        spec: The planned run.
-        example: The example on the same images; None if there is none.
-        key: Key of the slider of α.
-    """
-    proof = jobs.proof_of(example) if example is not None and example.spec().method == spec.method else ""
-    value = example.spec().fields.get("alpha") if example is not None and proof else None
-    return TriedAlpha(None if value is None else float(value), proof if value is not None else "", key)
 
 
 def _paper(method: type[Method], dataset: Dataset) -> jobs.Settings:

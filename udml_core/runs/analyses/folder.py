@@ -82,6 +82,16 @@ class Analysis(Task):
         """Return whether the analysis has a result."""
         return self.stored_status().state == "done" and self._result_path.exists()
 
+    def is_damaged(self) -> bool:
+        """Return whether the analysis has a result that cannot be read, so that it counts as not computed."""
+        if not self.is_done():
+            return False
+        try:
+            self.result()
+        except UserError:
+            return True
+        return False
+
     def write_result(self, arrays: Mapping[str, Array]) -> None:
         """Store the arrays of a result; `indices` (m,) are the indices of its images."""
         self.check_writable()

@@ -11,13 +11,14 @@ import yaml
 
 from udml_core.base.errors import UserError
 from udml_core.data.splits import SplitName
+from udml_core.exploration.race_figures import SAID
 from udml_core.methods import find_method
 from udml_core.numerics.evaluation import headline_measures
 from udml_core.numerics.measures import measure_of
 from udml_core.numerics.same_pairs import NEIGHBORS
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, list_runs
-from udml_core.runs.opinions import has_labels
+from udml_core.runs.opinions import QUESTION_WORDS, has_labels, opinion_of
 from udml_core.runs.run_comparison import grouped_by_seed, spread
 from udml_core.runs.search import FROZEN, Retrieval
 from udml_core.runs.verdict import verdict
@@ -40,7 +41,9 @@ SUPERVISION = {"none": "No labels were used in training.",
                "all": "The labels of all training images were used."}
 COLUMNS = {"frozen": words_of("frozen").sentence, "centered pca": words_of("centered pca").title,
            "initial": words_of("initial").sentence, "final": "this model"}
-UNJUDGED = "This run has neither labels nor a second opinion: nothing says whether it is better than the plain search."
+UNJUDGED = ("This run has neither labels nor a second opinion: nothing says whether it is better than the plain "
+            "search. `udml opinion RUN` asks judges that took no part; then export it again.")
+PLAIN = "This model is the plain search, with which others are compared."
 JOINED = {"together": " The unit features of these encoders stand side by side, centered and whitened as one vector by "
                       "statistics of the training images.",
           "each": " The unit features of these encoders stand side by side, each centered and whitened by statistics "
@@ -125,6 +128,8 @@ def _figures(run: Run) -> str:
     evaluation = run.evaluation()
     if not evaluation:
         return "## Figures\n\nThis run has no evaluation.\n"
+    if not has_labels(evaluation):
+        return _verdict_without_labels(run)
     rows = {name: headline_measures(evaluation[name]) for name in COLUMNS if name in evaluation}
     seeds = _evaluations_by_seed(run)
     heads = [COLUMNS[name] for name in rows] + ([f"mean ± deviation, {len(seeds)} seeds"] if len(seeds) > 1 else [])
@@ -138,8 +143,7 @@ def _figures(run: Run) -> str:
                                              "known.")
     title = _title_of(run.spec().method)
     is_frozen = run.spec().method == FROZEN
-    said = [verdict(title, evaluation, is_frozen).sentence] if has_labels(evaluation) else []
-    sentence = " ".join([*said, *said_lines(run)[:1]]) or UNJUDGED
+    sentence = " ".join([verdict(title, evaluation, is_frozen).sentence, *said_lines(run)[:1]])
     table = "\n".join(lines)
     return f"""## Figures
 
@@ -149,6 +153,25 @@ def _figures(run: Run) -> str:
 
 Values are in percent, except for the effective rank, which counts dimensions. NMI, purity and pairwise F compare the
 clusters of k-means with the classes.
+"""
+
+
+def _verdict_without_labels(run: Run) -> str:
+    """Return what judges say of a run, in a sentence and a table; without labels no measure says whether it helped."""
+    lines, opinions = said_lines(run), opinion_of(run)
+    if not lines:
+        return f"## Figures\n\n{PLAIN if run.spec().method == FROZEN else UNJUDGED}\n"
+    text = f"## Figures\n\n{lines[0]}\n"
+    if opinions is None:
+        return text
+    rows = [f"| {question} | {SAID[of.said]} | {of.difference:+.3f} | {of.wide.low:+.3f} to {of.wide.high:+.3f} |"
+            for question, of in zip(QUESTION_WORDS, opinions.measured("final"), strict=True)]
+    table = "\n".join(["| Question | All judges together | Difference | 95 % interval |", "|---|---|---:|---:|", *rows])
+    return f"""{text}
+{table}
+
+The difference to the plain search says how similar a query and the images found look to the judges, from −1 to 1
+(cosine). First result: the nearest image. Whole group: the {opinions.group} nearest images.
 """
 
 

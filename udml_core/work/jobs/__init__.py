@@ -8,8 +8,10 @@ from udml_core.work.jobs.example_settings import (
     example_title,
     examples_on,
     find_example,
+    is_supported,
     proof_of,
     shares_test_images,
+    verdicts_on,
     winning_example,
 )
 from udml_core.work.jobs.follow_ups import are_maps_coming, follows, left_to_compute, wants, withdraw
@@ -85,6 +87,7 @@ __all__ = [
     "follows",
     "image_kind",
     "is_busy",
+    "is_supported",
     "keep_ready",
     "left_to_compute",
     "link_of",
@@ -111,6 +114,7 @@ __all__ = [
     "stop",
     "submit",
     "training_left",
+    "verdicts_on",
     "waiting_analyses",
     "waiting_runs",
     "wake",

@@ -29,6 +29,8 @@ def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = N
             root: Path | None = None) -> Analysis:
     """Return the requested analysis; start it unless it is finished or in progress.
 
+    A result that is damaged is computed again.
+
     An example is copied to the user's runs first, because it cannot be changed itself; see `own_copy`.
 
     Args:
@@ -48,14 +50,18 @@ def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = N
     if spec.source and not find_analysis(run, spec.source).is_done():
         state = find_analysis(run, spec.source).status().state
         raise UserError(f"The analysis needs the map {spec.source}, which is {state}. {ADVICE[state]}")
-    if run.is_example and not analysis_at(run, spec).is_done():
+    if run.is_example and not _has_result(analysis_at(run, spec)):
         run = own_copy(run, root or runs_folder())
     analysis = analysis_at(run, spec)
     if not analysis.folder.exists():
         launch.launch(create_analysis(run, spec, images))
-    elif not analysis.is_done() and analysis.status().state not in LIVE_STATES:
+    elif not _has_result(analysis) and analysis.status().state not in LIVE_STATES:
         launch.start_again(analysis)
     return analysis
+
+
+def _has_result(analysis: Analysis) -> bool:
+    return analysis.is_done() and not analysis.is_damaged()
 
 
 def place_images(run: Run, projection: Analysis, frame: str, files: Sequence[tuple[str, bytes]]) -> Analysis:

@@ -9,6 +9,8 @@ import numpy as np
 from udml_core.data.dataset import Dataset
 from udml_core.methods import Method, find_method
 from udml_core.runs import Run, Spec, are_examples_shown, example_runs
+from udml_core.runs.analyses.kinds.opinion import Verdicts
+from udml_core.runs.opinions import opinion_of
 from udml_core.runs.verdict import standing
 from udml_core.work.jobs.settings import Settings
 
@@ -61,6 +63,18 @@ def proof_of(example: Run) -> str:
     if of.after is None or of.pca is None or of.after <= of.pca:
         return ""
     return f"{of.after:.1f} % of the whole group found, where PCA of the same width has {of.pca:.1f} %"
+
+
+def verdicts_on(example: Run) -> Verdicts | None:
+    """Return what judges without labels say of an example against the plain search; None if none is recorded."""
+    opinions = opinion_of(example)
+    return None if opinions is None else opinions.verdicts("final")
+
+
+def is_supported(example: Run) -> bool:
+    """Return whether judges without labels find an example better in one question, and worse in none."""
+    verdicts = verdicts_on(example)
+    return verdicts is not None and "better" in verdicts and "worse" not in verdicts
 
 
 def example_settings(example: Run, method: type[Method]) -> Settings:

@@ -6,7 +6,7 @@ rest from the runs.
 """
 
 from udml_core.work.sweeps.control import resume_sweep, start_sweep, stop_sweep
-from udml_core.work.sweeps.criteria import CRITERIA, score
+from udml_core.work.sweeps.criteria import CRITERIA, JUDGED, score
 from udml_core.work.sweeps.group import Sweep, find_sweep, forget_sweep, list_sweeps, runs_by_key, sweep_at
 from udml_core.work.sweeps.outcome import (
     Combination,
@@ -23,6 +23,7 @@ from udml_core.work.sweeps.reading import OPTIONS, make_sweep, parse_sweep, read
 
 __all__ = [
            "CRITERIA",
+           "JUDGED",
            "MOST_RUNS",
            "OPTIONS",
            "Combination",

@@ -1,4 +1,4 @@
-"""The measures that may choose the best combination of a sweep. None of them reads the test half."""
+"""The measures that may choose the best combination of a sweep. None of them reads a label of the test half."""
 
 from __future__ import annotations
 
@@ -19,13 +19,18 @@ from udml_core.data.splits import fixed_sample
 from udml_core.numerics.evaluation import effective_rank
 from udml_core.numerics.measures import CURVES
 from udml_core.runs import Run
+from udml_core.runs.analyses import analysis_at
+from udml_core.runs.opinions import OF_RUN, opinion_of
 from udml_core.runs.sample_opinion import SampleJudge
 from udml_core.runs.selection import TRAINED_RANK
 
+JUDGED = "judged groups"
+"""The criterion of runs whose second opinion is known: the gain in whole groups over the plain search."""
 CRITERIA = {measure.key: measure for measure in (
     CURVES["validation map@r"], CURVES["validation recall@1"], CURVES["given recall@1"],
     replace(CURVES["second opinion"],
             help=f"Of training images, by one judge, without an interval. {CURVES['second opinion'].help}"),
+    replace(CURVES[JUDGED], help=f"Of all judges of the run's second opinion together. {CURVES[JUDGED].help}"),
     replace(CURVES["effective rank"], help=CURVES[TRAINED_RANK].help))}
 """The criteria by key; higher is better. Criteria without labels are computed on training images."""
 HOLDING_OUT = ("validation map@r", "validation recall@1")
@@ -38,6 +43,9 @@ def score(run: Run, criterion: str) -> float | None:
     Returns:
         The measure; None if the run has not measured it.
     """
+    if criterion == JUDGED:
+        analysis = analysis_at(run, OF_RUN)
+        return _judged(run, analysis.stored_status().ticket) if analysis.is_done() else None
     try:
         kept, row = _kept(run, *version_of(run.folder / "metrics.jsonl"))
         if criterion == "effective rank":
@@ -91,6 +99,13 @@ def _opinion(run: Run, kept: int, *_version: int) -> float | None:
     images = run.sample_indices() if is_whole else fixed_sample(spec.halves(dataset).train, len(trained))
     images = np.asarray(images, np.int64)
     return _judge(spec.dataset, spec.fingerprint, spec.encoder, images.tobytes()).differences(trained)["second opinion"]
+
+
+@lru_cache(maxsize=4096)
+def _judged(run: Run, _ticket: float) -> float | None:
+    """Return the difference in whole groups to the plain search by the run's second opinion, read once."""
+    opinions = opinion_of(run)
+    return None if opinions is None else opinions.measured("final")[1].difference
 
 
 @lru_cache(maxsize=8)

@@ -39,6 +39,11 @@ class Combination:
     test: Spread | None
 
     @property
+    def finished(self) -> list[Run]:
+        """The finished runs, whether or not they have measured the criterion."""
+        return [member.run for member in self.members if member.run is not None and member.state == "done"]
+
+    @property
     def mean_score(self) -> float:
         """The mean of the criterion over the seeds; −∞ before a run has finished."""
         return self.score.mean if self.score else float("-inf")

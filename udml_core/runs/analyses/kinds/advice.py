@@ -128,7 +128,6 @@ class Advice(AnalysisKind):
 
     def _run(self, material: Material, race: Race, indices: Integers) -> Race:
         """Return the race with the outcomes of all candidates."""
-        from udml_core.data.judging import unknown_judges
         from udml_core.exploration.judged_track import JudgedTrack
         from udml_core.exploration.jury import Jury
         from udml_core.exploration.race_clock import RaceClock, RaceProgress
@@ -142,12 +141,8 @@ class Advice(AnalysisKind):
         material.report = progress
         progress(0.0, "preparing the judges")
         with ticking(progress.tick):  # while a judge or a candidate computes and says nothing
-            judges = self._judges(material, race, indices, seconds - spent, clock)
+            judges, refused = self._judges(material, race, indices, seconds - spent, clock)
             jury = Jury(judges, evenly_spaced(len(indices), QUERIES))
-            unknown = unknown_judges(judges, material.backbone)
-            jury.check_differs(material.vectors("final", indices), unknown)
-            for part in material.part_features() if unknown else ():
-                jury.check_differs(part[indices], unknown)
             seconds = max(seconds, clock() - began + LEFT_FOR_CANDIDATES * seconds)
             progress.begin_candidates(seconds)
             embeddings = _Embeddings(material, race, indices, began + seconds, clock)
@@ -166,24 +161,37 @@ class Advice(AnalysisKind):
             progress.announce("the best candidates against each other", None, 0.0)
             return settle(race.model_copy(update={
                 "outcomes": tuple(outcomes.values()), "weights": jury.weights, "group": jury.depth,
-                "images": len(indices), "seconds": took}), track)
+                "images": len(indices), "seconds": took, "refused": refused}), track)
 
     def _judges(self, material: Material, race: Race, indices: Integers, seconds: float,
-                clock: RaceClock) -> dict[str, Judge]:
-        """Return the judges whose features fit into the time."""
+                clock: RaceClock) -> tuple[dict[str, Judge], tuple[str, ...]]:
+        """Return the judges whose features fit into the time, and why others were left out.
+
+        Raises:
+            UserError: No judge is left.
+        """
+        from udml_core.data.judging import kin_reasons
+        from udml_core.exploration.jury import independent
         from udml_core.numerics.second_opinion import VIEWED, Judge
 
-        seen, judges = evenly_spaced(len(indices), VIEWED), dict[str, Judge]()
+        seen, judges, reasons = evenly_spaced(len(indices), VIEWED), dict[str, Judge](), dict[str, str]()
+        judged = [material.vectors("final", indices), *(part[indices] for part in material.part_features())]
         for name in self._sitting(material, race, seconds):
             copies, images = f"judge looks at changed copies: {race.titles[name]}", indices[-1] + 1
             material.report(0.0, copies)
             views = _telling(material, copies, clock, count=len(seen)).judge_views(name, indices[seen])
             features = _telling(material, f"judge looks at the images: {race.titles[name]}", clock,
                                 count=images).judge_features(name)[indices]
+            kin = kin_reasons({name: features}, material.backbone, judged)
+            reasons |= kin
+            if kin:
+                continue
             material.report(0.0, "a judge compares the photographs' pixels, all at once" if name in WEAK else
                             f"judge compares the images: {race.titles[name]}")
             judges[name] = Judge.of(features, None if views is None else (seen, views))
-        return judges
+        if not independent(judges, ()):
+            raise UserError(" ".join(reasons.values()))
+        return judges, tuple(reasons.values())
 
     def _rivals(self, race: Race, jury: Jury) -> list[str]:
         """Return the other backbones to try, alone and beside the start's.
@@ -280,6 +288,10 @@ class _Embeddings:
             telling = _telling(material, Views.title.lower(), self._clock, deadline, len(self._indices))
             return telling.view_vectors("final", views)[self._indices]
         return material.vectors("final", self._indices)
+
+    def parts(self, setup: Setup) -> list[Array]:
+        """Return the features (m, e) of each of several encoders side by side; none for a single one."""
+        return [features[self._indices] for features in self._of(setup).part_features()]
 
     def seconds(self, setup: Setup) -> float:
         """Return the expected seconds to compute them; 0 if they are stored."""

@@ -63,6 +63,7 @@ class Opinions:
         counts: By frame or recipe, and judge, how many first results and groups differ and are better; empty where an
             earlier version did not store it.
         recipe: The recipe that refines the reference; empty for none.
+        left_out: Why further judges could not judge, in sentences.
     """
 
     reference: str
@@ -71,6 +72,7 @@ class Opinions:
     group: int
     counts: Mapping[str, Mapping[str, tuple[Changed, Changed]]] = field(default_factory=dict)
     recipe: str = ""
+    left_out: tuple[str, ...] = ()
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -150,7 +152,7 @@ class SecondOpinion(AnalysisKind):
     order = 9
     arrays: ClassVar = {"compared": "text f", "encoders": "text j", "weights": "float j", "group": "int",
                         "values": "float f j 2 3"}
-    added: ClassVar = {"counts": "float f j 2 4"}
+    added: ClassVar = {"counts": "float f j 2 4", "left_out": "text r"}
 
     scope: Images = "test"
     frames: Frames = ("frozen", "final")
@@ -177,10 +179,9 @@ class SecondOpinion(AnalysisKind):
             check_judge(judge, spec.encoder.reads_images)
         independent, took_part = self.independent(spec.backbone), encoders_in(spec.backbone)
         left = next((judge for judge in JUDGES if judge not in (*took_part, *WEAK)), "")
-        fix = f"Add {left}." if left else ADD_JUDGE
+        fix = f"Add an encoder: `udml opinion RUN --judges {','.join((*independent, left))}`." if left else ADD_JUDGE
         if not independent:
-            raise UserError(f"{spec.backbone} took part in this run and cannot judge it. " + (
-                f"Choose another judge, such as {left}." if left else ADD_JUDGE))
+            raise UserError(f"{spec.backbone} took part in this run and cannot judge it. {fix}")
         if set(independent) <= set(WEAK):
             others = "" if left else f"{listed(sorted(took_part))} took part in this run, and "
             raise UserError(f"{others}{', '.join(independent)} cannot judge alone: pixels see color and place, hardly "
@@ -198,7 +199,7 @@ class SecondOpinion(AnalysisKind):
         indices = material.indices(self.scope)
         indices = indices[evenly_spaced(len(indices), IMAGES)]
         queries = evenly_spaced(len(indices), QUERIES)
-        judges = self._judges(material, indices)
+        judges, left_out = self._judges(material, indices)
         depth = min(judge.group for judge in judges.values())
         reference, *others = [self._ranking(material, name, indices, queries, depth)
                               for name in (*self.frames, *self.recipes)]
@@ -212,33 +213,33 @@ class SecondOpinion(AnalysisKind):
                            for opinion in opinions])
         return {"compared": np.array([*self.frames[1:], *self.recipes]), "encoders": np.array(list(judges)),
                 "weights": np.array([judge.weight for judge in judges.values()]), "group": np.array(depth),
-                "values": np.array(values), "counts": np.array(counts)}
+                "values": np.array(values), "counts": np.array(counts), "left_out": np.array(left_out, dtype=np.str_)}
 
-    def _judges(self, material: Material, indices: Integers) -> dict[str, Judge]:
-        """Prepare the judges of some images.
+    def _judges(self, material: Material, indices: Integers) -> tuple[dict[str, Judge], tuple[str, ...]]:
+        """Prepare the judges of some images, and say why others were left out.
 
         Raises:
-            UserError: A judge's features are the frozen features of the run, or almost.
+            UserError: No judge is left whose features are not the frozen features of the run, or almost.
         """
-        from udml_core.data.judging import encoder_title, unknown_judges
+        from udml_core.data.judging import encoder_title, kin_reasons
         from udml_core.data.speed import measured_step
-        from udml_core.numerics.kinship import check_kinship
-        from udml_core.numerics.second_opinion import VIEWED, Judge, check_judge
+        from udml_core.numerics.second_opinion import VIEWED, Judge
 
-        seen, unknown = evenly_spaced(len(indices), VIEWED), unknown_judges(self.judges, material.backbone)
-        judges, frozen = {}, material.vectors("frozen", indices)
+        seen, judges, reasons = evenly_spaced(len(indices), VIEWED), dict[str, Judge](), dict[str, str]()
+        judged = [material.vectors("frozen", indices), *(part[indices] for part in material.part_features())]
         for name in self.independent(material.backbone):
             features = material.judge_features(name)[indices]
-            check_judge(features, frozen)
-            if name in unknown:
-                check_kinship(name, features, frozen)
-                for part in material.part_features():
-                    check_kinship(name, features, part[indices])
+            kin = kin_reasons({name: features}, material.backbone, judged)
+            reasons |= kin
+            if kin:
+                continue
             views = material.judge_views(name, indices[seen])
             with measured_step(material.report, f"judge {encoder_title(name)}: comparing all images", f"judge {name}",
                                len(indices)):
                 judges[name] = Judge.of(features, None if views is None else (seen, views))
-        return judges
+        if set(judges) <= set(WEAK):
+            raise UserError(f"Cannot tell: no judge is left. {' '.join(reasons.values())} {ADD_JUDGE}")
+        return judges, tuple(reasons.values())
 
     def _ranking(self, material: Material, name: str, indices: Integers, queries: Integers,
                  depth: int) -> Integers:
@@ -269,12 +270,13 @@ class SecondOpinion(AnalysisKind):
 
         counts = read("counts", Changed, lambda *pair: pair) if "counts" in arrays else {}
         return Opinions(self.frames[0], read("values", Interval, Opinion),
-                        dict(zip(judges, arrays["weights"].tolist(), strict=True)), int(arrays["group"]), counts)
+                        dict(zip(judges, arrays["weights"].tolist(), strict=True)), int(arrays["group"]), counts,
+                        left_out=tuple(arrays["left_out"].tolist()) if "left_out" in arrays else ())
 
     def findings(self, read: Callable[[], Any]) -> dict[str, Any]:
         """Return the verdicts, and each judge's differences with their intervals."""
         result: Opinions = read()
-        return {"reference": result.reference, "weights": dict(result.weights),
+        return {"reference": result.reference, "weights": dict(result.weights), "left out": list(result.left_out),
                 "verdicts": {name: dict(zip(QUESTIONS, result.verdicts(name), strict=True))
                              for name in result.opinions},
                 "opinions": {name: {judge: {question: {value: getattr(getattr(opinion, attribute), value)
@@ -286,7 +288,7 @@ class SecondOpinion(AnalysisKind):
     @staticmethod
     def lines(findings: Mapping[str, Any]) -> list[str]:
         """Return the verdicts, and each judge's interval of each question, in a line."""
-        lines = []
+        lines = [f"Left out: {reason}" for reason in findings.get("left out", ())]
         for name, judges in findings["opinions"].items():
             lines += [f"{name} against {findings['reference']}, {question}: {verdict}"
                       for question, verdict in findings["verdicts"][name].items()]
