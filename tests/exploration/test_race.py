@@ -359,9 +359,12 @@ def test_the_simplest_candidate_that_cannot_be_told_from_the_largest_gain_is_adv
     assert race.largest.setup == trained
     nothing = {setup: gain for setup, gain in gains.items() if setup != rerank}
     assert settled(nothing, error=0.0001)[0].best == race.largest, "every simpler candidate is surely worse"
-    undervalued = settled(gains, error=0.0001)[0].best
-    assert undervalued is not None
-    assert undervalued.setup == rerank, "no verdict tells that it is worse for a step that judges undervalue"
+    undervalued = settled(gains, error=0.0001)[0]
+    assert undervalued.best is not None
+    assert undervalued.best.setup == rerank, "no verdict tells that it is worse for a step that judges undervalue"
+    assert ("Simpler than PLM, which looks better to the judges; but they undervalue steps that compare neighbors, so "
+            "this does not count.") in advice_words(undervalued)
+    assert star_words(undervalued) == "advised: simpler, judges undervalue it"
     everything = settled(gains, error=0.01)[0]
     assert everything.best is not None
     assert everything.best.setup == whiten

@@ -275,7 +275,11 @@ def _simpler_words(race: Race) -> str:
     duel, largest = race.duel, race.largest
     if duel is None or largest is None:
         return ""
-    return f"Simpler than {setup_words(race, largest.setup)}, and the judges see no clear difference between the two."
+    simpler = f"Simpler than {setup_words(race, largest.setup)}, "
+    if duel.comparison.served(race.serves).is_undervalued:
+        return (f"{simpler}which looks better to the judges; but they undervalue steps that compare neighbors, so this "
+                "does not count.")
+    return f"{simpler}and the judges see no clear difference between the two."
 
 
 def equals_of(race: Race) -> list[Outcome]:
@@ -343,7 +347,9 @@ def star_words(race: Race) -> str:
     if best is None or rightmost is None or best == rightmost:
         return ""
     if race.duel is not None:
-        return "advised: simpler, no clear difference to the largest gain"
+        known = "judges undervalue it" if race.duel.comparison.served(race.serves).is_undervalued else (
+            "no clear difference to the largest gain")
+        return f"advised: simpler, {known}"
     if race.verdict(rightmost) == "better":
         return f"more to the right: loses in {MEASURES[OTHER[race.serves]]}"
     return "more to the right: may be chance"
