@@ -14,7 +14,14 @@ from udml_core.base.errors import UserError
 from udml_core.base.ticking import ticking
 from udml_core.exploration.plain_names import PLAIN, new_words, plain_words
 from udml_core.exploration.race import Outcome, Race, Setup
-from udml_core.exploration.race_advice import advice_words, equals_words, figure_line, star_words, tell_advice
+from udml_core.exploration.race_advice import (
+    advice_words,
+    both_aims_words,
+    equals_words,
+    figure_line,
+    star_words,
+    tell_advice,
+)
 from udml_core.exploration.race_certainty import certainty_words, resolution_words
 from udml_core.exploration.race_clock import Countdown, RaceClock, RaceProgress
 from udml_core.exploration.race_conclusion import Judgments, conclude
@@ -24,6 +31,7 @@ from udml_core.exploration.race_figures import (
     SAID,
     balance_words,
     changed_words,
+    counts_words,
     figure_words,
     interval_words,
     said_of_measured,
@@ -563,7 +571,7 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
     few = best.model_copy(update={"against_start": of.model_copy(update={"first": measured("better"), "changed": 0.1})})
     assert searched_words(race, few).endswith("It is a small change, so confirm it by eye.")
     assert told.shown == ("Of 100 searches, 58 get a better group of results, 32 a worse one, and 10 nearly the same "
-                          "group, as the judges see it, by looks, not by species or class.",)
+                          "group, as the judges see it, by looks, not by species or class; expect fewer by class.",)
     assert "better whole groups (of 100 searches 58 get better, 32 worse; +0.020, 0.003 to 0.037)" in told.details[0]
     assert "no clear difference in first results (of 100 searches 20 get better, 10 worse;" in told.details[0]
     assert figure_line(race) == (
@@ -575,6 +583,22 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
     assert tell_advice(first).headline == "Nothing is better: keep searching as now."
     few = of.model_copy(update={"whole": Count(changed=0.02)})
     assert changed_words(few, "groups") == "It changes the group of results of 2 % of images"
+
+
+@pytest.mark.parametrize(("better", "said"), [
+    (0.78, "; expect fewer by class: in tests, 41 to 63"), (0.5, "; expect fewer by class"), (0.1, "")])
+def test_a_count_of_groups_never_stands_without_what_limits_it(better: float, said: str) -> None:
+    count = Count(changed=0.98, better=better, worse=0.2, low=better - 0.06, high=better + 0.06)
+    groups = measured("better").model_copy(update={"count": count})
+    of = Comparison(first=groups, groups=groups, judges=("judge",), whole=count, changed=0.98, better=better,
+                    worse=0.2, within=(better - 0.06, better + 0.06))
+    outcome = Outcome(name="A", setup=Setup(backbone="net", recipe="whiten"), against_best=of, against_start=of)
+    race = race_of(outcome)
+    assert counts_words(groups, "groups") == counts_words(groups) + said
+    assert changed_words(of, "groups").endswith(said)
+    lines = (both_aims_words(race, outcome), brief_words(race, outcome), said_of_measured("groups", "better", groups))
+    assert all(said in line for line in lines)
+    assert "by class" not in said_of_measured("first", "better", groups)
 
 
 def test_a_reader_who_adds_a_gain_finds_the_similarity_after_it() -> None:
@@ -592,7 +616,7 @@ def test_a_verdict_that_the_count_contradicts_is_no_verdict(better: float, said:
     assert Comparison.model_validate_json(of.model_dump_json()).groups.said == said, "as it is stored"
     assert (verdict_words(of.groups, "whole groups") == "better whole groups") == (said == "better")
     if said != "better":
-        assert said_of_measured("Whole group", said, of.groups) == (
+        assert said_of_measured("groups", said, of.groups) == (
             "Whole group: no clear difference (of 100 searches 30 get better, 60 worse, but the gains are larger than "
             "the losses)")
 

@@ -236,7 +236,7 @@ def both_aims_words(race: Race, use: Outcome | None) -> str:
     if of is None or of.against_start is None:
         return ""
     measured = of.against_start.other(race.serves)
-    counts = f": {said}" if (said := counts_words(measured)) else ""
+    counts = f": {said}" if (said := counts_words(measured, OTHER[race.serves])) else ""
     how = f" ({BY_LOOKS})" * (race.serves == "first")
     if use is None:
         return f"If you look at {name}{how}, use {setup_words(race, of.setup)}: they are better{counts}."
@@ -320,7 +320,7 @@ def equals_words(race: Race) -> str:
     words = f"{counted(count, 'other candidate')} {'does' if count == 1 else 'do'} about as well" if count else ""
     if other is None or other.against_start is None or race.best is None:
         return words and f"{words}."
-    name, gains = setup_words(race, other.setup), counts_words(race.gain(other))
+    name, gains = setup_words(race, other.setup), counts_words(race.gain(other), race.serves)
     if race.best.setup.method != FROZEN:
         best = f"Without training, the best is {name}{f' ({gains})' if gains else ''}."
         return f"{words}. {best}" if words else best

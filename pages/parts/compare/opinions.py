@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from udml_core.base.errors import UserError, listed
-from udml_core.exploration.race_figures import AT_ONCE, SAID, group_size_words, said_of_measured
+from udml_core.exploration.race_figures import AT_ONCE, BY_CLASSES, MEASURES, SAID, group_size_words, said_of_measured
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
@@ -92,7 +92,7 @@ class Pair:
 
     def words(self, name: str, other: str) -> str:
         """Return the verdicts on two runs by their names, counted as on every page, in Markdown."""
-        said = ". ".join(said_of_measured(*of) for of in zip(QUESTION_WORDS, self.verdicts, self.measured, strict=True))
+        said = ". ".join(said_of_measured(*of) for of in zip(MEASURES, self.verdicts, self.measured, strict=True))
         return f"**{escaped(name)} against {escaped(other)}. {said}.** {self.note}".rstrip()
 
 
@@ -183,7 +183,7 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
                        "Difference to the plain search: how similar a query and the images found look to a judge, "
                        f"from −1 to 1, with its interval (95 %, {AT_ONCE}). First result: the nearest image. "
                        f"{_group_words(named)} Judges that count for three quarters must agree. No labels are "
-                       "used.")
+                       f"used. {BY_CLASSES}")
             for name, runs in named.items():
                 if pair is None and (words := race_verdict(runs[0], "")):
                     st.caption(f"**{escaped(name)}** {words}")

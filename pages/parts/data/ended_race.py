@@ -21,6 +21,7 @@ from udml_core.exploration.race_figures import (
     COUNTED,
     MEASURES,
     OTHER,
+    by_class_words,
     chain_words,
     group_size_words,
     measured_words,
@@ -241,7 +242,8 @@ def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> No
         st.markdown(f":material/thumbs_up_down: {judged}")
     named = race.best or next(iter(race.judged), None)
     line, is_groups = figure_line(race, elsewhere), race.serves == "groups"
-    sentences = [*map(escaped, of.details), *([BY_CLASSES] if line and is_groups else [])]
+    counts_groups = named is not None and named.against_start is not None and by_class_words(named.against_start.groups)
+    sentences = [*map(escaped, of.details), *([BY_CLASSES] if line and (is_groups or counts_groups) else [])]
     st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     if line:
         st.caption(escaped(line),

@@ -7,7 +7,7 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import step_name
-from udml_core.exploration.race_figures import SAID, group_size_words
+from udml_core.exploration.race_figures import BY_CLASSES, SAID, group_size_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
@@ -140,7 +140,8 @@ def show_judges(opinions: Opinions) -> None:
     st.dataframe(judge_table(opinions), hide_index=True, width="content",
                  alt="Difference in mean cosine of each judge, with its 95 % interval and weight.")
     st.caption(f"{DECIDES} {READING} Weight: share of a query's neighbors that the judge keeps when it sees "
-               f"another view of the query. First result: the nearest image. {group_size_words(opinions.group)}")
+               f"another view of the query. First result: the nearest image. {group_size_words(opinions.group)} "
+               f"{BY_CLASSES}")
 
 
 def judge_table(opinions: Opinions) -> pd.DataFrame:
