@@ -89,7 +89,7 @@ def test_the_end_of_a_race_is_said_once_with_its_link(race: Analysis) -> None:
 def test_the_end_of_a_race_stays_a_while_when_the_page_changes_at_that_moment(race: Analysis) -> None:
     test = opened("home")
     finish(race, rows=1)
-    assert "The race has ended: nothing is better, keep searching as now." in links(switched(test, "runs"))
+    assert "The race has ended: nothing is better, keep the plain search." in links(switched(test, "runs"))
     assert links(switched(test, "learn"))
 
 

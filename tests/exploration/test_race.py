@@ -274,7 +274,7 @@ def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
                    against_start=comparison("worse", "worse"))
     beaten = race.model_copy(update={"outcomes": (lost,)})
     assert advice_words(beaten) == (
-        "Nothing is better: keep searching as now. That is the pretrained network as it is: no "
+        "Nothing is better: keep the plain search. That is the pretrained network as it is: no "
         f"candidate is better in whole groups. The race ended when every candidate was tried (1). {limits(beaten)}")
     better = comparison("cannot tell", "better")
     kept = Outcome(name="B", setup=Setup(backbone="other", method="plm", recipe="views+rerank"), kept=True,
@@ -403,7 +403,7 @@ def test_an_advice_names_how_many_do_about_as_well_and_the_simplest_of_them() ->
     of = conclude(race)
     assert of.equals == equals_words(race)
     assert of.equals not in of.details, "said once"
-    assert conclude(race, Judgments("worse", 20, score="18 of 20 for the search as now")).equals == "", "judged worse"
+    assert conclude(race, Judgments("worse", 20, score="18 of 20 for the plain search")).equals == "", "judged worse"
     assert equals_words(race_of(best, level)) == "1 other candidate does about as well.", "it is as complex"
     less = race_of(best, judged("Whitening", 0.009, 0.002))
     assert equals_words(less) == "Without training, the best is whitening.", "its interval ends below the gain"
@@ -450,7 +450,7 @@ def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -
     assert "not tried" not in advice_words(race_of(won, outcome_in("not tried")), is_done=False)
     lost = judged("Whitening", -0.02, 0.001)
     assert advice_words(race_of(lost, outcome_in("not tried"))).startswith(
-        "Nothing is better: keep searching as now. That is the pretrained network as it is: no "
+        "Nothing is better: keep the plain search. That is the pretrained network as it is: no "
         "candidate is better in first results. Short trainings were not tried")
 
 
@@ -501,9 +501,9 @@ def test_a_gain_that_may_be_chance_is_no_winner() -> None:
     others = [judged(f"Other {number}", -0.1, 1.0) for number in range(10)]
     race = race_of(lucky, *others)
     assert advice_words(race) == (
-        "No clear winner: keep searching as now. That is the pretrained network as it is: in first results, "
-        "none of 11 candidates is better beyond chance. Search as now; to decide it, judge the largest gain yourself: "
-        "whitening. The largest gain, of whitening, may be chance (+2.200, −1.091 to 5.491). "
+        "No clear winner: keep the plain search. That is the pretrained network as it is: in first results, "
+        "none of 11 candidates is better beyond chance. Keep the plain search; to decide it, judge the largest gain "
+        "yourself: whitening. The largest gain, of whitening, may be chance (+2.200, −1.091 to 5.491). "
         "Beside that: no clear difference in whole groups (0.000, −0.017 to 0.017). The race ended when every "
         f"candidate was tried (11). {limits(race)}")
     assert "It changes the first result of 13 % of images." in advice_words(
@@ -580,7 +580,7 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
         "from −1 to 1."), "wider by 3.29 / 1.96"
     first = race.model_copy(update={"serves": "first"})
     assert "58 get a better group of results" in advice_words(first), "a race without a winner tells of the other aim"
-    assert tell_advice(first).headline == "Nothing is better: keep searching as now."
+    assert tell_advice(first).headline == "Nothing is better: keep the plain search."
     few = of.model_copy(update={"whole": Count(changed=0.02)})
     assert changed_words(few, "groups") == "It changes the group of results of 2 % of images"
 
@@ -852,7 +852,7 @@ def test_a_race_without_a_winner_names_the_search_that_a_later_race_found_better
         "the plain search: better first results (+0.020, 0.003 to 0.037), better whole groups (+0.050, 0.008 "
         "to 0.092). This race alone has no clear winner. The largest gain, of whitening, may be chance")
     assert "Short trainings were not tried" in words
-    assert "keep searching as now" not in words
+    assert "keep the plain search" not in words
 
 
 def test_another_race_with_a_larger_gain_is_told_with_the_words_of_its_search() -> None:
@@ -977,9 +977,9 @@ def test_a_certain_gain_with_too_large_a_price_is_no_winner_and_says_the_price()
     of = comparison("better", "worse", 0.03)
     dear = Outcome(name="Whitening", setup=BY_SIMPLICITY[0], against_best=of, against_start=of, run="run")
     assert advice_words(race_of(dear)) == (
-        "No clear winner: keep searching as now. That is the pretrained network as it is: what gains in first "
-        "results loses more in whole groups. Search as now; to decide it, judge the largest gain yourself: whitening. "
-        "Whitening: "
+        "No clear winner: keep the plain search. That is the pretrained network as it is: what gains in first "
+        "results loses more in whole groups. Keep the plain search; to decide it, judge the largest gain yourself: "
+        "whitening. Whitening: "
         "better first results (+0.020, 0.003 to 0.037), worse whole groups (−0.030, −0.055 to −0.005), which lose more "
         "than first results gain. The race ended when every candidate was tried (1). "
         f"{limits(race_of(dear))}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from udml_core.base.errors import UserError
 from udml_core.data.dataset import step_name
 from udml_core.exploration.race_figures import BY_CLASSES, SAID, group_size_words
 from udml_core.runs import Run
@@ -28,20 +27,18 @@ from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import races_from
-from udml_core.work.jobs.verdicts import best_words
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
-from ..shell.cached import dataset_of
 from ..shell.opinions import stored_opinion
 from ..shell.race_judgments import run_judgments
-from ..shell.race_verdict import judgments_version, race_verdict, raced_with_steps, said_of, show_conclusion_of
-from ..shell.run_hash import RUN_HASH
+from ..shell.race_verdict import race_verdict, raced_with_steps, said_of, show_conclusion_of
 from ..shell.run_status import escaped
 from ..shell.times import time_words
 from ..shell.user_errors import show_user_errors
 from .advised import show_with_steps
 from .races import show_own, show_races
+from .rivals import best_beside
 
 BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:]"
 MIXED, UNCLEAR = ":orange[:material/swap_vert:]", ":material/help:"
@@ -108,7 +105,7 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool) -> None:
     """
     said = said_of(run)
     assert said is not None, "the run has a second opinion"
-    best = _best(run, judgments_version(run)) if said.unraced else ""
+    best = "" if said.is_raced else best_beside(run)
     verdicts, rest = opinion_words(opinions).split(". Compared", 1)
     agreed = agreement_words(said.verdicts, run.evaluation())
     bold, details = f"{verdict_icon(said.verdicts)} **{verdicts}.**", " ".join(filter(None, (
@@ -125,14 +122,6 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool) -> None:
         st.markdown(words)
         with st.popover("Judges", icon=":material/balance:", key=f"opinion-{run.id}", type="tertiary"):
             show_judges(opinions)
-
-
-@st.cache_data(ttl="10s", max_entries=64, show_spinner="Comparing with the best search …", hash_funcs=RUN_HASH)
-def _best(run: Run, version: tuple[int, ...]) -> str:  # noqa: ARG001 (of the judgments, which decide what is best)
-    try:
-        return best_words(run, dataset_of(run))
-    except UserError:  # an embedding was removed or is damaged, which other pages say
-        return ""
 
 
 def show_judges(opinions: Opinions) -> None:
