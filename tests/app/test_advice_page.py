@@ -942,6 +942,12 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
         (link,) = [link for link in lab.get("page_link") if link.label == "Compare with my search"]
         assert f"a={frozen.id}%3Arefine" in link.proto.query_string
         assert f"b={trained.id}%3Afinal" in link.proto.query_string
+        st.cache_data.clear()
+        beside = opened("compare", runs=f"{frozen.id}.{trained.id}", part="Settings")
+        assert not beside.exception
+        assert f"{says.partition(':')[0].replace('the best search', 'your search')}**: compared with whitening" in (
+            texts(beside))
+        assert "No race judged" not in texts(beside)
         use_search(frozen, "final")
         assert "compared with the plain search" in best_words(trained, dataset)
         lab.button(key="lab-use").click().run()
@@ -956,6 +962,22 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
         assert says in said_lines(trained)[0]
     finally:
         path.unlink()
+
+
+def test_the_choice_of_compared_runs_names_the_refinement_that_is_in_view(frozen: Run) -> None:
+    trained = without_labels(worked(runs_folder(), method="pca", split="all", fields={"dimension": 4}))
+    without_labels(frozen)
+    refinement = worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
+    link = {"runs": f"{frozen.id}.{trained.id}", "a": f"{frozen.id}:{refinement.id}", "b": f"{trained.id}:final"}
+    test = opened("compare", part="Where they differ", **link)
+    assert not test.exception
+    (box,) = [box for box in test.multiselect if box.label == "Runs to compare"]
+    assert "Whitening" in box.options
+    assert box.value == [frozen.id, trained.id]
+    test.segmented_control(key="compare-part").set_value("Settings").run()
+    (box,) = [box for box in test.multiselect if box.label == "Runs to compare"]
+    assert "Whitening" not in box.options
+    assert box.value == [frozen.id, trained.id]
 
 
 @pytest.mark.parametrize(("first", "groups", "serves", "says"), [
