@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
+from udml_core.data.catalog import remembered_folders
 from udml_core.data.dataset import Dataset
+from udml_core.data.sources.opened import opened_at
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.used import used_search
@@ -38,6 +40,8 @@ INSTEAD = "app-run-instead"
 """Session key of the id of the run that a page shows because the chosen run does not fit it."""
 EXAMPLE = "app-example"
 """Session key of the id of the first example that a page showed to a user who has chosen no run."""
+PASSED = "app-folder-passed"
+"""Session key of the folder that was opened last when the user chose another data set."""
 IS_DRAWN, IS_KEPT = "app-run-is-drawn", "app-run-is-kept"
 """Session keys: whether the page has drawn the box, and whether the address keeps the run that end_page draws."""
 TRAINED = "app-run-trained"
@@ -207,9 +211,7 @@ def _titles_with_states(runs: Sequence[Run]) -> dict[str, str]:
 def _remember_choice() -> None:
     """Remember the run chosen in the sidebar; the page then writes it to the address, which has the previous one."""
     if _is_choice():
-        stop_waiting()
-        st.session_state.pop(TRAINED, None)
-        st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
+        _take_choice()
         st.session_state[INSTEAD] = st.query_params.get(PARAMETER, "")
 
 
@@ -220,11 +222,17 @@ def _open_choice() -> None:
     """
     if not _is_choice():
         return
+    _take_choice()
+    if PARAMETER in st.query_params or st.session_state.get("page") == "home":
+        st.query_params[PARAMETER] = st.session_state[BOX]
+
+
+def _take_choice() -> None:
+    """Make the run of the box the app's run, and its data set the one that pages begin with."""
     stop_waiting()
     st.session_state.pop(TRAINED, None)
     st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
-    if PARAMETER in st.query_params or st.session_state.get("page") == "home":
-        st.query_params[PARAMETER] = st.session_state[BOX]
+    note_dataset(next(run for run in list_runs(runs_folder()) if run.id == st.session_state[BOX]).spec().dataset)
 
 
 def _is_choice() -> bool:
@@ -358,10 +366,41 @@ def searchable_runs() -> list[Run]:
 
 
 def app_dataset(names: Sequence[str]) -> str:
-    """Return the data set of the run in the sidebar if it is among some data sets, else the first of them."""
+    """Return the folder that was opened last until the user chooses another data set, else that of the sidebar's run.
+
+    Args:
+        names: The data sets; the first of them is returned if the run's is not among them.
+    """
+    if (folder := _folder_ahead(names)) and PARAMETER not in st.query_params:
+        return folder
     finished = searchable_runs()
     run = next((run for run in finished if run.id == app_run()), finished[0] if finished else None)
     return run.spec().dataset if run is not None and run.spec().dataset in names else names[0]
+
+
+def note_dataset(name: str) -> None:
+    """Note which data set the user chose: the folder that was opened last gives way to another one.
+
+    Args:
+        name: The data set.
+    """
+    if not (folders := remembered_folders()):
+        return
+    if name != folders[-1]:
+        st.session_state[PASSED] = folders[-1]
+    elif st.session_state.get(PASSED) == name:
+        del st.session_state[PASSED]
+
+
+def _folder_ahead(names: Sequence[str]) -> str:
+    """Return the folder that was opened last, unless the user has chosen another data set or trained since; else empty.
+    """
+    folders = [name for name in remembered_folders() if name in names]
+    if not folders or st.session_state.get(PASSED) == folders[-1]:
+        return ""
+    own = next((run for run in list_runs(runs_folder()) if not _is_example(run)), None)
+    is_passed = own is not None and (own.stored_status().started or 0.0) > opened_at()
+    return "" if is_passed else folders[-1]
 
 
 def open_search(dataset: Dataset, index: int) -> None:
