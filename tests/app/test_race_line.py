@@ -23,7 +23,7 @@ from udml_core.runs.analyses.kinds.advice import WAITING_WORDS, Advice
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs.live_races import LiveRace
 
-PHASE = "judge looks at the images: A · 30 of 90 · 1:40 of 2:00 min, at most 0:20 left"
+PHASE = "judge looks at the images: A · 30 of 90 · 1:40 of 2:00 min, 0:20 of its time left"
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def test_every_page_shows_the_progress_of_a_race_with_a_link_to_it(page: str, ra
     assert not test.exception
     address = links(test)["Finding the best search"]
     assert set(address.split("&")) == {"dataset=digits", "view=advice", "budget=2", "serves=groups"}
-    assert "40 %, at most 0:20 left" in line(test)
+    assert "40 %, 0:20 of its time left" in line(test)
 
 
 def test_the_page_of_the_race_has_no_second_line_about_it(race: Analysis) -> None:
@@ -147,4 +147,4 @@ def test_the_time_left_is_read_as_a_race_reports_it() -> None:
     progress.announce("whitening", 50.0, 20.0)
     seconds[0] = 119.5
     progress(0.0, "choosing the next candidate")
-    assert [left_words(phase) for phase in phases] == ["at most 2:00 left", "at most 2:00 left", "finishing"]
+    assert [left_words(phase) for phase in phases] == ["2:00 of its time left", "about 2 min left", "finishing"]

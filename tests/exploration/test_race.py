@@ -731,10 +731,10 @@ def test_the_share_and_the_time_of_a_race_belong_together_and_the_bar_is_never_f
     progress(0.5, "training · 50 %")
     now[0] = 400.0
     progress(0.5, "training · 60 %")
-    assert seen == [(0.0, "judge · 0:00 of 5:00 min, at most 5:00 left"),
-                    (0.5, "judge · 2:30 of 5:00 min, at most 2:30 left"),
-                    (0.5, "trying Whitening · 2:30 of 5:00 min, at most 2:30 left"),
-                    (0.75, "training · 50 % · 3:00 of 5:00 min, at most 1:00 left"),
+    assert seen == [(0.0, "judge · 0:00 of 5:00 min, 5:00 of its time left"),
+                    (0.5, "judge · 2:30 of 5:00 min, 2:30 of its time left"),
+                    (0.5, "trying Whitening · 2:30 of 5:00 min, about 2 min left"),
+                    (0.75, "training · 50 % · 3:00 of 5:00 min, about 60 s left"),
                     (0.99, "training · 60 % · 6:40 min, finishing")]
 
 
@@ -751,7 +751,7 @@ def test_the_time_of_a_race_goes_on_while_nothing_is_reported() -> None:
     progress.tick()
     assert seen[1:] == [(0.0, "judge compares · 20 of 100 · 0:00 of 5:00 min, about 50 s left"),
                         (0.6, "judge compares · 20 of 100 · 0:30 of 5:00 min, about 20 s left"),
-                        (0.833, "judge compares · 20 of 100 · 1:40 of 5:00 min, at most 0:20 left")], (
+                        (0.833, "judge compares · 20 of 100 · 1:40 of 5:00 min, 0:20 of its time left")], (
         "the count stays, the time goes on, and a time that was too short stands still")
 
 
@@ -802,9 +802,9 @@ def test_a_time_left_is_shown_from_the_first_second_and_never_rises_though_judge
     progress.tick()
     now[0] = 362.0
     progress.tick()
-    assert seen == ["at most 5:00 left", "at most 4:40 left", "at most 1:10 left", "at most 1:00 left",
-                    "at most 1:00 left", "at most 1:00 left", "at most 0:40 left", "at most 0:40 left",
-                    "at most 0:22 left", "at most 0:22 left"], "the judges leave a fifth of the time in any case"
+    assert seen == [*(f"{left} of its time left" for left in (
+        "5:00", "4:40", "1:10", "1:00", "1:00", "1:00", "0:40")), "about 40 s left", "about 22 s left",
+        "0:22 of its time left"], "the judges leave a fifth of the time in any case"
 
 
 def test_the_clock_of_a_race_stands_still_while_it_waits() -> None:
@@ -939,8 +939,18 @@ def test_a_training_begins_only_if_its_expected_time_fits_with_a_margin_where_it
     idea = Idea("PLM", lambda best: best.model_copy(update={"method": "plm"}), trains=True)
     track = Trainings({}, expected={"plm": 50})
     track.is_measured = lambda _setup: is_measured  # type: ignore[method-assign]
-    (outcome,) = run_race(START, [idea], track, "first", seconds)
+    outcome = next(iter(run_race(START, [idea], track, "first", seconds)))
     assert (outcome.state, outcome.seconds) == (state, 50)
+
+
+@pytest.mark.parametrize(("seconds", "states"), [
+    (60, ["not tried", "judged"]), (41, ["not tried", "judged"]), (39, ["not tried"])])
+def test_a_training_that_was_left_out_is_tried_at_the_end_though_its_time_was_never_measured(
+        seconds: float, states: list[str]) -> None:
+    idea = Idea("PLM", lambda best: best.model_copy(update={"method": "plm"}), trains=True)
+    track = Trainings({}, expected={"plm": 50})
+    track.is_measured = lambda _setup: False  # type: ignore[method-assign]
+    assert [outcome.state for outcome in run_race(START, [idea], track, "first", seconds)] == states
 
 
 @pytest.mark.parametrize(("seconds", "order"), [(30, ["views", "whiten", "rerank"]),
