@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.data import browsing as page
 from pages.parts.data import computed
-from pages.parts.shell import cached
+from pages.parts.shell import cached, run_picker
 from pages.parts.shell.run_status import escaped
 from tests.app.opening import opened, switched, texts
 from tests.running import spec, trained, worked, write_digits
@@ -298,3 +298,14 @@ def test_the_folder_that_was_opened_last_comes_first_until_another_data_set_is_c
         assert switched(test, "data").selectbox(key="data-dataset").value == "digits"
     finally:
         catalog.forget(folder)
+
+
+@pytest.mark.usefixtures("own_places")
+def test_the_enlarged_image_becomes_the_query_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = worked(runs_folder())
+    monkeypatch.setattr(page, "gallery", lambda *_args, **_options: 5)
+    opens: list[tuple[str, dict[str, str]]] = []
+    monkeypatch.setattr(run_picker, "open_view", lambda view, query_params: opens.append((view, query_params)))
+    test = opened("data", dataset="digits")
+    test.button(key="enlarged-search").click().run()
+    assert opens == [("retrieval", {"run": run.id, "add": "5"})]
