@@ -72,7 +72,7 @@ def test_the_page_of_the_race_has_no_second_line_about_it(race: Analysis) -> Non
     assert links(opened("data", dataset="fashion-mini", view="advice")), "other images"
 
 
-def test_the_end_of_a_race_is_said_once_with_its_link(race: Analysis) -> None:
+def test_the_end_of_a_race_is_said_in_a_message_and_marked_until_the_race_is_looked_at(race: Analysis) -> None:
     test = opened("home")
     finish(race)
     test.run()
@@ -80,10 +80,16 @@ def test_the_end_of_a_race_is_said_once_with_its_link(race: Analysis) -> None:
     address = links(test)[said]
     assert "view=advice" in address
     assert "Finding the best search" not in links(test)
-    assert said in links(test.run()), "it stays while the page is open"
-    test.session_state["app-race-ended"] = race_line.Ended(said, test.session_state["app-race-ended"].race, "home", 0.0)
-    assert not links(switched(test, "runs")), "the next page says it no more"
-    assert not links(test.run())
+    assert [toast.value.replace("\\", "") for toast in test.toast] == [said]
+    (mark,) = (link.proto.icon for link in test.get("page_link") if link.proto.label == said)
+    assert mark == ":material/new_releases:"
+    for page in ("runs", "learn"):
+        assert said in links(switched(test, page)), "it stays until the race is looked at"
+        assert not test.toast, "once is enough"
+    test.query_params.update(dataset="digits", view="advice", budget="2", serves="groups")
+    switched(test, "data")
+    test.query_params.clear()
+    assert not links(switched(test, "home"))
 
 
 def test_the_end_of_a_race_stays_a_while_when_the_page_changes_at_that_moment(race: Analysis) -> None:

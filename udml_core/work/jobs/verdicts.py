@@ -118,7 +118,7 @@ def rival_of(run: Run, dataset: Dataset) -> Rival | None:
     """
     alike = [other for other in list_runs(run.root) if other.spec().fingerprint == dataset.fingerprint]
     if (used := used_search(alike)) is not None:
-        serves = next((race.serves for race in races_of(run)), "first")
+        serves: Serves = next((race.serves for race in races_of(run)), "first")
         return None if used[0].id == run.id else Rival(*used, search_words(*used), serves, IN_USE)
     found = advised_beside(run, dataset)
     if found is None:
