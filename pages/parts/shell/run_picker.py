@@ -15,6 +15,7 @@ from udml_core.data.catalog import remembered_folders
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.opened import opened_at
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
+from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.used import used_search
 from udml_core.work.jobs.advising import is_trial
@@ -40,6 +41,8 @@ INSTEAD = "app-run-instead"
 """Session key of the id of the run that a page shows because the chosen run does not fit it."""
 EXAMPLE = "app-example"
 """Session key of the id of the first example that a page showed to a user who has chosen no run."""
+MEANWHILE = (":material/hourglass_top: The images are prepared again without those that you excluded. Search leaves "
+             "them out already.")
 PASSED = "app-folder-passed"
 """Session key of the folder that was opened last when the user chose another data set."""
 IS_DRAWN, IS_KEPT = "app-run-is-drawn", "app-run-is-kept"
@@ -98,11 +101,15 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
 def _waits() -> bool:
     """Show the progress of the images that the user has just opened; choose their run as soon as they are ready."""
     run = awaited_run()
-    if run is not None and PARAMETER in st.query_params:  # a link to another run
+    before = "" if run is None else _run_before(run)
+    if run is not None and st.query_params.get(PARAMETER, before) != before:  # a link to another run
         stop_waiting()
     elif run is not None and run.stored_status().can_search:
         choose_run(run)
     elif run is not None and run.status().state in LIVE_STATES:
+        if before:
+            st.caption(MEANWHILE)
+            return False
         _await(run)
         return True
     else:
@@ -121,10 +128,29 @@ def _waits_for_excluded() -> bool:
         if run is not None and run != chosen:
             choose_run(run)
         elif run is None and (awaited := awaited_run()) is not None:
+            if _run_before(awaited):
+                st.caption(MEANWHILE)
+                return False
             st.query_params.pop(PARAMETER, None)  # a link to a run would end the waiting
             _await(awaited)
             return True
     return False
+
+
+def _run_before(awaited: Run) -> str:
+    """Return the id of the run with which Search goes on while its images are prepared without those excluded since.
+
+    Args:
+        awaited: The run of the images without those.
+
+    Returns:
+        The run of the same features that the page had before, which leaves them out as well; empty on other pages.
+    """
+    chosen = next((known for known in searchable_runs() if known.id == st.session_state.get(CHOSEN)), None)
+    if st.session_state.get("page") != "retrieval" or chosen is None or chosen.spec().method != FROZEN or (
+            chosen.spec().fingerprint, chosen.spec().encoder) != (awaited.spec().fingerprint, awaited.spec().encoder):
+        return ""
+    return chosen.id
 
 
 def _await(run: Run) -> None:
