@@ -170,7 +170,7 @@ def test_search_stays_open_while_its_images_are_prepared_again_after_an_exclusio
         test.run()
         assert not test.exception
         assert WAITS not in texts(test)
-        assert "Search leaves them out already." in texts(test)
+        assert "which Search leaves out already." in texts(test)
         shown = [tile["id"] for tile in headers(test)[-1]["tiles"]["list"]]
         assert first not in shown
     test.query_params.clear()

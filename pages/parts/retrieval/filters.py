@@ -91,7 +91,7 @@ def choose_filter(retrieval: Retrieval, query_images: Sequence[int]) -> Filter:
 
 
 def offer_more(search_filter: Filter, shown: int) -> None:
-    """Show the button that shows more results below those that are shown, unless there are no more.
+    """Show the button that adds results below the shown results, unless there are no more.
 
     Args:
         search_filter: What the search returns.

@@ -41,8 +41,8 @@ INSTEAD = "app-run-instead"
 """Session key of the id of the run that a page shows because the chosen run does not fit it."""
 EXAMPLE = "app-example"
 """Session key of the id of the first example that a page showed to a user who has chosen no run."""
-MEANWHILE = (":material/hourglass_top: The images are prepared again without those that you excluded. Search leaves "
-             "them out already.")
+MEANWHILE = (":material/hourglass_top: The images are prepared again without the images that you excluded, which "
+             "Search leaves out already.")
 PASSED = "app-folder-passed"
 """Session key of the folder that was opened last when the user chose another data set."""
 IS_DRAWN, IS_KEPT = "app-run-is-drawn", "app-run-is-kept"
