@@ -16,7 +16,7 @@ from pages.parts.data.importing import audit_browsed, import_folder, offer_folde
 from pages.parts.data.leading import lead_on, lead_to_race
 from pages.parts.shell.address import address_decides, choice_from_address, note_address, note_click, write_address
 from pages.parts.shell.cached import load_dataset, signature_of
-from pages.parts.shell.run_picker import app_dataset, app_run
+from pages.parts.shell.run_picker import app_dataset, app_run, note_dataset
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.paths import is_exposed, readable_roots
@@ -69,6 +69,7 @@ def choose_name() -> str | None:
     st.query_params.update(dataset=name, view=st.query_params.get("view", "gallery"))  # together: one history entry
     note_address("dataset")
     st.session_state[BROWSED] = name, app_run()
+    note_dataset(name)
     problem = next(source for source in sources if source.name == name).missing()
     if problem:
         st.warning(problem, icon=":material/download:")

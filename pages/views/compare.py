@@ -86,17 +86,19 @@ def first_part(runs: Sequence[Run]) -> str:
     return QUERY if share_images(runs) and all(0 < (count or 0) <= MOST_RANKED for count in searched) else CURVES
 
 
-def shows_refinements() -> bool:
-    """Return whether the open part compares refinements of runs, of which the verdict on the runs says nothing."""
-    frames = [st.query_params.get(letter, "").rpartition(SEPARATOR)[2] for letter in LETTERS]
-    return st.session_state.get(PART) == WINS and any(frame.startswith(REFINED) for frame in frames)
+def refinements_in_view() -> dict[str, str]:
+    """Return the refinements that the open part compares, by their runs, of which the verdict on runs says nothing."""
+    if st.session_state.get(PART) != WINS:
+        return {}
+    sides = [st.query_params.get(letter, "").rpartition(SEPARATOR) for letter in LETTERS]
+    return {run_id: frame for run_id, _, frame in sides if frame.startswith(REFINED)}
 
 
 def compare(runs: Sequence[Run]) -> None:
     """Show the measures of the runs, and the chosen comparison."""
     if share_images(runs):
         carry_image(runs[0].spec().fingerprint)
-    if not shows_refinements():
+    if not refinements_in_view():
         show_measures(runs)
     part = choose_part(first_part(runs), parts_of(runs))
     names = brief_names(runs) if share_images(runs) else list(run_titles(runs).values())
@@ -146,7 +148,7 @@ def draw() -> None:
             if not offer_example(primary=True):
                 offer_lab()
         else:
-            compared = choose_compared(finished)
+            compared = choose_compared(finished, refinements_in_view())
             if len(compared) < FEWEST and run_of_pair(finished):
                 show_pair(finished)
             elif len(compared) < FEWEST:

@@ -10,7 +10,7 @@ from pages.parts.refine.cards import recipe_in_use
 from pages.parts.retrieval.bar import show_query_bar, show_undo
 from pages.parts.retrieval.embeddings import choose_embeddings, keep_look
 from pages.parts.retrieval.failures import show_failures
-from pages.parts.retrieval.filters import choose_filter
+from pages.parts.retrieval.filters import choose_filter, offer_more
 from pages.parts.retrieval.query import (
     PageQuery,
     compose_query,
@@ -98,6 +98,7 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
         with st.container(key="retrieval-results"):
             say_unlike(retrieval, query)
             show_rankings(retrieval, rankings, lambda index: pick(query, index), badge_words(retrieval, strip))
+            offer_more(search_filter, max(len(ranking.hits) for ranking in rankings))
             if not query.words:
                 show_frames_verdict((column.retrieval.run, column.frame.name) for column in columns)
     for column in columns:

@@ -22,6 +22,7 @@ from pages.parts.refine.raced import Raced, compared_words, less_words
 from pages.parts.runs.leaderboard import leaderboard
 from pages.parts.shell.confirming import results_of
 from pages.parts.shell.race_verdict import advised_search, frame_verdict, raced_verdicts
+from pages.parts.train.method_cards import SECOND
 from tests.app.opening import opened, switched, texts
 from tests.app.test_opinions_pages import without_labels
 from tests.exploration.test_race import comparison, measured
@@ -47,7 +48,7 @@ from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Judging
 from udml_core.runs.tasks import Status
-from udml_core.runs.used import used_search
+from udml_core.runs.used import use_search, used_search
 from udml_core.work.jobs import concluding, first_method
 from udml_core.work.jobs.advising import race_of, race_words_of, wanted_advice
 from udml_core.work.jobs.verdicts import beside_best, best_words, said_lines, said_of_run, unraced_words
@@ -222,7 +223,7 @@ def test_a_link_without_choices_shows_the_newest_race(frozen: Run) -> None:
 
 
 @pytest.mark.parametrize(("reason", "rows", "said"), [
-    ("", [0], "Nothing is better: keep searching as now."), ("Cannot tell: install timm.", [], "timm"),
+    ("", [0], "Nothing is better: keep the plain search."), ("Cannot tell: install timm.", [], "timm"),
     ("", [4], "No candidate was judged in this time.")])
 def test_a_race_without_a_winner_says_why(frozen: Run, reason: str, rows: list[int], said: str) -> None:
     finished(frozen, [outcomes(frozen)[row] for row in rows], reason)
@@ -230,7 +231,7 @@ def test_a_race_without_a_winner_says_why(frozen: Run, reason: str, rows: list[i
     assert ":green[" not in verdict(test)[0]
     assert said in f"{verdict(test)[0]}."
     assert "Use this" not in [button.label for button in test.button]
-    frozen_search = [button for button in test.button if button.label == "Search as now"]
+    frozen_search = [button for button in test.button if button.label == "Use the plain search"]
     assert [button.proto.type for button in frozen_search] == ["primary"] * (rows == [0])
 
 
@@ -387,23 +388,29 @@ def test_train_opens_with_the_method_that_won_the_race(frozen: Run) -> None:
 def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -> None:
     assert first_method(frozen.dataset(), runs_folder(), example="rpml") == "rpml"
     finished(frozen, outcomes(frozen))
-    assert first_method(frozen.dataset(), runs_folder(), example="rpml") == "whiten", "a refinement won the race"
+    assert first_method(frozen.dataset(), runs_folder(), example="rpml") == "deepcluster", "whitening was tried"
     test = opened("train", dataset="digits")
     assert not test.exception
-    assert test.query_params["method"] in ("whiten", ["whiten"])
+    assert test.query_params["method"] in ("deepcluster", ["deepcluster"])
+    assert SECOND == "If you train nevertheless"
     words = texts(test).replace("\\", "")
-    assert ":material/trophy: Whole groups: Best search: whitening. It needs no training." in words
+    assert [link.label for link in test.get("page_link")].count("Use the best search") == 1, "the next step"
+    assert (":material/trophy: Whole groups: Best search: whitening. No training is advised: it already includes "
+            "whitening.") in words
+    worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
+    use_search(frozen, plan_analysis(Refinement, recipe="whiten").id)
+    words = texts(opened("train", dataset="digits", method="whiten")).replace("\\", "")
+    assert "No training is advised: the search that you use already includes whitening." in words
     assert "In the race on these images, whitening: no clear difference in first results, better whole groups." in words
     assert "The race has tried this step already: trained alone, it gives the same search." in words
     assert "takes seconds" not in words, "the form measures the time"
-    assert [link.label for link in test.get("page_link")].count("Use the best search") == 1, "the next step"
 
 
 def test_lab_says_if_nothing_surely_won_the_race(frozen: Run) -> None:
     finished(frozen, outcomes(frozen)[:1])
     words = texts(opened("train", dataset="digits")).replace("\\", "")
-    assert ":material/balance: Whole groups: Nothing is better: keep searching as now." in words
-    assert "needs no training" not in words
+    assert ":material/balance: Whole groups: Nothing is better: keep the plain search." in words
+    assert "No training is advised" not in words
 
 
 def test_a_small_change_and_a_race_without_a_clear_winner_have_no_trophy(frozen: Run) -> None:
@@ -834,7 +841,7 @@ def test_runs_tells_of_both_races_and_links_to_each(frozen: Run) -> None:
                     result={"race": np.array(race.model_dump_json())})
     test = opened("runs", run=frozen.id)
     shown = texts(test).replace("\\", "")
-    assert "First results: **Nothing is better: keep searching as now.**" in shown
+    assert "First results: **Nothing is better: keep the plain search.**" in shown
     assert shown.index("First results: **Nothing is better") < shown.index("Whole groups: **Best search: whitening.**")
     links = [link.proto.query_string for link in test.get("page_link") if link.proto.label == "Details"]
     assert ["serves=first" in link for link in links] == [True, False]
@@ -928,6 +935,26 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
     np.save(path, eyes.take(np.arange(len(dataset))))
     try:
         assert best_words(trained, dataset) == says
+        use_search(frozen, plan_analysis(Refinement, recipe="whiten").id)
+        assert best_words(trained, dataset) == says.replace("the best search", "your search")
+        lab = opened("train", dataset="digits", live=trained.id)
+        assert says.partition(":")[0].replace("the best search", "your search") in texts(lab)
+        (link,) = [link for link in lab.get("page_link") if link.label == "Compare with my search"]
+        assert f"a={frozen.id}%3Arefine" in link.proto.query_string
+        assert f"b={trained.id}%3Afinal" in link.proto.query_string
+        st.cache_data.clear()
+        beside = opened("compare", runs=f"{frozen.id}.{trained.id}", part="Settings")
+        assert not beside.exception
+        assert f"{says.partition(':')[0].replace('the best search', 'your search')}**: compared with whitening" in (
+            texts(beside))
+        assert "No race judged" not in texts(beside)
+        use_search(frozen, "final")
+        assert "compared with the plain search" in best_words(trained, dataset)
+        lab.button(key="lab-use").click().run()
+        assert used_search([frozen, trained]) == (trained, "final")
+        assert best_words(trained, dataset) == "", "it is the search in use"
+        (trained.folder / "used.json").unlink()
+        (frozen.folder / "used.json").unlink()
         st.cache_data.clear()
         shown = texts(opened("runs", run=trained.id))
         assert says.partition(":")[0] in shown
@@ -935,6 +962,22 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
         assert says in said_lines(trained)[0]
     finally:
         path.unlink()
+
+
+def test_the_choice_of_compared_runs_names_the_refinement_that_is_in_view(frozen: Run) -> None:
+    trained = without_labels(worked(runs_folder(), method="pca", split="all", fields={"dimension": 4}))
+    without_labels(frozen)
+    refinement = worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
+    link = {"runs": f"{frozen.id}.{trained.id}", "a": f"{frozen.id}:{refinement.id}", "b": f"{trained.id}:final"}
+    test = opened("compare", part="Where they differ", **link)
+    assert not test.exception
+    (box,) = [box for box in test.multiselect if box.label == "Runs to compare"]
+    assert "Whitening" in box.options
+    assert box.value == [frozen.id, trained.id]
+    test.segmented_control(key="compare-part").set_value("Settings").run()
+    (box,) = [box for box in test.multiselect if box.label == "Runs to compare"]
+    assert "Whitening" not in box.options
+    assert box.value == [frozen.id, trained.id]
 
 
 @pytest.mark.parametrize(("first", "groups", "serves", "says"), [
@@ -1063,10 +1106,10 @@ def test_a_race_without_a_winner_asks_for_no_judgments_once_they_say_that_they_c
             first=measured("cannot tell"), judges=("judge",), groups=Measured(
                 verdict="cannot tell", difference=0.01, low=-0.01, high=0.03)))])
     before = texts(opened("data", **LINK)).replace("\\", "")
-    assert "Search as now; to decide it, judge the largest gain yourself: whitening" in before
+    assert "Keep the plain search; to decide it, judge the largest gain yourself: whitening" in before
     monkeypatch.setattr(concluding, "stored_judgments", lambda *_: Judgments("level", 14, score="14 equal"))
     shown = texts(opened("data", **LINK)).replace("\\", "")
-    assert "Keep searching as now: your 14 judgments see no clear difference" in shown
+    assert "Keep the plain search: your 14 judgments see no clear difference" in shown
     assert "The judges of the race were not sure of whitening, either." in shown
     assert "To decide it" not in shown
 
@@ -1098,10 +1141,10 @@ def label_of_next(test: AppTest) -> str:
 @pytest.mark.parametrize(("answers", "headline", "action", "said"), [
     ("", "Best search: whitening", "Name groups", "better"),
     ("BA", "Best search: whitening", "Continue judging", "better"),
-    ("==A====B==A=========", "Keep searching as now: your 20 judgments see no clear difference", "Search as now",
+    ("==A====B==A=========", "Keep the plain search: your 20 judgments see no clear difference", "Use the plain search",
      "no clear difference"),
     ("B" * 16, "Best search, confirmed by your 16 judgments: whitening", "Name groups", "better"),
-    ("A" * 16, "Keep searching as now: your 16 judgments prefer it", "Search as now", "worse")])
+    ("A" * 16, "Keep the plain search: your 16 judgments prefer it", "Use the plain search", "worse")])
 def test_every_page_follows_the_judgments_of_the_advised_search(
         frozen: Run, answers: str, headline: str, action: str, said: str) -> None:
     is_advised = said == "better"

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.shell.awaited import AWAITED, CHANGED, Shown
 from pages.parts.shell.run_picker import CHOSEN
 from tests.app.opening import opened, texts
+from tests.app.test_retrieval_page import headers
 from tests.running import spec, worked, write_digits
 from udml_core.data import catalog
 from udml_core.data.given.exclusions import exclude
@@ -149,6 +150,33 @@ def test_a_page_prepares_the_images_again_after_an_exclusion(browsed: Run) -> No
     test.run()
     assert test.session_state[CHOSEN] == renewed.id
     assert CHANGED not in test.session_state
+    shutil.rmtree(renewed.folder)
+
+
+def test_search_stays_open_while_its_images_are_prepared_again_after_an_exclusion(browsed: Run) -> None:
+    worker.work(browsed, analyse=False)
+    test = opened("retrieval", run=browsed.id, add="3", k="50")
+    first = headers(test)[-1]["tiles"]["list"][0]["id"]
+    test.session_state["data-backbone"] = "pixels"
+    test.query_params.clear()
+    test.switch_page("pages/data.py").run()
+    exclude(browsed.dataset(), [first])
+    test.session_state[CHANGED] = browsed.spec().dataset
+    assert "They leave out what you excluded" in texts(test.run())
+    test.query_params.clear()
+    test.query_params.update(add="3", k="50")
+    test.switch_page("pages/search.py")
+    for _ in range(2):
+        test.run()
+        assert not test.exception
+        assert WAITS not in texts(test)
+        assert "which Search leaves out already." in texts(test)
+        shown = [tile["id"] for tile in headers(test)[-1]["tiles"]["list"]]
+        assert first not in shown
+    test.query_params.clear()
+    test.switch_page("pages/label.py").run()
+    (renewed,) = [run for run in list_runs(runs_folder()) if run.spec().excluded.count == 1]
+    assert WAITS in texts(test), "the groups are formed of the features"
     shutil.rmtree(renewed.folder)
 
 

@@ -37,7 +37,7 @@ def race(app: App) -> Iterator[Analysis]:
     """A race that runs until its folder is removed."""
     analysis = create_analysis(app.trained(method="frozen", split="all"), plan_analysis(Advice, budget=2.0))
     analysis.write_status(Status(state="running", started=time.time(), share=0.4,
-                                 phase="trying Whitening · 0:40 of 2:00 min, at most 1:20 left"))
+                                 phase="trying Whitening · 0:40 of 2:00 min, 1:20 of its time left"))
     with analysis.lock().acquire():
         yield analysis
     shutil.rmtree(analysis.folder)
@@ -78,7 +78,7 @@ def test_the_line_of_a_race_stands_at_the_end_of_the_sidebar_and_moves_nothing(p
     race.write_status(race.stored_status().model_copy(update={"state": "running"}))
     time.sleep(5.1)  # pages look for races so often
     page.reload()
-    expect(page.locator(LINE)).to_contain_text("40 %, at most 1:20 left")
+    expect(page.locator(LINE)).to_contain_text("40 %, 1:20 of its time left")
     settle(page)
     assert top_of_links(page) == before
     box, links = (page.locator(place).bounding_box() for place in (LINE, LINKS))

@@ -13,10 +13,10 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.data import browsing as page
 from pages.parts.data import computed
-from pages.parts.shell import cached
+from pages.parts.shell import cached, run_picker
 from pages.parts.shell.run_status import escaped
-from tests.app.opening import opened, texts
-from tests.running import spec, trained, write_digits
+from tests.app.opening import opened, switched, texts
+from tests.running import spec, trained, worked, write_digits
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import choose_spec
@@ -278,3 +278,34 @@ def test_another_data_set_clears_the_page_before_it_is_opened(monkeypatch: pytes
     assert clears(test)
     assert not clears(test.run()), "the same images do not flicker"
     assert clears(test.selectbox(key="data-dataset").set_value("emoji").run())
+
+
+@pytest.mark.usefixtures("own_places")
+def test_the_folder_that_was_opened_last_comes_first_until_another_data_set_is_chosen(tmp_path: Path) -> None:
+    worked(runs_folder())
+    folder = write_digits(tmp_path / "birds", 12)
+    catalog.remember(folder)
+    try:
+        for page in ("data", "train"):
+            assert opened(page).query_params["dataset"] in (str(folder), [str(folder)]), page
+        test = opened("retrieval")  # it shows the run on other images
+        test.query_params.clear()
+        test = switched(test, "data")
+        assert test.selectbox(key="data-dataset").value == str(folder)
+        test.selectbox(key="data-dataset").set_value("digits").run()
+        test = switched(test, "retrieval")
+        test.query_params.clear()
+        assert switched(test, "data").selectbox(key="data-dataset").value == "digits"
+    finally:
+        catalog.forget(folder)
+
+
+@pytest.mark.usefixtures("own_places")
+def test_the_enlarged_image_becomes_the_query_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = worked(runs_folder())
+    monkeypatch.setattr(page, "gallery", lambda *_args, **_options: 5)
+    opens: list[tuple[str, dict[str, str]]] = []
+    monkeypatch.setattr(run_picker, "open_view", lambda view, query_params: opens.append((view, query_params)))
+    test = opened("data", dataset="digits")
+    test.button(key="enlarged-search").click().run()
+    assert opens == [("retrieval", {"run": run.id, "add": "5"})]

@@ -23,7 +23,7 @@ from udml_core.runs.analyses.kinds.advice import WAITING_WORDS, Advice
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs.live_races import LiveRace
 
-PHASE = "judge looks at the images: A · 30 of 90 · 1:40 of 2:00 min, at most 0:20 left"
+PHASE = "judge looks at the images: A · 30 of 90 · 1:40 of 2:00 min, 0:20 of its time left"
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def test_every_page_shows_the_progress_of_a_race_with_a_link_to_it(page: str, ra
     assert not test.exception
     address = links(test)["Finding the best search"]
     assert set(address.split("&")) == {"dataset=digits", "view=advice", "budget=2", "serves=groups"}
-    assert "40 %, at most 0:20 left" in line(test)
+    assert "40 %, 0:20 of its time left" in line(test)
 
 
 def test_the_page_of_the_race_has_no_second_line_about_it(race: Analysis) -> None:
@@ -72,7 +72,7 @@ def test_the_page_of_the_race_has_no_second_line_about_it(race: Analysis) -> Non
     assert links(opened("data", dataset="fashion-mini", view="advice")), "other images"
 
 
-def test_the_end_of_a_race_is_said_once_with_its_link(race: Analysis) -> None:
+def test_the_end_of_a_race_is_said_in_a_message_and_marked_until_the_race_is_looked_at(race: Analysis) -> None:
     test = opened("home")
     finish(race)
     test.run()
@@ -80,16 +80,22 @@ def test_the_end_of_a_race_is_said_once_with_its_link(race: Analysis) -> None:
     address = links(test)[said]
     assert "view=advice" in address
     assert "Finding the best search" not in links(test)
-    assert said in links(test.run()), "it stays while the page is open"
-    test.session_state["app-race-ended"] = race_line.Ended(said, test.session_state["app-race-ended"].race, "home", 0.0)
-    assert not links(switched(test, "runs")), "the next page says it no more"
-    assert not links(test.run())
+    assert [toast.value.replace("\\", "") for toast in test.toast] == [said]
+    (mark,) = (link.proto.icon for link in test.get("page_link") if link.proto.label.replace("\\", "") == said)
+    assert mark == ":material/new_releases:"
+    for page in ("runs", "learn"):
+        assert said in links(switched(test, page)), "it stays until the race is looked at"
+        assert not test.toast, "once is enough"
+    test.query_params.update(dataset="digits", view="advice", budget="2", serves="groups")
+    switched(test, "data")
+    test.query_params.clear()
+    assert not links(switched(test, "home"))
 
 
 def test_the_end_of_a_race_stays_a_while_when_the_page_changes_at_that_moment(race: Analysis) -> None:
     test = opened("home")
     finish(race, rows=1)
-    assert "The race has ended: nothing is better, keep searching as now." in links(switched(test, "runs"))
+    assert "The race has ended: nothing is better, keep the plain search." in links(switched(test, "runs"))
     assert links(switched(test, "learn"))
 
 
@@ -147,4 +153,4 @@ def test_the_time_left_is_read_as_a_race_reports_it() -> None:
     progress.announce("whitening", 50.0, 20.0)
     seconds[0] = 119.5
     progress(0.0, "choosing the next candidate")
-    assert [left_words(phase) for phase in phases] == ["at most 2:00 left", "at most 2:00 left", "finishing"]
+    assert [left_words(phase) for phase in phases] == ["2:00 of its time left", "about 2 min left", "finishing"]

@@ -17,10 +17,12 @@ from pages.parts.retrieval.own_images import OwnImage, Side, own_image
 from pages.parts.retrieval.query import PageQuery
 from pages.parts.retrieval.rankings import effect_words
 from pages.parts.shell.interesting import MOST, MOST_TEST
+from pages.views.retrieval import SAME
 from tests.app.opening import as_file, opened, switched, texts
 from tests.running import worked, write_digits
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.given.labels import assign, assigned_now
+from udml_core.data.query_images import keep_query_image
 from udml_core.exploration.assigned import assigned_measures
 from udml_core.exploration.interesting import gains_and_losses_in_turn
 from udml_core.numerics.explanations import Clusters
@@ -338,6 +340,38 @@ def test_an_own_image_is_refined_and_its_first_result_is_explained(run: Run) -> 
     shared = shared_neighbors(retrieval, Query((retrieval.embed(image),)), index, 20, gallery="all")
     assert f"share {len(shared)} images of the 20 nearest images of each" in texts(test)
     assert [tile["id"] for tile in tiles(test, "Nearest images of both")] == [of.image for of in shared[:12]]
+
+
+def test_an_own_image_stays_the_query_after_a_reload_and_is_said_to_be_gone_later(run: Run) -> None:
+    image = own_image(as_file(Image.new("RGB", (40, 40), "red"), "*my* bird.png"), "subtract")
+    keep_query_image(image.source, image.digest)
+    for link in ({}, {"view": SAME}):  # a reload begins a session
+        test = opened("retrieval", run=run.id, add="3", own=f"-{image.digest}", **link)
+        assert not test.exception
+        assert test.query_params["own"] in (f"-{image.digest}", [f"-{image.digest}"])
+    test = opened("retrieval", run=run.id, add="3", own=f"-{image.digest}")
+    assert "\\*my\\* bird" in texts(test)
+    assert [(of.name, of.side) for of in test.session_state["brought"]] == [("*my* bird.png", "subtract")]
+    test.button(key=f"out-{image.digest}").click().run()
+    assert "own" not in test.query_params
+    for lost in ("f" * 40, "/etc/passwd", "-"):
+        test = opened("retrieval", run=run.id, own=lost)
+        assert not test.exception
+        assert "1 own image of this link is not kept any more. Choose it again." in texts(test)
+        assert tiles(test, "Sample queries")
+
+
+def test_more_results_are_shown_below_those_that_are_there(run: Run) -> None:
+    test = opened("retrieval", run=run.id, add="3")
+    shown = [tile["id"] for tile in tiles(test, "The 10 nearest images, after training")]
+    for count in (50, 100, 200):
+        test.button(key="retrieval-more").click().run()
+        assert not test.exception
+        more = [tile["id"] for tile in tiles(test, f"The {count} nearest images, after training")]
+        assert more[:len(shown)] == shown
+        shown = more
+    assert "retrieval-more" not in [button.key for button in test.button]
+    assert test.slider(key="k").value == 200
 
 
 def test_an_own_image_that_nothing_resembles_is_said_above_the_results(run: Run) -> None:

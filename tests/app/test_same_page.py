@@ -247,3 +247,18 @@ def test_labeled_pairs_and_judged_pairs_know_each_other(run: Run, log: PairLog) 
     finally:
         log_path_of(labeled.dataset, "pairs").unlink(missing_ok=True)
     assert "on the page Label" not in texts(opened("retrieval", run=run.id, view=VIEW))
+
+
+def test_pairs_that_were_judged_in_another_embedding_are_not_said_to_be_of_this_one(run: Run, log: PairLog) -> None:
+    test = opened("retrieval", run=run.id, view=VIEW)
+    for _ in range(3):
+        press(test, "Same")
+    assert {answer.of for answer in log.answers().values()} == {f"{run.id}:final"}
+    here, there = (open_same_pairs(Retrieval(run), name) for name in ("final", "frozen"))
+    assert here.judged_words == "3 pairs judged."
+    shared = replace(there, plan=here.plan)  # as if the random order of the other embedding drew the same pairs
+    assert shared.judged_words == (
+        "3 pairs judged, all of them in another embedding whose random order draws the same.")
+    log.add(*next(iter(log.answers())), False, f"{run.id}:frozen")
+    assert replace(there, plan=here.plan, given=log.answers()).judged_words == (
+        "3 pairs judged, 2 of them in another embedding whose random order draws the same.")

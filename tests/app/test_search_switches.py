@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
 
+from pages.views.retrieval import PART, SAME, SEARCH
 from tests.app.opening import opened, switched, texts
 from tests.app.test_browser import settle
 from tests.app.test_refine_page import components
@@ -63,6 +64,31 @@ def test_switches_show_the_stored_recipe_and_a_switch_replaces_it(run: Run, refi
     test.toggle(key="search-whiten").set_value(False).run()
     assert switches(test) == [False] * 4
     assert "Refined" not in "".join(headings(test))
+
+
+@pytest.mark.usefixtures("own_places")
+def test_a_switch_that_another_part_replaced_switches_nothing_on(run: Run) -> None:
+    test = opened("retrieval", run=run.id, add="3")
+    switch_ids = {test.toggle(key=f"search-{step}").proto.id for step in STEPS}
+    stale = [state for state in test._tree.get_widget_states().widgets if state.id in switch_ids]
+    assert len(stale) == len(STEPS)
+    test.segmented_control(key=PART).set_value(SAME).run()
+    test.run()
+    states = test._tree.get_widget_states()
+    states.widgets.extend(stale)  # as a browser sends them with the next click while the sidebar is drawn again
+    test._run(states)
+    assert not test.exception
+    assert "recipe" not in test.query_params
+    test.segmented_control(key=PART).set_value(SEARCH).run()
+    assert switches(test) == [False] * 4
+
+
+@pytest.mark.usefixtures("own_places")
+def test_two_switches_that_arrive_together_both_count(run: Run) -> None:
+    test = opened("retrieval", run=run.id, add="3")
+    test.toggle(key="search-whiten").set_value(True)
+    test.toggle(key="search-average").set_value(True).run()
+    assert switches(test) == [True, True, False, False]
 
 
 @pytest.mark.usefixtures("own_places")

@@ -14,7 +14,14 @@ from udml_core.base.errors import UserError
 from udml_core.base.ticking import ticking
 from udml_core.exploration.plain_names import PLAIN, new_words, plain_words
 from udml_core.exploration.race import Duel, Outcome, Race, Setup
-from udml_core.exploration.race_advice import advice_words, equals_words, figure_line, star_words, tell_advice
+from udml_core.exploration.race_advice import (
+    advice_words,
+    both_aims_words,
+    equals_words,
+    figure_line,
+    star_words,
+    tell_advice,
+)
 from udml_core.exploration.race_certainty import certainty_words, resolution_words
 from udml_core.exploration.race_clock import Countdown, RaceClock, RaceProgress
 from udml_core.exploration.race_conclusion import Judgments, conclude
@@ -24,6 +31,7 @@ from udml_core.exploration.race_figures import (
     SAID,
     balance_words,
     changed_words,
+    counts_words,
     figure_words,
     interval_words,
     said_of_measured,
@@ -270,7 +278,7 @@ def test_the_advice_names_the_winner_or_says_that_nothing_wins() -> None:
                    against_start=comparison("worse", "worse"))
     beaten = race.model_copy(update={"outcomes": (lost,)})
     assert advice_words(beaten) == (
-        "Nothing is better: keep searching as now. That is the pretrained network as it is: no "
+        "Nothing is better: keep the plain search. That is the pretrained network as it is: no "
         f"candidate is better in whole groups. The race ended when every candidate was tried (1). {limits(beaten)}")
     better = comparison("cannot tell", "better")
     kept = Outcome(name="B", setup=Setup(backbone="other", method="plm", recipe="views+rerank"), kept=True,
@@ -406,7 +414,7 @@ def test_an_advice_names_how_many_do_about_as_well_and_the_simplest_of_them() ->
     of = conclude(race)
     assert of.equals == equals_words(race)
     assert of.equals not in of.details, "said once"
-    assert conclude(race, Judgments("worse", 20, score="18 of 20 for the search as now")).equals == "", "judged worse"
+    assert conclude(race, Judgments("worse", 20, score="18 of 20 for the plain search")).equals == "", "judged worse"
     assert equals_words(race_of(best, level)) == "1 other candidate does about as well.", "it is as complex"
     less = race_of(best, judged("Whitening", 0.009, 0.002))
     assert equals_words(less) == "Without training, the best is whitening.", "its interval ends below the gain"
@@ -453,7 +461,7 @@ def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -
     assert "not tried" not in advice_words(race_of(won, outcome_in("not tried")), is_done=False)
     lost = judged("Whitening", -0.02, 0.001)
     assert advice_words(race_of(lost, outcome_in("not tried"))).startswith(
-        "Nothing is better: keep searching as now. That is the pretrained network as it is: no "
+        "Nothing is better: keep the plain search. That is the pretrained network as it is: no "
         "candidate is better in first results. Short trainings were not tried")
 
 
@@ -504,9 +512,9 @@ def test_a_gain_that_may_be_chance_is_no_winner() -> None:
     others = [judged(f"Other {number}", -0.1, 1.0) for number in range(10)]
     race = race_of(lucky, *others)
     assert advice_words(race) == (
-        "No clear winner: keep searching as now. That is the pretrained network as it is: in first results, "
-        "none of 11 candidates is better beyond chance. Search as now; to decide it, judge the largest gain yourself: "
-        "whitening. The largest gain, of whitening, may be chance (+2.200, −1.091 to 5.491). "
+        "No clear winner: keep the plain search. That is the pretrained network as it is: in first results, "
+        "none of 11 candidates is better beyond chance. Keep the plain search; to decide it, judge the largest gain "
+        "yourself: whitening. The largest gain, of whitening, may be chance (+2.200, −1.091 to 5.491). "
         "Beside that: no clear difference in whole groups (0.000, −0.017 to 0.017). The race ended when every "
         f"candidate was tried (11). {limits(race)}")
     assert "It changes the first result of 13 % of images." in advice_words(
@@ -574,7 +582,7 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
     few = best.model_copy(update={"against_start": of.model_copy(update={"first": measured("better"), "changed": 0.1})})
     assert searched_words(race, few).endswith("It is a small change, so confirm it by eye.")
     assert told.shown == ("Of 100 searches, 58 get a better group of results, 32 a worse one, and 10 nearly the same "
-                          "group, as the judges see it, by looks, not by species or class.",)
+                          "group, as the judges see it, by looks, not by species or class; expect fewer by class.",)
     assert "better whole groups (of 100 searches 58 get better, 32 worse; +0.020, 0.003 to 0.037)" in told.details[0]
     assert "no clear difference in first results (of 100 searches 20 get better, 10 worse;" in told.details[0]
     assert figure_line(race) == (
@@ -583,9 +591,25 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
         "from −1 to 1."), "wider by 3.29 / 1.96"
     first = race.model_copy(update={"serves": "first"})
     assert "58 get a better group of results" in advice_words(first), "a race without a winner tells of the other aim"
-    assert tell_advice(first).headline == "Nothing is better: keep searching as now."
+    assert tell_advice(first).headline == "Nothing is better: keep the plain search."
     few = of.model_copy(update={"whole": Count(changed=0.02)})
     assert changed_words(few, "groups") == "It changes the group of results of 2 % of images"
+
+
+@pytest.mark.parametrize(("better", "said"), [
+    (0.78, "; expect fewer by class: in tests, 41 to 63"), (0.5, "; expect fewer by class"), (0.1, "")])
+def test_a_count_of_groups_never_stands_without_what_limits_it(better: float, said: str) -> None:
+    count = Count(changed=0.98, better=better, worse=0.2, low=better - 0.06, high=better + 0.06)
+    groups = measured("better").model_copy(update={"count": count})
+    of = Comparison(first=groups, groups=groups, judges=("judge",), whole=count, changed=0.98, better=better,
+                    worse=0.2, within=(better - 0.06, better + 0.06))
+    outcome = Outcome(name="A", setup=Setup(backbone="net", recipe="whiten"), against_best=of, against_start=of)
+    race = race_of(outcome)
+    assert counts_words(groups, "groups") == counts_words(groups) + said
+    assert changed_words(of, "groups").endswith(said)
+    lines = (both_aims_words(race, outcome), brief_words(race, outcome), said_of_measured("groups", "better", groups))
+    assert all(said in line for line in lines)
+    assert "by class" not in said_of_measured("first", "better", groups)
 
 
 def test_a_reader_who_adds_a_gain_finds_the_similarity_after_it() -> None:
@@ -603,7 +627,7 @@ def test_a_verdict_that_the_count_contradicts_is_no_verdict(better: float, said:
     assert Comparison.model_validate_json(of.model_dump_json()).groups.said == said, "as it is stored"
     assert (verdict_words(of.groups, "whole groups") == "better whole groups") == (said == "better")
     if said != "better":
-        assert said_of_measured("Whole group", said, of.groups) == (
+        assert said_of_measured("groups", said, of.groups) == (
             "Whole group: no clear difference (of 100 searches 30 get better, 60 worse, but the gains are larger than "
             "the losses)")
 
@@ -718,10 +742,10 @@ def test_the_share_and_the_time_of_a_race_belong_together_and_the_bar_is_never_f
     progress(0.5, "training · 50 %")
     now[0] = 400.0
     progress(0.5, "training · 60 %")
-    assert seen == [(0.0, "judge · 0:00 of 5:00 min, at most 5:00 left"),
-                    (0.5, "judge · 2:30 of 5:00 min, at most 2:30 left"),
-                    (0.5, "trying Whitening · 2:30 of 5:00 min, at most 2:30 left"),
-                    (0.75, "training · 50 % · 3:00 of 5:00 min, at most 1:00 left"),
+    assert seen == [(0.0, "judge · 0:00 of 5:00 min, 5:00 of its time left"),
+                    (0.5, "judge · 2:30 of 5:00 min, 2:30 of its time left"),
+                    (0.5, "trying Whitening · 2:30 of 5:00 min, about 2 min left"),
+                    (0.75, "training · 50 % · 3:00 of 5:00 min, about 60 s left"),
                     (0.99, "training · 60 % · 6:40 min, finishing")]
 
 
@@ -738,7 +762,7 @@ def test_the_time_of_a_race_goes_on_while_nothing_is_reported() -> None:
     progress.tick()
     assert seen[1:] == [(0.0, "judge compares · 20 of 100 · 0:00 of 5:00 min, about 50 s left"),
                         (0.6, "judge compares · 20 of 100 · 0:30 of 5:00 min, about 20 s left"),
-                        (0.833, "judge compares · 20 of 100 · 1:40 of 5:00 min, at most 0:20 left")], (
+                        (0.833, "judge compares · 20 of 100 · 1:40 of 5:00 min, 0:20 of its time left")], (
         "the count stays, the time goes on, and a time that was too short stands still")
 
 
@@ -789,9 +813,9 @@ def test_a_time_left_is_shown_from_the_first_second_and_never_rises_though_judge
     progress.tick()
     now[0] = 362.0
     progress.tick()
-    assert seen == ["at most 5:00 left", "at most 4:40 left", "at most 1:10 left", "at most 1:00 left",
-                    "at most 1:00 left", "at most 1:00 left", "at most 0:40 left", "at most 0:40 left",
-                    "at most 0:22 left", "at most 0:22 left"], "the judges leave a fifth of the time in any case"
+    assert seen == [*(f"{left} of its time left" for left in (
+        "5:00", "4:40", "1:10", "1:00", "1:00", "1:00", "0:40")), "about 40 s left", "about 22 s left",
+        "0:22 of its time left"], "the judges leave a fifth of the time in any case"
 
 
 def test_the_clock_of_a_race_stands_still_while_it_waits() -> None:
@@ -839,7 +863,7 @@ def test_a_race_without_a_winner_names_the_search_that_a_later_race_found_better
         "the plain search: better first results (+0.020, 0.003 to 0.037), better whole groups (+0.050, 0.008 "
         "to 0.092). This race alone has no clear winner. The largest gain, of whitening, may be chance")
     assert "Short trainings were not tried" in words
-    assert "keep searching as now" not in words
+    assert "keep the plain search" not in words
 
 
 def test_another_race_with_a_larger_gain_is_told_with_the_words_of_its_search() -> None:
@@ -926,8 +950,18 @@ def test_a_training_begins_only_if_its_expected_time_fits_with_a_margin_where_it
     idea = Idea("PLM", lambda best: best.model_copy(update={"method": "plm"}), trains=True)
     track = Trainings({}, expected={"plm": 50})
     track.is_measured = lambda _setup: is_measured  # type: ignore[method-assign]
-    (outcome,) = run_race(START, [idea], track, "first", seconds)
+    outcome = next(iter(run_race(START, [idea], track, "first", seconds)))
     assert (outcome.state, outcome.seconds) == (state, 50)
+
+
+@pytest.mark.parametrize(("seconds", "states"), [
+    (60, ["not tried", "judged"]), (41, ["not tried", "judged"]), (39, ["not tried"])])
+def test_a_training_that_was_left_out_is_tried_at_the_end_though_its_time_was_never_measured(
+        seconds: float, states: list[str]) -> None:
+    idea = Idea("PLM", lambda best: best.model_copy(update={"method": "plm"}), trains=True)
+    track = Trainings({}, expected={"plm": 50})
+    track.is_measured = lambda _setup: False  # type: ignore[method-assign]
+    assert [outcome.state for outcome in run_race(START, [idea], track, "first", seconds)] == states
 
 
 @pytest.mark.parametrize(("seconds", "order"), [(30, ["views", "whiten", "rerank"]),
@@ -964,9 +998,9 @@ def test_a_certain_gain_with_too_large_a_price_is_no_winner_and_says_the_price()
     of = comparison("better", "worse", 0.03)
     dear = Outcome(name="Whitening", setup=BY_SIMPLICITY[0], against_best=of, against_start=of, run="run")
     assert advice_words(race_of(dear)) == (
-        "No clear winner: keep searching as now. That is the pretrained network as it is: what gains in first "
-        "results loses more in whole groups. Search as now; to decide it, judge the largest gain yourself: whitening. "
-        "Whitening: "
+        "No clear winner: keep the plain search. That is the pretrained network as it is: what gains in first "
+        "results loses more in whole groups. Keep the plain search; to decide it, judge the largest gain yourself: "
+        "whitening. Whitening: "
         "better first results (+0.020, 0.003 to 0.037), worse whole groups (−0.030, −0.055 to −0.005), which lose more "
         "than first results gain. The race ended when every candidate was tried (1). "
         f"{limits(race_of(dear))}")

@@ -52,15 +52,15 @@ def test_judgments_that_say_something_decide_and_the_race_decides_before(name: s
 
 def test_a_conclusion_names_the_judgments_and_puts_the_race_second() -> None:
     level = of(WON, "level")
-    assert level.headline == "Keep searching as now: your 14 judgments see no clear difference."
+    assert level.headline == "Keep the plain search: your 14 judgments see no clear difference."
     assert level.sure == "How sure: 3 of 14 for A, 1 for B, 10 equal."
     assert level.beside == "The judges of the race prefer whitening: you can use it nevertheless."
-    assert (level.next_step, level.action) == ("Search your images as now.", "search")
+    assert (level.next_step, level.action) == ("Search with the plain search.", "search")
     assert of(WON, "better").headline == "Best search, confirmed by your 14 judgments: whitening."
     assert of(LUCKY, "better").headline == "Best search, preferred by your 14 judgments: whitening."
-    assert of(WON, "worse").headline == "Keep searching as now: your 14 judgments prefer it."
+    assert of(WON, "worse").headline == "Keep the plain search: your 14 judgments prefer it."
     several = Judgments("worse", 1, "Ann and Bob", "", "X finds the better image in 60 to 90 %")
-    assert conclude(WON, several).headline == "Keep searching as now: 1 judgment by Ann and Bob prefers it."
+    assert conclude(WON, several).headline == "Keep the plain search: 1 judgment by Ann and Bob prefers it."
 
 
 def test_what_is_next_follows_from_how_sure_the_conclusion_is() -> None:
@@ -72,7 +72,7 @@ def test_what_is_next_follows_from_how_sure_the_conclusion_is() -> None:
     assert of(WON, "open").next_step == f"Your 14 judgments do not decide yet: {LEFT}"
     assert of(WON, "open", is_ready=True).action == "judge"
     assert of(WON, "better").action == "use"
-    assert of(LUCKY, "none").next_step.startswith("Search as now; to decide it, judge the largest gain")
+    assert of(LUCKY, "none").next_step.startswith("Keep the plain search; to decide it, judge the largest gain")
     assert of(RACES["empty"], "none").action == "again"
     stopped = conclude(RACES["empty"], is_done=False)
     assert (stopped.action, stopped.headline) == ("", "No candidate is judged yet.")
@@ -98,8 +98,8 @@ def test_judging_is_the_next_step_only_where_a_user_can_finish_it() -> None:
     assert of(even, "none").action == "use"
     doubtful = counted(LUCKY, 0.12, 0.03), counted(LUCKY, 0.19, 0.16)
     assert [of(race, "none").next_step for race in doubtful] == [
-        "Search as now; to decide it, judge the largest gain yourself (about 20 judgments): whitening.",
-        "Search as now: more than 100 judgments would be needed to tell whitening from it."]
+        "Keep the plain search; to decide it, judge the largest gain yourself (about 20 judgments): whitening.",
+        "Keep the plain search: more than 100 judgments would be needed to tell whitening from it."]
 
 
 def test_a_judge_that_decides_alone_is_named() -> None:

@@ -68,12 +68,12 @@ def test_a_conclusion_follows_each_judgment_and_its_undoing(tmp_path: Path) -> N
     said = conclusion_of(analysis, dataset)
     assert bases == sorted(bases, reverse=True), "the race, until judgments contradict it for good"
     assert set(bases) == {"race", "contradicted"}
-    assert said.sure.startswith("How sure: 16 of 16 for the search as now; the better image in ")
+    assert said.sure.startswith("How sure: 16 of 16 for the plain search; the better image in ")
     assert advised_beside(beside, dataset) is None, "no page offers it in place of another run"
     suggestion = suggested_by_race(dataset, tmp_path)
     assert suggestion is not None
     assert (suggestion.method, suggestion.words) == (
-        "", "First results: Keep searching as now: your 16 judgments prefer it.")
+        "", "First results: Keep the plain search: your 16 judgments prefer it.")
     assert not suggestion.is_trained
     began = time.process_time()
     for _page in range(10):
@@ -140,7 +140,7 @@ def test_judgments_of_several_people_are_named_and_equal_answers_alone_do_not_st
     for _judgment in range(20):
         answer(ann, None)
     assert conclusion_of(analysis, dataset).headline == (
-        "Keep searching as now: 20 judgments by Ann see no clear difference.")
+        "Keep the plain search: 20 judgments by Ann see no clear difference.")
     for _judgment in range(20):
         answer(bob, None)
     both = conclusion_of(analysis, dataset)

@@ -107,7 +107,7 @@ def test_a_time_left_never_rises_and_never_promises_less_than_a_stage_takes() ->
         assert promise is not None
         shown.append(promise.left_words(second))
         assert promise.end >= TOOK
-    said = [int(words.split()[3]) for words in shown]
+    said = [int(words.split()[1]) for words in shown]
     assert said == sorted(said, reverse=True)
     assert len(set(said)) > 4
     slow = Status(state="running", phase="comparing", share=0.5, phase_started=0.0, heartbeat=1000.0)

@@ -65,7 +65,7 @@ def _ask(opened: Retrieval, frame: str) -> None:
             case "" | "q\n" | "quit\n" | "q":
                 return
             case line if (word := line.strip()) in ANSWERS:
-                log.add(*pair, ANSWERS[word])
+                log.add(*pair, ANSWERS[word], judged.name)
             case line if line.strip() in ("u", "undo"):
                 typer.echo("There is nothing to undo." if log.undo() is None else "Undone.", err=True)
             case line:

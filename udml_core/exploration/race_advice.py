@@ -174,13 +174,13 @@ def _tell_no_winner(race: Race, gaps: str, for_other_aim: Race | None) -> Advise
     if otherwise and for_other_aim is not None:
         otherwise = own_race_words(for_other_aim) or otherwise
     if gain.difference <= 0:
-        return _advised("Nothing is better: keep searching as now.",
+        return _advised("Nothing is better: keep the plain search.",
                         [f"{means}: no candidate is better in {name}.", otherwise], [gaps])
     if gain.said == "better":
-        return _advised("No clear winner: keep searching as now.",
+        return _advised("No clear winner: keep the plain search.",
                         [f"{means}: what gains in {name} loses more in {MEASURES[OTHER[race.serves]]}.",
                          otherwise], [outcome_words(first, race), gaps], _next_words(race))
-    return _advised("No clear winner: keep searching as now.",
+    return _advised("No clear winner: keep the plain search.",
                     [f"{means}: in {name}, {_none_of(len(race.judged))} is better beyond chance.", otherwise],
                     [_largest_words(race), gaps], _next_words(race))
 
@@ -196,9 +196,9 @@ def _next_words(race: Race) -> str:
     largest = race.judged[0]
     effort, most = effort_of(race, largest), setup_words(race, largest.setup)
     if effort == math.inf:
-        return f"Search as now: {effort_words(effort)} judgments would be needed to tell {most} from it{again}."
+        return f"Keep the plain search: {effort_words(effort)} judgments would be needed to tell {most} from it{again}."
     number = f" ({effort_words(effort)} judgments)" if effort else ""
-    return f"Search as now; to decide it, judge the largest gain yourself{number}: {most}{again}."
+    return f"Keep the plain search; to decide it, judge the largest gain yourself{number}: {most}{again}."
 
 
 def own_race_words(race: Race) -> str:
@@ -227,7 +227,7 @@ def both_aims_words(race: Race, use: Outcome | None) -> str:
 
     Args:
         race: The race.
-        use: The search to use; None to search as now.
+        use: The search to use; None to keep the plain search.
 
     Returns:
         A sentence; empty if there is no search to use and nothing is better.
@@ -236,7 +236,7 @@ def both_aims_words(race: Race, use: Outcome | None) -> str:
     if of is None or of.against_start is None:
         return ""
     measured = of.against_start.other(race.serves)
-    counts = f": {said}" if (said := counts_words(measured)) else ""
+    counts = f": {said}" if (said := counts_words(measured, OTHER[race.serves])) else ""
     how = f" ({BY_LOOKS})" * (race.serves == "first")
     if use is None:
         return f"If you look at {name}{how}, use {setup_words(race, of.setup)}: they are better{counts}."
@@ -324,7 +324,7 @@ def equals_words(race: Race) -> str:
     words = f"{counted(count, 'other candidate')} {'does' if count == 1 else 'do'} about as well" if count else ""
     if other is None or other.against_start is None or race.best is None:
         return words and f"{words}."
-    name, gains = setup_words(race, other.setup), counts_words(race.gain(other))
+    name, gains = setup_words(race, other.setup), counts_words(race.gain(other), race.serves)
     if race.best.setup.method != FROZEN:
         best = f"Without training, the best is {name}{f' ({gains})' if gains else ''}."
         return f"{words}. {best}" if words else best

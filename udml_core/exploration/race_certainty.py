@@ -44,7 +44,7 @@ def is_close(race: Race, outcome: Outcome) -> bool:
 
 
 def effort_of(race: Race, outcome: Outcome) -> float | None:
-    """Return how many blind judgments tell a candidate from the search as now, if a user sees results as judges do.
+    """Return how many blind judgments tell a candidate from the plain search, if a user sees results as judges do.
 
     Returns:
         Their number, rounded up to tens; infinity for more than `MANY`, and None if no count of queries is known.

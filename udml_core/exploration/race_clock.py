@@ -19,7 +19,7 @@ FASTER = 3.0
 FINISHING, LEFT = "finishing", " left"
 """What a reported time says at the end of a race, and how it ends before."""
 MET = 1.0
-"""Seconds up to which a shown time has met the estimate; before, it is a bound."""
+"""Seconds from which a time that is left is shown."""
 
 
 def clock_words(seconds: float) -> str:
@@ -161,9 +161,8 @@ class RaceProgress:
         bound = max(self._seconds - now, self._least)
         left, passed = self._shown(now, bound if expected is None else expected), clock_words(now)
         passed = f"{passed} of {clock_words(self._seconds)} min" if now < self._seconds else f"{passed} min"
-        is_bound = expected is None or left > expected + MET
         rest = FINISHING if left < 1 else (
-            f"at most {clock_words(left)}{LEFT}" if is_bound else f"about {duration(left)}{LEFT}")
+            f"{clock_words(left)} of its time{LEFT}" if expected is None else f"about {duration(left)}{LEFT}")
         time_words = f"{passed}, {rest}"
         done = min(ALMOST, now / max(now + left, 1e-9))
         self._done = max(self._done, done)  # a bar that falls back looks like a fault

@@ -1,7 +1,7 @@
 """What to use after a race and blind judgments of its advice: one conclusion for every page and command.
 
 A race asks encoders, blind judgments ask the user, who decides what a good result is. As soon as judgments of the
-advised search against the search as now say something, the conclusion follows them; until then it is the race's.
+advised search against the plain search say something, the conclusion follows them; until then it is the race's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Basis = Literal["race", "confirmed", "preferred", "level", "contradicted"]
 """What a conclusion rests on: the race alone, or judgments that confirm its advice, prefer a gain that it is not sure
 of, see no clear difference, or contradict it."""
 Action = Literal["use", "judge", "name", "search", "again", ""]
-"""What is next: use the search, judge, name groups, search as now, run the race again, or nothing."""
+"""What is next: use the search, judge, name groups, keep the plain search, run the race again, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Conclusion:
     Attributes:
         race: The race that compared the search that judgments are about.
         candidate: That search: the advice of the race, or its largest gain; None if nothing was judged.
-        use: The search to use; None to search as now.
+        use: The search to use; None to keep the plain search.
         basis: What the conclusion rests on.
         headline: What to use.
         sure: How sure it is, in a sentence; empty if nothing is known.
@@ -183,7 +183,7 @@ def _headline(basis: Basis, judgments: Judgments, name: str) -> str:
     if basis in ("confirmed", "preferred"):
         return f"Best search, {basis} by {judgments.words}: {name}."
     said = "see{} no clear difference" if basis == "level" else "prefer{} it"
-    return f"Keep searching as now: {judgments.words} {said.format(judgments.verb_ending)}."
+    return f"Keep the plain search: {judgments.words} {said.format(judgments.verb_ending)}."
 
 
 def _beside(basis: Basis, name: str, is_advised: bool) -> str:
@@ -216,10 +216,10 @@ def _next(race: Race, told: Advised, judgments: Judgments, use: Outcome | None, 
         return f"{words[:1].upper()}{words[1:]} {does} not decide yet: {judgments.left}", "judge"
     if use is None:
         if basis != "race":
-            return "Search your images as now.", "search"
+            return "Search with the plain search.", "search"
         if not is_done or not race.is_judged:
             return "", "again" if is_done and not race.reason else ""
-        return told.next_step or "Search your images as now.", "search"
+        return told.next_step or "Search with the plain search.", "search"
     if basis == "race" and use == race.best and (is_close(race, use) or is_small(race)):
         return _confirm(race, use)
     if is_ready:

@@ -12,6 +12,7 @@ from udml_core.exploration.race_running import refines_at_hand, step_title
 from udml_core.numerics.refinement import Recipe
 
 MEASURES: Mapping[Serves, str] = {"first": "first results", "groups": "whole groups"}
+HEADINGS: Mapping[Serves, str] = {"first": "First result", "groups": "Whole group"}
 SAID: Mapping[str, str] = {"better": "better", "worse": "worse", "cannot tell": "no clear difference"}
 """What pages and texts say of each verdict."""
 OTHER: Mapping[Serves, Serves] = {"first": "groups", "groups": "first"}
@@ -41,8 +42,11 @@ def group_size_words(group: int) -> str:
             f"has about {group} images near it, and you see the first {SHOWN_TO_PEOPLE} where you judge by eye.")
 
 
-BY_CLASSES = ("**Expect less than this count:** a judge compares looks only. In tests with known classes, judges "
-              "called 61 to 84 of 100 groups better, and 41 to 63 really held more images of the right class.")
+CALLED, TRUE = (61, 84), (41, 63)
+"""In tests with known classes: of how many of 100 groups judges called better, and how many really were, by class."""
+BY_CLASSES = (f"**Expect less than this count:** a judge compares looks only. In tests with known classes, judges "
+              f"called {CALLED[0]} to {CALLED[1]} of 100 groups better, and {TRUE[0]} to {TRUE[1]} really held more "
+              "images of the right class.")
 """What limits a count of groups; the figures are of 15 candidates on two data sets, see docs/judging.md."""
 UNDERVALUED = ", but judges undervalue steps that compare neighbors"
 """What follows the figures of a difference that is not told."""
@@ -73,17 +77,17 @@ def measured_words(measured: Measured, name: str) -> str:
     return f"{verdict_words(measured, name)} ({figures})"
 
 
-def said_of_measured(name: str, verdict: str, measured: Measured) -> str:
+def said_of_measured(serves: Serves, verdict: str, measured: Measured) -> str:
     """Return a verdict on one measure with its count, such as "First result: better (of 100 searches 9 …)".
 
     Args:
-        name: The measure in words.
+        serves: The measure.
         verdict: The verdict.
         measured: What the judges measured.
     """
-    counts = counts_words(measured)
+    counts = counts_words(measured, serves)
     said = said_word(measured) if verdict == measured.said else SAID[verdict]
-    return f"{name}: {said}{f' ({counts})' if counts else ''}"
+    return f"{HEADINGS[serves]}: {said}{f' ({counts})' if counts else ''}"
 
 
 def said_word(measured: Measured) -> str:
@@ -91,14 +95,38 @@ def said_word(measured: Measured) -> str:
     return "no verdict" if measured.is_undervalued else SAID[measured.said]
 
 
-def counts_words(measured: Measured) -> str:
-    """Return how many of 100 searches get better and worse results; empty if unknown."""
+def by_class_words(measured: Measured) -> str:
+    """Return how a count of better groups must be read, for the place beside it; empty if it is unknown, or no gain.
+
+    Args:
+        measured: What the judges measured of whole groups.
+    """
+    count = measured.count
+    if count is None or count.better is None or count.worse is None or count.better <= count.worse:
+        return ""
+    tests = f": in tests, {TRUE[0]} to {TRUE[1]}" if round(100 * count.better) >= CALLED[0] else ""
+    return f"expect fewer by class{tests}"
+
+
+def counts_words(measured: Measured, serves: Serves = "first") -> str:
+    """Return how many of 100 searches get better and worse results; empty if unknown.
+
+    Args:
+        measured: What the judges measured.
+        serves: The measure. Counts of whole groups are followed by what limits them.
+    """
     count = measured.count
     if count is None or count.better is None or count.worse is None:
         return ""
     better = _of_100(count.better)
     return (f"of 100 searches {better} {'gets' if better == '1' else 'get'} better, {_of_100(count.worse)} worse"
-            f"{balance_words(measured)}")
+            f"{balance_words(measured)}{_limit_words(measured, serves)}")
+
+
+def _limit_words(measured: Measured, serves: Serves) -> str:
+    """Return what limits a count, to stand behind it; empty for first results."""
+    limit = by_class_words(measured) if serves == "groups" else ""
+    return f"; {limit}" if limit else ""
 
 
 def balance_words(measured: Measured) -> str:
@@ -200,7 +228,8 @@ def changed_words(of: Comparison, serves: Serves = "first", is_hedged: bool = Tr
     verb, what, rest, how = ("find", "first image", "the same one", "") if serves == "first" else (
         "get", "group of results", "nearly the same group", f", {BY_LOOKS}")
     return (f"Of 100 searches, {better} {verb}{'s' * (better == '1')} a better {what}, {worse} a worse one, and "
-            f"{max(0, same)} {rest}, as the judges see it{how}{balance_words(of.served(serves)) if is_hedged else ''}")
+            f"{max(0, same)} {rest}, as the judges see it{how}{balance_words(of.served(serves)) if is_hedged else ''}"
+            f"{_limit_words(of.served(serves), serves)}")
 
 
 def _of_100(share: float) -> str:

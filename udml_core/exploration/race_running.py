@@ -27,8 +27,8 @@ sets, the largest gain first."""
 
 
 ROUGH = 1.25
-"""An expected time is rough: at the end a candidate without a training is tried that is expected to take so many times
-the time that is left, and a training that was never measured here only if so many times its expected time is left."""
+"""An expected time is rough: at the end a candidate is tried that is expected to take so many times the time that is
+left. Before, a training that was never measured here is begun only if so many times its expected time is left."""
 MUCH = 0.4
 """Share of the time from which a step without a training comes after the others."""
 
@@ -179,15 +179,17 @@ def _expected(setup: Setup | None, track: Track) -> float:
 
 
 def _claims(setup: Setup, track: Track, expected: float, rough: float = 1.0) -> float:
-    """Return the seconds that must be left for a candidate to begin; a training that is given up wastes all of its own.
+    """Return the seconds that must be left for a candidate to begin.
+
+    A training that is given up wastes all of its own, which other candidates could use, but not at the end.
 
     Args:
         setup: The candidate.
         track: Knows whether its time was measured.
         expected: Its expected seconds.
-        rough: How many times the time that is left a candidate without a training may be expected to take.
+        rough: How many times the time that is left a candidate may be expected to take at the end; 1 before.
     """
-    if setup.method == FROZEN:
+    if setup.method == FROZEN or rough > 1:
         return expected / rough
     return expected if track.is_measured(setup) else ROUGH * expected
 
@@ -228,7 +230,7 @@ def try_candidate(name: str, start: Setup, best: Setup, setup: Setup, track: Tra
         track: Compares and measures time.
         serves: What the search serves.
         seconds: The time for all candidates.
-        rough: How many times the time that is left a candidate without a training may be expected to take.
+        rough: How many times the time that is left a candidate may be expected to take at the end; 1 before.
     """
     if reason := track.refuses(best, setup):
         return Outcome(name=name, setup=setup, state="not possible", reason=reason)

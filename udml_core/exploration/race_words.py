@@ -67,7 +67,7 @@ def brief_words(race: Race, outcome: Outcome) -> str:
     """Return the verdicts of a race on a judged candidate in a line, with the counts of images alone as figures."""
     of = outcome.against_start
     assert of is not None, "the candidate was judged"
-    counts = {serves: counts_words(of.served(serves)) for serves in MEASURES}
+    counts = {serves: counts_words(of.served(serves), serves) for serves in MEASURES}
     said = ", ".join(f"{verdict_words(of.served(serves), name)}{close_words(race, outcome) * (serves == race.serves)}"
                      f"{f' ({counts[serves]})' if counts[serves] else ''}" for serves, name in MEASURES.items())
     return f"{chain_words(race, outcome.setup)}, against the plain search, judged without labels: {said}."

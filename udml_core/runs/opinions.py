@@ -19,7 +19,7 @@ from udml_core.data.encoder_names import encoders_in, is_several, parts_of
 from udml_core.data.encoders import choose_spec
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title, judges_words, without_kin
-from udml_core.exploration.race_figures import said_of_measured
+from udml_core.exploration.race_figures import HEADINGS, MEASURES, said_of_measured
 from udml_core.exploration.race_measured import FAMILY
 from udml_core.numerics.measures import measure_of
 from udml_core.runs.analyses import AnalysisSpec, analysis_at, find_analysis, list_analyses, plan_analysis
@@ -41,7 +41,7 @@ OF_REFINEMENTS = plan_analysis(SecondOpinion, frames=("final",), recipes=RECIPES
 """The request for the second opinion of refinements against the run's embedding."""
 JUDGE_WORDS = {"pixels": "raw pixels"}
 """The names of judges in sentences; others go by the title of their backbone."""
-QUESTION_WORDS = ("First result", "Whole group")
+QUESTION_WORDS = tuple(HEADINGS.values())
 MEASURED = ("recall@1", "map@r")
 """The measure from labels that each question stands for."""
 INSTALL = ("No encoder that took no part can judge. Name one with `udml opinion RUN --judges timm:MODEL` after "
@@ -205,7 +205,7 @@ def opinion_words(opinions: Opinions, compared: str = "final", reference: str = 
         reference: The embedding that it is compared with, in words.
     """
     said = ". ".join(said_of_measured(*of) for of in zip(
-        QUESTION_WORDS, opinions.verdicts(compared), opinions.measured(compared), strict=True))
+        MEASURES, opinions.verdicts(compared), opinions.measured(compared), strict=True))
     weights = {judge: opinions.weights[judge] for judge in opinions.judges}
     return f"{said}. Compared with {reference}, without labels, by {judges_words(weights, 'in this run')}."
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import streamlit as st
 
@@ -10,9 +11,11 @@ from udml_core.base.errors import counted
 from udml_core.runs import Run
 from udml_core.runs.run_comparison import differing_settings, settings_of, share_images
 from udml_core.runs.search import FROZEN
+from udml_core.runs.search.judging_words import capitalized
 from udml_core.runs.verdict import standing
 
 from ..shell.address import write_address
+from ..shell.race_judgments import side_words
 from ..shell.run_picker import app_run, run_just_chosen
 from ..shell.run_status import escaped, run_title, run_titles
 from ..shell.views import view_link
@@ -22,13 +25,14 @@ PARAMETER = "runs"
 BOX = "compare-runs"
 
 
-def choose_compared(runs: Sequence[Run]) -> list[Run]:
+def choose_compared(runs: Sequence[Run], frames: Mapping[str, str] = MappingProxyType({})) -> list[Run]:
     """Choose two to six runs; at first the runs in the address, else the app's run and another on its images.
 
     A run that the user chooses in the sidebar starts a new comparison; a run that finishes does not.
 
     Args:
         runs: Finished runs, newest first.
+        frames: The embeddings in view, by their runs' ids, if they are not those after training.
     """
     by_id = {run.id: run for run in runs}
     named = list(dict.fromkeys(filter(None, st.query_params.get(PARAMETER, "").split("."))))
@@ -37,13 +41,16 @@ def choose_compared(runs: Sequence[Run]) -> list[Run]:
         st.warning(f"The link names {counted(len(named), 'run')}, of which {len(known)} can be compared: a run was "
                    f"removed or is not finished, or there are more than {MOST}.", icon=":material/link_off:")
     own, just_chosen = by_id.get(app_run() or "", runs[0]), run_just_chosen()
-    if BOX not in st.session_state:
-        st.session_state[BOX] = known or compared_by_default(runs, own)
-    elif own.id not in st.session_state[BOX] and just_chosen == own.id:
-        st.session_state[BOX] = compared_by_default(runs, own)
+    searches = {run_id: capitalized(side_words(by_id[run_id], frame)) for run_id, frame in frames.items()
+                if run_id in by_id}
+    box = "-".join((BOX, *searches.values()))  # the browser sends names, so other names need another box
+    if box not in st.session_state:
+        st.session_state[box] = known or compared_by_default(runs, own)
+    elif own.id not in st.session_state[box] and just_chosen == own.id:
+        st.session_state[box] = compared_by_default(runs, own)
     chosen: list[str] = st.multiselect(
-        "Runs to compare", list(by_id), key=BOX, max_selections=MOST,
-        format_func=run_titles(runs).__getitem__,
+        "Runs to compare", list(by_id), key=box, max_selections=MOST,
+        format_func=(run_titles(runs) | searches).__getitem__,
         placeholder="Choose two to six runs", label_visibility="collapsed")
     if own.id not in chosen and not rivals_of(own, runs) and chosen == compared_by_default(runs, own):
         _say_alone(own)

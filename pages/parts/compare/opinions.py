@@ -5,13 +5,13 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from udml_core.base.errors import UserError, listed
-from udml_core.exploration.race_figures import AT_ONCE, SAID, group_size_words, said_of_measured
+from udml_core.exploration.race_figures import AT_ONCE, BY_CLASSES, MEASURES, SAID, group_size_words, said_of_measured
 from udml_core.exploration.race_words import race_judges_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
@@ -23,6 +23,7 @@ from udml_core.work.jobs.advising import raced_together
 from udml_core.work.jobs.verdicts import unraced_words
 
 from ..draw.palette import signed
+from ..runs.rivals import best_beside
 from ..shell.analyses import request_analysis
 from ..shell.cached import dataset_of
 from ..shell.opinions import stored_opinion, verdict_cells
@@ -80,7 +81,7 @@ class Pair:
 
     def words(self, name: str, other: str) -> str:
         """Return the verdicts on two runs by their names, counted as on every page, in Markdown."""
-        said = ". ".join(said_of_measured(*of) for of in zip(QUESTION_WORDS, self.verdicts, self.measured, strict=True))
+        said = ". ".join(said_of_measured(*of) for of in zip(MEASURES, self.verdicts, self.measured, strict=True))
         return f"**{escaped(name)} against {escaped(other)}. {said}.** {self.note}".rstrip()
 
 
@@ -151,17 +152,20 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     two = dict(sorted(named.items(), key=lambda of: of[1][0].spec().method == FROZEN)) if is_pair(named) else {}
     pair = judged_pair(*(run for run, in two.values())) if two else None
     brief = brief_names([run for run, in two.values()])
+    beside = _beside_best(named)
     if pair is not None:
-        st.markdown(f":material/balance: {pair.words(*brief)}")
+        st.markdown(f":material/balance: {(replace(pair, note='') if beside else pair).words(*brief)}")
     elif len(named) == 2:
         _offer_pair([run for runs in named.values() for run in runs])
+    for words in beside:
+        st.markdown(f":material/trophy: {words}")
     if two:
         show_own_judgments([runs[0] for runs in two.values()][::-1], brief[::-1],
                            None if pair is None else pair.verdicts)
     if verdicts:
         words = frozen_words(verdicts)
         if pair is None:
-            note = escaped(unraced_words(*(run for runs in named.values() for run in runs)))
+            note = "" if beside else escaped(unraced_words(*(run for runs in named.values() for run in runs)))
             st.markdown(f":material/balance: {words} {note}".rstrip())
         with st.expander("What the judges measured", expanded=len(named) > 2):  # of two, it repeats the verdicts
             if pair is not None:
@@ -171,7 +175,7 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
                        "Difference to the plain search: how similar a query and the images found look to a judge, "
                        f"from −1 to 1, with its interval (95 %, {AT_ONCE}). First result: the nearest image. "
                        f"{_group_words(named)} Judges that count for three quarters must agree. No labels are "
-                       "used.")
+                       f"used. {BY_CLASSES}")
             for name, runs in named.items():
                 if pair is None and (words := race_verdict(runs[0], "")):
                     st.caption(f"**{escaped(name)}** {words}")
@@ -179,6 +183,21 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     if unknown and pair is None:
         st.info(f"Without a verdict: {', '.join(map(escaped, unknown))}. These runs have neither labels nor a second "
                 "opinion. Open the run on the page **Runs** to compute it.", icon=":material/lightbulb:")
+
+
+def _beside_best(named: Mapping[str, Sequence[Run]]) -> list[str]:
+    """Return for each training that no race judged which is better, it or the search in use, else the advised search.
+
+    Returns:
+        Sentences in Markdown.
+    """
+    sentences = []
+    for name, runs in named.items():
+        said = said_of(runs[0]) if len(runs) == 1 and runs[0].spec().method != FROZEN else None
+        if said is not None and not said.is_raced and (best := best_beside(runs[0])):
+            head, _, why = best.partition(": ")
+            sentences.append(f"**{escaped(name)}. {head}**: {escaped(why)}.")
+    return sentences
 
 
 def _group_words(named: Mapping[str, Sequence[Run]]) -> str:

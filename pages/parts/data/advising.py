@@ -250,7 +250,7 @@ def _show_live(analysis: Analysis, key: str) -> None:
         st.rerun(scope="app")
     race = race_of(analysis)
     silent = time.time() - status.heartbeat
-    line = status.phase or f"starting, at most {minutes_words(race.budget)} left"
+    line = status.phase or f"starting, {minutes_words(race.budget)} in all"
     if status.state == "running" and silent > SILENT:  # a judge reports only when it has finished many images
         line += f", and {duration(silent)} since"
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -21,6 +21,7 @@ from udml_core.exploration.race_figures import (
     COUNTED,
     MEASURES,
     OTHER,
+    by_class_words,
     chain_words,
     group_size_words,
     measured_words,
@@ -152,7 +153,7 @@ def _show_equals(of: Conclusion) -> None:
 
 
 def _show_both_aims(of: Conclusion) -> None:
-    """Show what the race found in the other aim; where judgments keep the search as now, with a button.
+    """Show what the race found in the other aim; where judgments keep the plain search, with a button.
 
     Judgments of the other aim follow, which decide nothing here.
     """
@@ -167,7 +168,7 @@ def _show_both_aims(of: Conclusion) -> None:
 
 
 def _show_other_aim_words(of: Conclusion, best: Outcome | None, words: str) -> None:
-    """Show in a line what the race found in the other aim, with a button where judgments keep the search as now."""
+    """Show in a line what the race found in the other aim, with a button where judgments keep the plain search."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-aims"):
         st.markdown(escaped(words), width="stretch")
         if of.use is None and best is not None:
@@ -189,7 +190,7 @@ def _show_next(race: Race, of: Conclusion, elsewhere: Elsewhere | None, again: C
                                                type="primary"):
             open_view("labels", query_params={"run": of.use.run if of.use else race.run})
         elif of.action == "search":
-            _search_as_now(race, "primary")
+            _use_plain(race, "primary")
         elif of.action == "again" and again is not None:
             again()
         _show_other_choice(race, of, elsewhere)
@@ -202,7 +203,7 @@ def _show_other_choice(race: Race, of: Conclusion, elsewhere: Elsewhere | None) 
     elif of.action == "judge" and of.use is not None:
         _use(race, of, elsewhere, "tertiary")
     elif of.action == "judge":
-        _search_as_now(race, "tertiary")
+        _use_plain(race, "tertiary")
     elif of.action == "name" and of.use is not None:
         _use(race, of, elsewhere, "tertiary", "Search with it")
     elif of.is_overruled and of.candidate is not None:
@@ -228,9 +229,9 @@ def _judge(of: Conclusion, label: str, kind: Kind) -> None:
     use_button(label, JUDGE, of.race, of.candidate, "compare", JUDGING, kind=kind)
 
 
-def _search_as_now(race: Race, kind: Kind) -> None:
+def _use_plain(race: Race, kind: Kind) -> None:
     """Show the button that searches with the frozen features."""
-    if st.button("Search as now", icon=SEARCH, key="advice-frozen", type=kind):
+    if st.button("Use the plain search", icon=SEARCH, key="advice-frozen", type=kind):
         with show_user_errors():  # its run may be gone
             open_used(find_run(race.run, runs_folder()), FINAL)
 
@@ -241,7 +242,8 @@ def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> No
         st.markdown(f":material/thumbs_up_down: {judged}")
     named = race.best or next(iter(race.judged), None)
     line, is_groups = figure_line(race, elsewhere), race.serves == "groups"
-    sentences = [*map(escaped, of.details), *([BY_CLASSES] if line and is_groups else [])]
+    counts_groups = named is not None and named.against_start is not None and by_class_words(named.against_start.groups)
+    sentences = [*map(escaped, of.details), *([BY_CLASSES] if line and (is_groups or counts_groups) else [])]
     st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     if line:
         st.caption(escaped(line),
@@ -262,11 +264,11 @@ def _judgments(of: Conclusion, race: Race) -> str:
 
 def _show_actions(race: Race, of: Conclusion, other: tuple[Elsewhere, Analysis] | None,
                   again: Callable[[], None] | None) -> None:
-    """Show the buttons that search as now, use another race's search, show that race, or run the race again."""
+    """Show the buttons that keep the plain search, use another race's search, show that race, or run the race again."""
     elsewhere = None if other is None else other[0]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if of.use is not None and of.action != "search" and race.best is None:
-            _search_as_now(race, "secondary")
+            _use_plain(race, "secondary")
         if elsewhere is not None and not elsewhere.wins(race):
             _use_elsewhere(elsewhere, "secondary")
         if other is not None:

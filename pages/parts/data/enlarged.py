@@ -9,6 +9,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.text_tiles import TableImages, image_path
 
 from ..draw.pictures import picture, sharp
+from ..shell.run_picker import open_search
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
 
@@ -40,6 +41,9 @@ def _dialog(dataset: Dataset, order: Integers) -> None:
         st.button("Next", icon=":material/chevron_right:", shortcut="Right", disabled=position == len(order) - 1,
                   on_click=_move, args=(1,))
         st.caption(f"{position + 1:,} of {len(order):,}", width="content")
+        if st.button("Search with it", icon=":material/image_search:", key="enlarged-search",
+                     help="Opens Search with this image as the query."):
+            open_search(dataset, index)
     left, right = st.columns(2, gap="medium")
     with left:
         picture(sharp(image), "stretch", caption)

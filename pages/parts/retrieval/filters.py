@@ -27,6 +27,10 @@ from ..shell.cached import load_split
 
 GALLERIES: tuple[Gallery, ...] = get_args(Gallery)[::-1]
 GALLERY_WORDS: dict[Gallery, str] = {"test": "test half", "all": "all images"}
+COUNT = "k"
+"""Key of the number of results, and its parameter in the address."""
+MORE = (50, 100, 200)
+"""Numbers of results that a button below the results offers one after the other."""
 MOST_OFFERED = 300
 """Most clusters in the list; the largest are offered."""
 
@@ -48,7 +52,7 @@ class Filter:
 
 def filter_widgets(retrieval: Retrieval) -> list[str]:
     """Return the keys of the filters' widgets."""
-    return ["k", "search-in", _classes_key(retrieval.dataset), _clusters_key(retrieval)]
+    return [COUNT, "search-in", _classes_key(retrieval.dataset), _clusters_key(retrieval)]
 
 
 def _classes_key(dataset: Dataset) -> str:
@@ -66,7 +70,7 @@ def choose_filter(retrieval: Retrieval, query_images: Sequence[int]) -> Filter:
         retrieval: The search of a run.
         query_images: Indices of the query's data set images; their clusters are offered first.
     """
-    k = st.slider("Number of results", 5, 50, 10, key="k", bind="query-params")
+    k = st.slider("Number of results", 5, MORE[-1], 10, key=COUNT, bind="query-params")
     gallery: Gallery = "all"
     if retrieval.split.name != "all":
         gallery = choose_segment("Search in", "gallery", GALLERIES, "all", key="search-in",
@@ -84,6 +88,23 @@ def choose_filter(retrieval: Retrieval, query_images: Sequence[int]) -> Filter:
     if (with_values := value_widgets(retrieval.dataset)) is not None:
         masks.append(with_values)
     return Filter(k, "all" if in_clusters is not None else gallery, np.all(masks, axis=0) if masks else None)
+
+
+def offer_more(search_filter: Filter, shown: int) -> None:
+    """Show the button that adds results below the shown results, unless there are no more.
+
+    Args:
+        search_filter: What the search returns.
+        shown: The largest number of results of a ranking.
+    """
+    more = next((count for count in MORE if count > search_filter.k), None)
+    if more is not None and shown == search_filter.k:
+        st.button("Show more", key="retrieval-more", icon=":material/expand_more:", on_click=_set_count, args=(more,),
+                  help=f"Shows the {more} nearest images.")
+
+
+def _set_count(count: int) -> None:
+    st.session_state[COUNT] = count
 
 
 def _choose_classes(dataset: Dataset) -> list[int]:

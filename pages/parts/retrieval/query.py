@@ -1,11 +1,12 @@
 """The query of the page Search.
 
-The address holds its images of the data set; the session holds its own images.
+The address holds its images of the data set, and names its own images, which the session holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,6 +14,8 @@ import streamlit as st
 from PIL import Image
 from streamlit.delta_generator import DeltaGenerator
 
+from udml_core.base.errors import UserError, counted
+from udml_core.data.query_images import find_query_image, keep_query_image
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.words import reads_words
 
@@ -20,7 +23,7 @@ from ..draw.palette import QUERY
 from ..draw.pictures import picture
 from ..shell.address import indices_from_address, join_indices, write_address
 from ..shell.run_status import escaped
-from .own_images import OwnImage, Side, receive_images
+from .own_images import OwnImage, Side, own_image, receive_images
 
 Mode = Literal["alone", "add", "subtract"]
 MODES: dict[Mode, str] = {"alone": "search with it", "add": "+ add it", "subtract": "− subtract it"}
@@ -30,6 +33,10 @@ WORDS = "words"
 """The parameter of the address with the words of a query."""
 MOST = 24
 """Most images of a query."""
+OWN, MINUS = "own", "-"
+"""The parameter of the address with the digests of own images, and what precedes a subtracted one."""
+BROUGHT, LOST = "brought", "visit-own-lost"
+"""Session keys of the own images of the query, and of the number of own images in the link that are not kept."""
 MOST_SHOWN, QUERY_SIDE = 6, 72
 """Most images of a query that are drawn beside its name, and the width in pixels of a single one."""
 
@@ -95,8 +102,28 @@ def current_query(retrieval: Retrieval) -> PageQuery:
     """Return the query from the address and the session."""
     count = len(retrieval.dataset)
     add, subtract = (indices_from_address(side, count)[-MOST:] for side in SIGNS)
+    if BROUGHT not in st.session_state:  # the page was loaded again
+        st.session_state[BROUGHT] = _own_in_address()
+    write_address(OWN, _join_own(st.session_state[BROUGHT]))
     return PageQuery(tuple(add), tuple(index for index in subtract if index not in add),
-                     st.session_state.get("brought", ()), current_words() if reads_words(retrieval.run) else "")
+                     st.session_state[BROUGHT], current_words() if reads_words(retrieval.run) else "")
+
+
+def _own_in_address() -> tuple[OwnImage, ...]:
+    """Return the own images that the address names, as far as they are kept; say how many are gone."""
+    found, named = list[OwnImage](), list(filter(None, st.query_params.get(OWN, "").split(".")))[:MOST]
+    for name in named:
+        with suppress(UserError):  # a file that was changed is no image
+            if source := find_query_image(name.removeprefix(MINUS)):
+                found.append(own_image(source, "subtract" if name.startswith(MINUS) else "add"))
+    if lost := len(named) - len(found):
+        st.session_state[LOST] = lost
+    return tuple(found)
+
+
+def _join_own(own: Iterable[OwnImage]) -> str:
+    """Write own images as `_own_in_address` reads them."""
+    return ".".join(f"{MINUS * (image.side == 'subtract')}{image.digest}" for image in own)
 
 
 def current_words() -> str:
@@ -109,7 +136,9 @@ def set_query(query: PageQuery) -> None:
     write_address("add", join_indices(query.add[-MOST:]))
     write_address("subtract", join_indices(query.subtract[-MOST:]))
     write_address(WORDS, query.words)
-    st.session_state["brought"] = query.own[-MOST:]
+    st.session_state[BROUGHT] = query.own[-MOST:]
+    st.session_state.pop(LOST, None)
+    write_address(OWN, _join_own(st.session_state[BROUGHT]))
 
 
 def choose_mode() -> Mode:
@@ -122,7 +151,12 @@ def receive_query_images(query: PageQuery) -> None:
     """Show a box for own images and make received images part of the query."""
     mode: Mode = st.session_state.get("query-mode") or "alone"
     images = receive_images("query-paste", MOST, "subtract" if mode == "subtract" else "add")
+    if lost := st.session_state.get(LOST):
+        st.caption(f":material/image_not_supported: {counted(lost, 'own image')} of this link "
+                   f"{'is' if lost == 1 else 'are'} not kept any more. Choose {'it' if lost == 1 else 'them'} again.")
     if images:
+        for image in images:
+            keep_query_image(image.source, image.digest)
         set_query(query.with_own(images, mode))
         st.rerun(scope="fragment")
 
@@ -135,7 +169,7 @@ def compose_query(retrieval: Retrieval, query: PageQuery) -> None:
             for image in query.images(side):
                 _show_query_image(retrieval, query, image, side)
     if query.own:
-        st.caption("The link to this page does not include your own images; it shows the query without them.")
+        st.caption("Your own images are kept for a day: until then, this page shows them again after a reload.")
 
 
 def show_query(retrieval: Retrieval, query: PageQuery) -> DeltaGenerator:

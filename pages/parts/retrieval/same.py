@@ -105,21 +105,21 @@ def _show_question(judged: SamePairs) -> None:
         st.markdown(f"**Do these two images show {same}?** Press **S** for same, **D** for different, **K** to skip, "
                     "**U** to undo.")
         two_images(dataset, pair, with_names=False)
-        answering = Answering(pair, lambda same: _answer(dataset, pair, same),
-                              lambda: _answer(dataset, pair, None), "K")
+        answering = Answering(pair, lambda same: _answer(judged, pair, same),
+                              lambda: _answer(judged, pair, None), "K")
     answer_buttons("same", answering, lambda: _undo(dataset), bool(judged.given))
     message = st.session_state.get(MESSAGE, "")
     st.caption(escaped(message) or "Answers are saved immediately; names and similarities are hidden.")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
 
 
-def _answer(dataset: Dataset, pair: tuple[int, int], same: bool | None) -> None:
+def _answer(judged: SamePairs, pair: tuple[int, int], same: bool | None) -> None:
     """Save an answer; a key that is pressed again before the next pair is shown does nothing."""
-    log = judged_pairs(dataset)
+    dataset, log = judged.dataset, judged_pairs(judged.dataset)
     if pair in log.answers():
         return
     with show_user_errors():
-        log.add(*pair, same)
+        log.add(*pair, same, judged.name)
         st.session_state[MESSAGE] = f"Saved: {_names(dataset, pair)} are {WORDS[same]}."
 
 

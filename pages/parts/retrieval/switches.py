@@ -153,18 +153,26 @@ def _go_back(retrieval: Retrieval, name: str) -> None:
     show_embedding(retrieval, name)
 
 
-def _switch(name: str, recipe: Recipe, retrieval: Retrieval, stored: str) -> None:
-    """Switch a step on or off; of two re-rankings the other one is switched off.
+def _switch(name: str, shown: Recipe, retrieval: Retrieval, stored: str) -> None:
+    """Switch a step on or off as its switch says; of two re-rankings the other one is switched off.
+
+    The browser reports a switch that another part of the page has replaced once more, without a click: then the switch
+    says what the recipe says.
 
     Args:
         name: The step.
-        recipe: The recipe that the switches showed.
+        shown: The recipe that the switches showed.
         retrieval: The search of the run.
         stored: The stored refinement that the changed recipe replaces; empty if there is none.
     """
-    if on := [step for step in recipe.steps if step.name == name]:
-        st.session_state[TAKEN_OUT + name] = on[0]
-        changed = Recipe(tuple(step for step in recipe.steps if step.name != name))
+    written = recipe_at_once(retrieval)  # a second click that arrives with the first finds its recipe here
+    recipe = shown if stored and not written.steps else written
+    step = next((step for step in recipe.steps if step.name == name), None)
+    if st.session_state[f"search-{name}"] == (step is not None):
+        return
+    if step is not None:
+        st.session_state[TAKEN_OUT + name] = step
+        changed = Recipe(tuple(other for other in recipe.steps if other.name != name))
     else:
         changed = with_step(recipe, _step(name))
     if changed.find("views") and not is_at_once(retrieval.run, changed):  # these take minutes

@@ -13,7 +13,8 @@ from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.used import chosen_at, use_search, used_search
 from udml_core.work.jobs.advising import is_trial
 
-from ..data.using import open_used, search_link, used_words
+from ..data.using import search_link, used_words
+from ..runs.rivals import best_beside, offer_choice
 from ..shell.race_verdict import said_of
 from ..shell.run_status import escaped, method_title
 from ..shell.views import view_link
@@ -62,15 +63,13 @@ def _offer_newer(runs: Sequence[Run], used: Run, frame: str) -> None:
                   and run.stored_status().state == "done" and (run.stored_status().finished or 0.0) > since), None)
     if newer is None:
         return
-    said = said_of(newer)
-    judged = "no judge has compared it yet" if said is None else (
+    said, best = said_of(newer), best_beside(newer)
+    judged = f"{best[:1].lower()}{best[1:]}" if best else "no judge has compared it yet" if said is None else (
         f"against the plain search, the judges see {said_words(*said.verdicts)}")
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-newer"):
         st.markdown(f":material/new_releases: Your training **{escaped(method_title(newer))}** is newer than your "
                     f"search: {judged}.", width="content")
-        if st.button("Use it", key="retrieval-use-newer", icon=":material/image_search:",
-                     help="Search begins with it, and Home links to it."):
-            open_used(newer, FINAL)
+        offer_choice(newer, "retrieval-newer")
         if st.button("Keep my search", key="retrieval-keep-used", type="tertiary", icon=":material/push_pin:",
                      help="Offers a training again when a further one has ended."):
             use_search(used, frame)

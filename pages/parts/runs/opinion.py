@@ -5,9 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from udml_core.base.errors import UserError
 from udml_core.data.dataset import step_name
-from udml_core.exploration.race_figures import SAID, group_size_words, said_word
+from udml_core.exploration.race_figures import BY_CLASSES, SAID, group_size_words, said_word
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
@@ -28,20 +27,18 @@ from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import races_from
-from udml_core.work.jobs.verdicts import best_words
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
-from ..shell.cached import dataset_of
 from ..shell.opinions import stored_opinion
 from ..shell.race_judgments import run_judgments
-from ..shell.race_verdict import judgments_version, race_verdict, raced_with_steps, said_of, show_conclusion_of
-from ..shell.run_hash import RUN_HASH
+from ..shell.race_verdict import race_verdict, raced_with_steps, said_of, show_conclusion_of
 from ..shell.run_status import escaped
 from ..shell.times import time_words
 from ..shell.user_errors import show_user_errors
 from .advised import show_with_steps
 from .races import show_own, show_races
+from .rivals import best_beside
 
 BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:]"
 MIXED, UNCLEAR = ":orange[:material/swap_vert:]", ":material/help:"
@@ -109,7 +106,7 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool) -> None:
     """
     said = said_of(run)
     assert said is not None, "the run has a second opinion"
-    best = _best(run, judgments_version(run)) if said.unraced else ""
+    best = "" if said.is_raced else best_beside(run)
     verdicts, rest = opinion_words(opinions).split(". Compared", 1)
     agreed = agreement_words(said.verdicts, run.evaluation())
     bold, details = f"{verdict_icon(said.verdicts)} **{verdicts}.**", " ".join(filter(None, (
@@ -128,20 +125,13 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool) -> None:
             show_judges(opinions)
 
 
-@st.cache_data(ttl="10s", max_entries=64, show_spinner="Comparing with the best search …", hash_funcs=RUN_HASH)
-def _best(run: Run, version: tuple[int, ...]) -> str:  # noqa: ARG001 (of the judgments, which decide what is best)
-    try:
-        return best_words(run, dataset_of(run))
-    except UserError:  # an embedding was removed or is damaged, which other pages say
-        return ""
-
-
 def show_judges(opinions: Opinions) -> None:
     """Show each judge's differences with their intervals, and how to read them."""
     st.dataframe(judge_table(opinions), hide_index=True, width="content",
                  alt="Difference in mean cosine of each judge, with its 95 % interval and weight.")
     st.caption(f"{DECIDES} {READING} Weight: share of a query's neighbors that the judge keeps when it sees "
-               f"another view of the query. First result: the nearest image. {group_size_words(opinions.group)}")
+               f"another view of the query. First result: the nearest image. {group_size_words(opinions.group)} "
+               f"{BY_CLASSES}")
     for reason in opinions.left_out:
         st.caption(f"Left out: {escaped(reason)}")
 

@@ -1,9 +1,8 @@
-"""The line about a race for the best search at the end of the sidebar: its progress, and once that it has ended."""
+"""The line about a race for the best search at the end of the sidebar: its progress, then its end until it is seen."""
 
 from __future__ import annotations
 
 import html
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,9 +25,7 @@ FOLLOWED, ENDED = "app-races-followed", "app-race-ended"
 """Session keys: the races that ran when a page was drawn last, and what is said of the last race that ended."""
 LOOKS = "2s"
 """Time between two looks at a race."""
-LEAST_SHOWN = 10.0
-"""Seconds for which the end of a race is said at least, also if another page is opened."""
-ICON = ":material/trophy:"
+ICON, UNSEEN_END = ":material/trophy:", ":material/new_releases:"
 ENDS: dict[State, str] = {"stopped": "was stopped", "interrupted": "was interrupted"}
 
 
@@ -39,14 +36,10 @@ class Ended:
     Attributes:
         words: A sentence.
         race: The race.
-        page: The view on which it was said first.
-        at: When, in seconds since 1970.
     """
 
     words: str
     race: LiveRace
-    page: str
-    at: float
 
 
 def race_place() -> DeltaGenerator:
@@ -91,27 +84,25 @@ def _follow() -> None:
     if shown is not None:
         _show_progress(shown, len(live) - 1)
     elif (ended := st.session_state.get(ENDED)) is not None:
-        _link(ended.race, escaped(ended.words), "Opens the race on the page Data.")
+        _link(ended.race, escaped(ended.words), "Opens the race on the page Data.", UNSEEN_END)
         st.html(f'<div role="status" style="{UNSEEN}">{html.escape(ended.words)}</div>')
 
 
 def _note_ends() -> None:
-    """Follow races that have ended no longer, and note what is said of them unless their own page says it."""
+    """Follow races that have ended no longer, and say their end in a message, unless their own page says it."""
     followed: list[LiveRace] = st.session_state[FOLLOWED]
     live = [race for race in followed if race.goes_on()]
     for race in followed:
         if race not in live and race.run.has_spec() and not _is_shown(race):
-            st.session_state[ENDED] = Ended(_end_words(race), race, st.session_state.get("page", ""), time.time())
+            st.session_state[ENDED] = ended = Ended(_end_words(race), race)
+            st.toast(escaped(ended.words), icon=ICON, duration="long")
     st.session_state[FOLLOWED] = live
 
 
 def _forget_what_was_said() -> None:
-    """Forget the end of a race that was said on another page, or that the page of the race shows."""
+    """Forget the end of a race that the user looks at, or whose run was removed."""
     ended: Ended | None = st.session_state.get(ENDED)
-    if ended is None:
-        return
-    is_left = ended.page != st.session_state.get("page") and time.time() - ended.at > LEAST_SHOWN
-    if is_left or _is_shown(ended.race) or not ended.race.run.has_spec():
+    if ended is not None and (_is_shown(ended.race) or not ended.race.run.has_spec()):
         del st.session_state[ENDED]
 
 
@@ -174,7 +165,7 @@ def _end_words(race: LiveRace) -> str:
     return f"The race has ended: {of.headline[:1].lower()}{of.headline[1:].replace(': ', ', ', 1)}"
 
 
-def _link(race: LiveRace, label: str, words: str) -> None:
+def _link(race: LiveRace, label: str, words: str, icon: str = ICON) -> None:
     """Show a link to a race on the page Data.
 
     A race with judges of its own, which the choices of that page do not lead to, is found among the others there.
@@ -182,5 +173,5 @@ def _link(race: LiveRace, label: str, words: str) -> None:
     kind = race.kind
     is_usual = race.spec == plan_analysis(Advice, budget=kind.budget, serves=kind.serves)
     choices = {"budget": f"{kind.budget:g}", "serves": kind.serves} if is_usual else {}
-    view_link("data", label=label, icon=ICON, help=words, width="stretch",
+    view_link("data", label=label, icon=icon, help=words, width="stretch",
               query_params={"dataset": race.run.spec().dataset, "view": "advice", **choices})

@@ -11,8 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
+from udml_core.data.catalog import remembered_folders
 from udml_core.data.dataset import Dataset
+from udml_core.data.sources.opened import opened_at
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
+from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.used import used_search
 from udml_core.work.jobs.advising import is_trial
@@ -38,6 +41,10 @@ INSTEAD = "app-run-instead"
 """Session key of the id of the run that a page shows because the chosen run does not fit it."""
 EXAMPLE = "app-example"
 """Session key of the id of the first example that a page showed to a user who has chosen no run."""
+MEANWHILE = (":material/hourglass_top: The images are prepared again without the images that you excluded, which "
+             "Search leaves out already.")
+PASSED = "app-folder-passed"
+"""Session key of the folder that was opened last when the user chose another data set."""
 IS_DRAWN, IS_KEPT = "app-run-is-drawn", "app-run-is-kept"
 """Session keys: whether the page has drawn the box, and whether the address keeps the run that end_page draws."""
 TRAINED = "app-run-trained"
@@ -94,11 +101,15 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
 def _waits() -> bool:
     """Show the progress of the images that the user has just opened; choose their run as soon as they are ready."""
     run = awaited_run()
-    if run is not None and PARAMETER in st.query_params:  # a link to another run
+    before = "" if run is None else _run_before(run)
+    if run is not None and st.query_params.get(PARAMETER, before) != before:  # a link to another run
         stop_waiting()
     elif run is not None and run.stored_status().can_search:
         choose_run(run)
     elif run is not None and run.status().state in LIVE_STATES:
+        if before:
+            st.caption(MEANWHILE)
+            return False
         _await(run)
         return True
     else:
@@ -117,10 +128,29 @@ def _waits_for_excluded() -> bool:
         if run is not None and run != chosen:
             choose_run(run)
         elif run is None and (awaited := awaited_run()) is not None:
+            if _run_before(awaited):
+                st.caption(MEANWHILE)
+                return False
             st.query_params.pop(PARAMETER, None)  # a link to a run would end the waiting
             _await(awaited)
             return True
     return False
+
+
+def _run_before(awaited: Run) -> str:
+    """Return the id of the run with which Search goes on while its images are prepared without those excluded since.
+
+    Args:
+        awaited: The run of the images without those.
+
+    Returns:
+        The run of the same features that the page had before, which leaves them out as well; empty on other pages.
+    """
+    chosen = next((known for known in searchable_runs() if known.id == st.session_state.get(CHOSEN)), None)
+    if st.session_state.get("page") != "retrieval" or chosen is None or chosen.spec().method != FROZEN or (
+            chosen.spec().fingerprint, chosen.spec().encoder) != (awaited.spec().fingerprint, awaited.spec().encoder):
+        return ""
+    return chosen.id
 
 
 def _await(run: Run) -> None:
@@ -207,9 +237,7 @@ def _titles_with_states(runs: Sequence[Run]) -> dict[str, str]:
 def _remember_choice() -> None:
     """Remember the run chosen in the sidebar; the page then writes it to the address, which has the previous one."""
     if _is_choice():
-        stop_waiting()
-        st.session_state.pop(TRAINED, None)
-        st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
+        _take_choice()
         st.session_state[INSTEAD] = st.query_params.get(PARAMETER, "")
 
 
@@ -220,11 +248,17 @@ def _open_choice() -> None:
     """
     if not _is_choice():
         return
+    _take_choice()
+    if PARAMETER in st.query_params or st.session_state.get("page") == "home":
+        st.query_params[PARAMETER] = st.session_state[BOX]
+
+
+def _take_choice() -> None:
+    """Make the run of the box the app's run, and its data set the one that pages begin with."""
     stop_waiting()
     st.session_state.pop(TRAINED, None)
     st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
-    if PARAMETER in st.query_params or st.session_state.get("page") == "home":
-        st.query_params[PARAMETER] = st.session_state[BOX]
+    note_dataset(next(run for run in list_runs(runs_folder()) if run.id == st.session_state[BOX]).spec().dataset)
 
 
 def _is_choice() -> bool:
@@ -358,10 +392,41 @@ def searchable_runs() -> list[Run]:
 
 
 def app_dataset(names: Sequence[str]) -> str:
-    """Return the data set of the run in the sidebar if it is among some data sets, else the first of them."""
+    """Return the folder that was opened last until the user chooses another data set, else that of the sidebar's run.
+
+    Args:
+        names: The data sets; the first of them is returned if the run's is not among them.
+    """
+    if (folder := _folder_ahead(names)) and PARAMETER not in st.query_params:
+        return folder
     finished = searchable_runs()
     run = next((run for run in finished if run.id == app_run()), finished[0] if finished else None)
     return run.spec().dataset if run is not None and run.spec().dataset in names else names[0]
+
+
+def note_dataset(name: str) -> None:
+    """Note which data set the user chose: the folder that was opened last gives way to another one.
+
+    Args:
+        name: The data set.
+    """
+    if not (folders := remembered_folders()):
+        return
+    if name != folders[-1]:
+        st.session_state[PASSED] = folders[-1]
+    elif st.session_state.get(PASSED) == name:
+        del st.session_state[PASSED]
+
+
+def _folder_ahead(names: Sequence[str]) -> str:
+    """Return the folder that was opened last, unless the user has chosen another data set or trained since; else empty.
+    """
+    folders = [name for name in remembered_folders() if name in names]
+    if not folders or st.session_state.get(PASSED) == folders[-1]:
+        return ""
+    own = next((run for run in list_runs(runs_folder()) if not _is_example(run)), None)
+    is_passed = own is not None and (own.stored_status().started or 0.0) > opened_at()
+    return "" if is_passed else folders[-1]
 
 
 def open_search(dataset: Dataset, index: int) -> None:

@@ -19,6 +19,7 @@ from udml_core.work import jobs
 from ..draw.figures import curve
 from ..draw.palette import percent
 from ..runs.opinion import show_opinion
+from ..runs.rivals import offer_choice
 from ..shell.cached import dataset_of
 from ..shell.run_status import (
     ICONS,
@@ -95,6 +96,8 @@ def _show_result(run: Run) -> None:
         st.markdown("**Did it help?**", help="These images have no classes, so encoders that took no part compare the "
                                              "search after training with the plain search.")
         show_opinion(run, is_brief=True)
+        with st.container(horizontal=True, gap="small", key="lab-choose"):
+            offer_choice(run, "lab")
     if run.kept_epoch() < max(run.epoch_numbers(), default=0) and (kept := kept_words(run)):
         st.caption(f":material/bookmark: {kept}")  # else the result may not be what the last frame showed
     _show_ways(run)

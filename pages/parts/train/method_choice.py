@@ -6,16 +6,20 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from udml_core.base.errors import listed
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_now
 from udml_core.exploration.race import FROZEN
+from udml_core.exploration.race_figures import setup_words
 from udml_core.methods import METHODS, Method, find_method
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.results.label_free import record_words
-from udml_core.runs import runs_folder
+from udml_core.runs import list_runs, runs_folder
 from udml_core.runs.search import FINAL
+from udml_core.runs.used import used_search
 from udml_core.work import jobs
-from udml_core.work.jobs.concluding import suggested_by_race
+from udml_core.work.jobs.concluding import Suggestion, suggested_by_race
+from udml_core.work.jobs.verdicts import search_words
 
 from ..shell.race_verdict import conclusion_icon
 from ..shell.run_status import escaped
@@ -33,7 +37,7 @@ NEXT = {"": ("Open the race", ":material/trophy:", "data"),
         "use": ("Use the best search", ":material/trophy:", "data"),
         "judge": ("Judge it yourself", ":material/thumbs_up_down:", "data"),
         "name": ("Name groups", ":material/label:", "labels"),
-        "search": ("Search as now", ":material/image_search:", "retrieval")}
+        "search": ("Use the plain search", ":material/image_search:", "retrieval")}
 """The link to the next step of a conclusion: its label, its icon and its view."""
 MEASURED_BY = " ".join(f"{measure.plain}: {measure.name}. {measure.help}" for measure in MAIN_MEASURES[::-1])
 """Which measures say how often the first image is right, and how much of a group is found."""
@@ -113,12 +117,28 @@ def show_raced(dataset: Dataset) -> None:
     suggestion = suggested_by_race(dataset, runs_folder())
     if suggestion is None:
         return
-    of, trains = suggestion.conclusion, " It needs no training." if suggestion.method == FROZEN else ""
-    st.markdown(f"{conclusion_icon(of)} {escaped(suggestion.words)}{trains}")
+    of = suggestion.conclusion
+    st.markdown(f"{conclusion_icon(of)} {escaped(suggestion.words)} {escaped(_advises(suggestion, dataset))}".rstrip())
     label, icon, view = NEXT.get(of.action, NEXT[""])
     parameters = {"dataset": dataset.name, "view": "advice"} if view == "data" else (
         {"run": of.use.run} if of.use is not None else {"run": of.race.run, "compare": FINAL})
     view_link(view, label=label, icon=icon, width="content", query_params=parameters)
+
+
+def _advises(suggestion: Suggestion, dataset: Dataset) -> str:
+    """Return that no training is advised, and which trainings the search to use includes; empty if one is advised."""
+    use = suggestion.conclusion.use
+    if use is None or suggestion.is_trained:
+        return ""
+    runs = [run for run in list_runs(runs_folder()) if run.spec().fingerprint == dataset.fingerprint]
+    used = used_search(runs)
+    is_used = used is not None and used[0].id == use.run and search_words(*used) == setup_words(
+        suggestion.race, use.setup)
+    included = [step.title[:1].lower() + step.title[1:] for step in use.setup.parsed.steps
+                if step.name in {method.card.name for method in METHODS}]
+    which = f"the search that you use{' already includes' if included else ' needs none'}" if is_used else (
+        "it already includes" if included else "it needs none")
+    return f"No training is advised: {which}{' ' * bool(included)}{listed(included)}."
 
 
 def suggested_method(dataset: Dataset) -> str:

@@ -101,12 +101,14 @@ class Answer(NamedTuple):
         second: Index of the other image.
         same: Whether they are similar; None for a skipped pair.
         time: Time of the answer in seconds since 1970; 0 if it is unknown.
+        of: The embedding in which the pair was judged, RUN:FRAME; empty if it is unknown.
     """
 
     first: int
     second: int
     same: bool | None
     time: float
+    of: str = ""
 
     @property
     def pair(self) -> tuple[int, int]:
@@ -126,8 +128,14 @@ class PairLog:
     dataset: Dataset
     kind: str = KIND
 
-    def add(self, first: int, second: int, same: bool | None) -> None:
+    def add(self, first: int, second: int, same: bool | None, of: str = "") -> None:
         """Store whether two images are similar, or that they were skipped; the last answer about a pair counts.
+
+        Args:
+            first: Index of an image.
+            second: Index of the other image.
+            same: Whether they are similar; None to skip them.
+            of: The embedding in which the pair is judged, RUN:FRAME; empty if that does not matter.
 
         Raises:
             UserError: The indices are equal or out of range, or the log cannot be written.
@@ -138,7 +146,7 @@ class PairLog:
                             f"{second}. Choose two other images.")
         names = self.dataset.names
         append_to_log(self.dataset, self.kind, {"first": names[first], "second": names[second], "same": same,
-                                                "time": time.time()})
+                                                "time": time.time()} | ({"of": of} if of else {}))
 
     def undo(self) -> tuple[int, int, bool | None] | None:
         """Revert the last answer and return it.
@@ -169,7 +177,7 @@ class PairLog:
         effective = [row for words, row in rows if words == current]
         index_of = self.dataset.indices_by_name({row[name] for row in effective for name in COLUMNS[:2]})
         return [Answer(index_of.get(row["first"], MISSING), index_of.get(row["second"], MISSING), row["same"],
-                       _time_of(row)) for row in effective]
+                       _time_of(row), str(row.get("of", ""))) for row in effective]
 
     def _replay(self) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
         """Return the current words for "the same", and the lines of the answers that were not reverted, with theirs.

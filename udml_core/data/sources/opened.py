@@ -24,6 +24,14 @@ def opened_names() -> list[str]:
         return []
 
 
+def opened_at() -> float:
+    """Return when the list changed last, in seconds since 1970; 0 without a list."""
+    try:
+        return (given_folder() / LIST).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def opened_folders() -> list[Path]:
     """Return the opened folders that exist and may be read."""
     found = (existing_path(name) or existing_path(name.rpartition("#")[0] or name) for name in opened_names())

@@ -42,6 +42,7 @@ from udml_core.numerics.same_pairs import (
     plan_pairs,
 )
 from udml_core.runs.search.copies import known_copies
+from udml_core.runs.search.differing import side_name
 from udml_core.runs.search.frame import COSINE, DISTANCE, Frame, frame_file
 from udml_core.runs.search.query import Hit
 from udml_core.runs.search.retrieval import Retrieval
@@ -140,6 +141,7 @@ class SamePairs:
         given: The answers about pairs of the data set.
         target: The precision that the threshold should have.
         copies: Index (n,) of the first known copy of each image.
+        name: The embedding, RUN:FRAME.
     """
 
     dataset: Dataset
@@ -149,6 +151,7 @@ class SamePairs:
     given: dict[tuple[int, int], Answer]
     target: float
     copies: Integers
+    name: str = ""
 
     @cached_property
     def _own(self) -> Integers:
@@ -179,11 +182,21 @@ class SamePairs:
         return Counts.of(self.plan, np.where(self.is_known, SKIPPED, self._own)).total
 
     @property
+    def judged_elsewhere(self) -> int:
+        """Number of drawn pairs that the user judged in another embedding."""
+        answered = [self.given[pair].of for place, pair in enumerate(map(tuple, self.plan.pairs.tolist()))
+                    if self._own[place] > SKIPPED]
+        return sum(of not in ("", self.name) for of in answered)
+
+    @property
     def judged_words(self) -> str:
         """The number of judged pairs in words, and how many of them wait for their turn in the random order."""
-        waiting = self.judged - self.counted
+        waiting, elsewhere = self.judged - self.counted, self.judged_elsewhere
         if not waiting:
-            return f"{counted(self.judged, 'pair')} judged."
+            of = "" if not elsewhere else (
+                f", {'all' if elsewhere == self.judged else elsewhere} of them in another embedding whose random order "
+                "draws the same")
+            return f"{counted(self.judged, 'pair')} judged{of}."
         of = counted(waiting, "pair") if waiting == self.judged else f"{counted(self.judged, 'pair')} judged, {waiting}"
         later = "it counts once its turn comes" if waiting == 1 else "they count once their turn comes"
         return f"{of} judged in another embedding: in this one {later}."
@@ -300,7 +313,7 @@ def open_same_pairs(retrieval: Retrieval, name: str = "final", target: float | N
             replace_arrays(path, {field.name: getattr(plan, field.name) for field in fields(Plan)})
     wanted = wanted_precision(dataset) if target is None else target
     return SamePairs(dataset, int(searched.sum()), frame.index.measure, plan, judged_pairs(dataset).answers(), wanted,
-                     known_copies(dataset, retrieval.run.root))
+                     known_copies(dataset, retrieval.run.root), side_name(retrieval.run.id, name))
 
 
 def same_threshold(retrieval: Retrieval, name: str = "final") -> Threshold | None:

@@ -31,7 +31,6 @@ from udml_core.work.jobs.advising import elsewhere_of, finished_race, races_besi
 SEARCHED = (exclusions.KIND, duplicate_decisions.KIND)
 """The logs on which it depends which queries differ."""
 START = "the plain search"
-AS_NOW = "the search as now"
 _MEMORY = Memory(16)
 """Comparisons and what their judgments say, by what they depend on."""
 
@@ -102,7 +101,7 @@ def stored_judgments(race: Race, outcome: Outcome, results: Results, root: Path,
         refinement = analysis_at(run, refinement_of(outcome)) if outcome.setup.recipe else None
         if refinement is not None and not refinement.is_done():
             return UNJUDGED
-        frame, names = "final" if refinement is None else refinement.id, (AS_NOW, setup_words(race, outcome.setup))
+        frame, names = "final" if refinement is None else refinement.id, (START, setup_words(race, outcome.setup))
         ticket = ticket_of(run, frame)
         versions = tuple(log_version(images, kind) for kind in (*SEARCHED, judgments.KIND, judged_pairs.KIND))
         key = start.root, start.id, run.id, frame, ticket, results, names, images.fingerprint, versions
@@ -177,7 +176,7 @@ class Suggestion:
 
     @property
     def method(self) -> str:
-        """The method of the search to use; `frozen` if that needs no training; empty to search as now."""
+        """The method of the search to use; `frozen` if that needs no training; empty to keep the plain search."""
         return "" if self.conclusion.use is None else self.conclusion.use.setup.method
 
     @property

@@ -69,7 +69,7 @@ class Promise:
     def left_words(self, now: float) -> str:
         """Return the time left in words, which does not rise, or that it takes longer than was said."""
         left = COARSE * math.ceil(max(self.end - now, 1.0) / COARSE)
-        return "longer than expected" if self.is_late else f"at most about {duration(left)} left in this step"
+        return "longer than expected" if self.is_late else f"about {duration(left)} left in this step"
 
 
 def promise_of(stage: tuple[str, int], status: Status, now: float, earlier: Promise | None,

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pair_sets import PairSet
+from udml_core.exploration.race import FROZEN
+from udml_core.exploration.race_running import METHODS
 from udml_core.methods import Method, find_method
 from udml_core.runs import Run, RunRequest
 from udml_core.work.jobs.estimate import estimate
@@ -45,9 +47,9 @@ def first_method(dataset: Dataset, root: Path, example: str = "") -> str:
     """Return the name of the method that the page Lab opens with, which needs no labels.
 
     It is the method of the best search of the newest race on these images; if that search needs no training, that of
-    the best training that was surely better there, else the only method that the benchmark supports on every data set.
-    Without a race, an example on the data set comes first. A link
-    comes before all of them.
+    the best training that was surely better there. Else it is the only method that the benchmark supports on every data
+    set, unless the race has tried it already: then the training with the largest gain there, or the first that races
+    try. Without a race, an example on the data set comes first. A link comes before all of them.
 
     Args:
         dataset: The data set.
@@ -61,7 +63,14 @@ def first_method(dataset: Dataset, root: Path, example: str = "") -> str:
     suggestion = suggested_by_race(dataset, root)
     if suggestion is None:
         return example or SUPPORTED
-    return SUPPORTED if suggestion.training is None else suggestion.training.setup.method
+    if suggestion.training is not None:
+        return suggestion.training.setup.method
+    race = suggestion.race
+    trained = [outcome for outcome in race.judged if outcome.setup.method != FROZEN]
+    if trained:
+        return max(trained, key=lambda outcome: race.gain(outcome).difference).setup.method
+    is_tried = any(step.name == SUPPORTED for outcome in race.judged for step in outcome.setup.parsed.steps)
+    return METHODS[0] if is_tried else SUPPORTED
 
 
 def race_settings(run: Run) -> Settings:

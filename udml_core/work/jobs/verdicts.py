@@ -13,21 +13,24 @@ from functools import partial
 from udml_core.base.errors import UserError
 from udml_core.base.memory import Memory
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.race_figures import MEASURES, OTHER, said_words, setup_words
+from udml_core.exploration.race_figures import MEASURES, OTHER, recipe_words, said_words, setup_words
 from udml_core.exploration.race_measured import Serves
 from udml_core.methods import find_method
-from udml_core.runs import Run, find_run
-from udml_core.runs.analyses import analysis_at
+from udml_core.numerics.refinement import Recipe
+from udml_core.runs import Run, find_run, list_runs
+from udml_core.runs.analyses import analysis_at, find_analysis
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
 from udml_core.runs.opinions import kept_words, opinion_lines, opinion_of, run_against_run
-from udml_core.runs.search import FROZEN
+from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.selection import preferred_epoch
+from udml_core.runs.used import used_search
 from udml_core.work.jobs.advising import is_trial, judged_in_race, race_words_of, races_of, refinement_of
-from udml_core.work.jobs.concluding import advised_beside
+from udml_core.work.jobs.concluding import advised_beside, ticket_of
 
-BEST = {"better": "Better than the best search; confirm it by judgments", "worse": "Keep the best search",
-        "cannot tell": "No reason to leave the best search"}
-"""What follows from the verdict on a run against the search that a race advises, in what the race serves."""
+ADVISED, IN_USE = "the best search", "your search"
+"""How the search is called that a race advises, and the search that the user chose."""
+BEST = {"better": "Better than {}; confirm it by judgments", "worse": "Keep {}", "cannot tell": "No reason to leave {}"}
+"""What follows from the verdict on a run against another search, in what the newest race serves."""
 _MEMORY = Memory(8)
 """What judges say of runs against advised searches."""
 
@@ -77,55 +80,116 @@ def said_lines(run: Run) -> list[str]:
     """
     said = said_of_run(run, opinion_of(run))
     with suppress(UserError):  # the images, the advised search or a judge's features are gone
-        if said is not None and said.unraced and (best := best_words(run, run.dataset())):
+        if said is not None and not said.is_raced and (best := best_words(run, run.dataset())):
             said = replace(said, unraced=f"{best}.")
     lines = opinion_lines(run, "" if said is None else said.note)
     lines = [race_words_of(run, ""), *lines[1:]] if said is not None and said.is_raced else lines
     return lines + list(filter(None, [kept_words(run)])) if lines else lines
 
 
-def best_words(run: Run, dataset: Dataset) -> str:
-    """Return whether to keep the search that a race advises or to use a run that it did not judge; judges compare both.
+@dataclass(frozen=True)
+class Rival:
+    """The search that a training must beat.
+
+    Attributes:
+        run: Its run.
+        frame: Its embedding: `final`, or the id of a refinement of all images.
+        words: The search in words, within a sentence.
+        serves: What the newest race of the images serves.
+        name: How the search is called.
+    """
+
+    run: Run
+    frame: str
+    words: str
+    serves: Serves
+    name: str
+
+
+def rival_of(run: Run, dataset: Dataset) -> Rival | None:
+    """Return the search that the user chose for a run's images, else the search that a race advises.
 
     Args:
         run: The run.
         dataset: Its images.
 
     Returns:
-        A clause that begins a sentence; empty if no race advises another search, or if it was not used yet.
-
-    Raises:
-        UserError: A stored embedding is damaged, or was removed.
+        None without such a search, if it is the run's own, or if it is advised, but not all images are prepared for it.
     """
+    alike = [other for other in list_runs(run.root) if other.spec().fingerprint == dataset.fingerprint]
+    if (used := used_search(alike)) is not None:
+        serves: Serves = next((race.serves for race in races_of(run)), "first")
+        return None if used[0].id == run.id else Rival(*used, search_words(*used), serves, IN_USE)
     found = advised_beside(run, dataset)
     if found is None:
-        return ""
+        return None
     race, best = found
     rival = find_run(best.run, run.root)
     refined = analysis_at(rival, refinement_of(best)) if best.setup.recipe else None
     if refined is not None and not refined.is_done():
-        return ""
-    ticket = 0.0 if refined is None else refined.stored_status().ticket
-    opinions = _MEMORY.get((run.id, run.stored_status().ticket, rival.id, best.setup.recipe, ticket), partial(
-        run_against_run, run, rival, dataset, "final" if refined is None else refined.id))
-    if opinions is None:
-        return ""
-    verdicts = opinions.verdicts("final")
-    says = beside_best(race.serves, verdicts)
-    return f"{says}: compared with {setup_words(race, best.setup)}, judges see {said_words(*verdicts)} in this run"
+        return None
+    frame = FINAL if refined is None else refined.id
+    return Rival(rival, frame, setup_words(race, best.setup), race.serves, ADVISED)
 
 
-def beside_best(serves: Serves, verdicts: Verdicts) -> str:
-    """Return what follows from the verdicts on a run against the search that a race advises.
+def search_words(run: Run, frame: str) -> str:
+    """Return a search in words, within a sentence: its method, if one was trained, then the steps of a refinement."""
+    method = run.spec().method
+    steps = "" if frame == FINAL else recipe_words(Recipe.parse(str(find_analysis(run, frame).spec().recipe)))
+    title = "" if method == FROZEN else find_method(method).card.title
+    return ", then ".join(filter(None, (title, steps))) or "the plain search"
+
+
+def rival_verdicts(run: Run, rival: Rival, dataset: Dataset) -> Verdicts | None:
+    """Return what judges say of a run in comparison with another search; None if none can compare the two.
 
     Args:
-        serves: What the race serves.
+        run: The run.
+        rival: The search.
+        dataset: The images of both.
+
+    Raises:
+        UserError: A stored embedding is damaged, or was removed.
+    """
+    ticket = ticket_of(rival.run, rival.frame)
+    opinions = _MEMORY.get((run.id, run.stored_status().ticket, rival.run.id, rival.frame, ticket), partial(
+        run_against_run, run, rival.run, dataset, rival.frame))
+    return None if opinions is None else opinions.verdicts("final")
+
+
+def best_words(run: Run, dataset: Dataset) -> str:
+    """Return whether to keep the search in use, else the advised search, or to use a run; judges compare both.
+
+    Args:
+        run: The run.
+        dataset: Its images.
+
+    Returns:
+        A clause that begins a sentence; empty without another search that was used, or if no judge can compare them.
+
+    Raises:
+        UserError: A stored embedding is damaged, or was removed.
+    """
+    rival = rival_of(run, dataset)
+    verdicts = None if rival is None else rival_verdicts(run, rival, dataset)
+    if rival is None or verdicts is None:
+        return ""
+    says = beside_best(rival.serves, verdicts, rival.name)
+    return f"{says}: compared with {rival.words}, judges see {said_words(*verdicts)} in this run"
+
+
+def beside_best(serves: Serves, verdicts: Verdicts, name: str = ADVISED) -> str:
+    """Return what follows from the verdicts on a run against another search.
+
+    Args:
+        serves: What the newest race serves.
         verdicts: The verdicts.
+        name: How the other search is called.
     """
     served, other = verdicts if serves == "first" else reversed(verdicts)
     if (served, other) == ("cannot tell", "better"):
-        return f"As good as the best search for {MEASURES[serves]}, and better for {MEASURES[OTHER[serves]]}"
-    return BEST[served]
+        return f"As good as {name} for {MEASURES[serves]}, and better for {MEASURES[OTHER[serves]]}"
+    return BEST[served].format(name)
 
 
 def _chosen_from(run: Run) -> int:
