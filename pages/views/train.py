@@ -168,7 +168,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
     example = offered_example(dataset, method.card.name)
     raced = raced_run(dataset, method)
     known = known_runs(raced, example)
-    wanted = wanted_settings(known)
+    wanted = wanted_settings(known, method.card.name)
     box, top, race_line = st.container(), st.container(), st.container(gap="xsmall")
     start, details = st.container(key="lab-start"), st.container()
     with details, st.expander("About these values", icon=":material/info:"):
@@ -190,14 +190,14 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
                 explain(method, dataset, learns_a_head(method, settings, fields))
     if pairs is None:
         with box:
-            choose_settings(wanted, known, settings, is_changed(fields))
+            choose_settings(wanted, known, method.card.name, settings, is_changed(fields))
         if watched is None:
             show_images(dataset, center, "The map follows once the method has what it learns from.")
         return
     with details, st.expander("Backbone, split, seed and device", icon=":material/tune:"):
         values = choose_options(dataset, settings.options)
     with box:
-        choose_settings(wanted, known, settings, is_changed(fields))
+        choose_settings(wanted, known, method.card.name, settings, is_changed(fields))
     with start:
         show_drawer_button(dataset, method)
     is_planned = False

@@ -945,6 +945,7 @@ def test_values_that_do_not_fit_leave_the_images_in_the_middle() -> None:
 def test_changed_values_say_so_and_one_click_goes_back_to_the_example() -> None:
     test = opened("train", dataset="digits", method="rpml")
     assert "As in the example" in test.selectbox(key="preset").options
+    assert "Quick, about a minute" not in test.selectbox(key="preset").options, "the example's result is known"
     alpha_of(test).set_value(53.0).run()
     test.selectbox(key="first-split-seen").select("all").run()
     box = test.selectbox(key="preset")
@@ -958,6 +959,12 @@ def test_changed_values_say_so_and_one_click_goes_back_to_the_example() -> None:
     assert test.selectbox(key="first-split-seen").value == "seen"
     assert "As in the example" in test.selectbox(key="preset").options
     assert test.button(key="train-back").disabled, "it keeps its place, so that the sliders stay under the pointer"
+
+
+@pytest.mark.usefixtures("examples")
+def test_quick_settings_are_offered_for_a_method_without_an_example() -> None:
+    options = opened("train", dataset="digits", method="srpml").selectbox(key="preset").options
+    assert "Quick, about a minute" in options
 
 
 def alpha_of(test: AppTest) -> Any:

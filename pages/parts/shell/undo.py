@@ -71,7 +71,7 @@ class History:
 
 def undo_buttons(dataset: Dataset, key: str, parameters: Sequence[str] = (), widgets: Sequence[str] = (),
                  selects: bool = True) -> None:
-    """Show buttons that undo and redo changes of the view, once there are some.
+    """Show buttons that undo and redo changes of the view; they stand there before a change, so that nothing moves.
 
     Args:
         dataset: The data set of the view.
@@ -88,9 +88,8 @@ def undo_buttons(dataset: Dataset, key: str, parameters: Sequence[str] = (), wid
     view |= {SELECTED: selection(dataset).ids} if selects else {}
     history.notice(st.session_state.get("page", ""), view)
     for kind, icon, shortcut in (("Undo", "undo", "U"), ("Redo", "redo", "Shift+U")):
-        if any(history.undone.values()):
-            st.button(kind, icon=f":material/{icon}:", key=f"{key}-{kind.lower()}", shortcut=shortcut, type="tertiary",
-                      disabled=not history.undone[kind], on_click=_restore, args=(history, kind))
+        st.button(kind, icon=f":material/{icon}:", key=f"{key}-{kind.lower()}", shortcut=shortcut, type="tertiary",
+                  disabled=not history.undone[kind], on_click=_restore, args=(history, kind))
 
 
 def _restore(history: History, kind: str) -> None:

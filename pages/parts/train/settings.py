@@ -101,20 +101,27 @@ def offered_example(dataset: Dataset, method: str = "") -> Run | None:
     return jobs.find_example(dataset, runs_folder(), method)
 
 
-def wanted_settings(known: KnownRuns) -> str:
+def wanted_settings(known: KnownRuns, method: str) -> str:
     """Return the name of the settings to begin with, which the address decides.
 
     If it states no values, these are a race's, else an example's, else the default values.
+
+    Args:
+        known: The runs on the same images whose settings are offered.
+        method: The method.
     """
     stated = {jobs.FIELDS, *jobs.OPTIONS} - {"labels", "labels_per_class"}
     first = "default" if any(name in st.query_params for name in stated) else next(iter(known), "default")
-    wanted = choice_from_address(BOX, _titles(known), first)
+    wanted = choice_from_address(BOX, _titles(known, method), first)
     st.session_state[BOX] = wanted  # also after another data set was chosen
     return wanted
 
 
-def _titles(known: KnownRuns) -> dict[str, str]:
-    return {name: title for name, title in SETTINGS.items() if name in known or name not in OF_RUNS}
+def _titles(known: KnownRuns, method: str) -> dict[str, str]:
+    """Return the settings that are offered; a run of the method with a known result takes the place of a quick one."""
+    is_known = any(run.spec().method == method for run in known.values())
+    return {name: title for name, title in SETTINGS.items()
+            if name in known or (name not in OF_RUNS and not (is_known and name == "quick"))}
 
 
 def is_changed(fields: Mapping[str, Any]) -> bool:
@@ -126,16 +133,17 @@ def is_changed(fields: Mapping[str, Any]) -> bool:
     return bool(fields) or any(name in st.query_params for name in jobs.OPTIONS)
 
 
-def choose_settings(wanted: str, known: KnownRuns, settings: jobs.Settings, changed: bool) -> None:
+def choose_settings(wanted: str, known: KnownRuns, method: str, settings: jobs.Settings, changed: bool) -> None:
     """Choose the settings to begin with; with a run on the same images, the address always names them.
 
     Args:
         wanted: The name of the settings that the form begins with.
         known: The runs on the same images whose settings are offered.
+        method: The method.
         settings: The values of these settings.
         changed: Whether the form's values differ from them, which the box then says.
     """
-    titles = _titles(known)
+    titles = _titles(known, method)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
         st.selectbox("Settings", list(titles), key=BOX, on_change=_take_settings,
                      format_func=lambda name: CHANGED if changed and name == wanted else titles[name],
