@@ -34,6 +34,7 @@ from udml_core.runs.examples import SHOWCASE, point_of
 from udml_core.runs.notes import Notes
 from udml_core.work.jobs.advising import TRIAL
 from udml_core.work.jobs.follow_ups import wants
+from udml_core.work.workers import train
 from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -176,6 +177,20 @@ def test_dropped_images_in_one_level_of_folders_open_with_the_best_search_beside
     assert "data-browsing-" in repr(test.session_state), "the features are followed by the map"
     assert any(wants(run, "audit") for run in list_runs(runs_folder())), "an import is audited"
     assert Path(str(test.query_params["dataset"])).name == "pets"
+
+
+def test_the_door_of_a_folder_ends_in_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    test = drop(("zero", "one"), tmp_path, monkeypatch)
+    assert test.title[0].value == "Data"
+    assert "Search opens when they are compared." in str([bar.proto for bar in test.get("progress")])
+    frozen, = (run for run in list_runs(runs_folder()) if run.spec().method == "frozen")
+    train.work(frozen)
+    test.run()
+    assert not test.exception
+    assert test.title[0].value == "Search"
+    assert frozen.id in test.query_params["run"]
 
 
 @pytest.mark.usefixtures("done")

@@ -26,12 +26,14 @@ from ..shell.analyses import load_projection
 from ..shell.awaited import await_run, awaited_run, is_renewed, show_progress
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_picker import CHOSEN, choose_run
-from ..shell.views import view_link
+from ..shell.views import open_view, view_link
 
 PAGES = (("explore", "Map", ":material/explore:"), ("retrieval", "Search", ":material/image_search:"))
 
 LEAST_TRAINED = 100
 """Fewer images are not offered for training: half of them trains, and RPML's graph joins each image to 50 others."""
+THEN = "then"
+"""Address parameter of the view that opens once the images are compared."""
 MAP_SECONDS = 10
 """Roughly the time to start the two steps and to compute a small map."""
 
@@ -75,9 +77,13 @@ def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
         st.session_state[begun] = True  # images that are excluded meanwhile need a run of their own
     elif state.run is not None and (state.run == awaited_run() or _shows_other_images(dataset)):
         choose_run(state.run)  # the sidebar and the other pages go with the images that were looked at last
+    if state.run is not None and st.query_params.get(THEN) == "retrieval":
+        choose_run(state.run)
+        open_view("retrieval", {"run": state.run.id})
     earlier = earlier_run(dataset, encoder)
     if state.task is not None:
-        show_progress(state.task, begun)
+        opens = "Search opens when they are compared. " if THEN in st.query_params else ""
+        show_progress(state.task, begun, meanwhile=f"{opens}You can look at the images meanwhile.")
     elif state.run is not None and state.finished is not None:
         st.session_state.pop(begun, None)
         _show_links(state.run, dataset)

@@ -15,7 +15,7 @@ from udml_core.runs import runs_folder
 from udml_core.work import jobs
 from udml_core.work.jobs.auditing import audit_import
 
-from ..data.computed import begin_browsing
+from ..data.computed import THEN, begin_browsing
 from ..data.importing import choose_level
 from ..shell.cached import load_dataset
 from ..shell.run_picker import choose_run
@@ -52,7 +52,7 @@ def show_first_run() -> None:
 
 
 def _import_files() -> None:
-    """Import dropped images, choose the folders that are the classes, and open the images, where search begins."""
+    """Import dropped images and choose the folders that are the classes; Search opens when the images are compared."""
     files = st.file_uploader("Drop a folder with images", type=sorted(ending[1:] for ending in ENDINGS),
                              accept_multiple_files="directory", key="home-upload")
     if not files:
@@ -68,7 +68,7 @@ def _import_files() -> None:
     catalog.remember(name)
     audit_import(dataset, runs_folder())
     begin_browsing(dataset)
-    open_view("data", query_params={"dataset": name})
+    open_view("data", query_params={"dataset": name, THEN: "retrieval"})
 
 
 def _imported(files: Sequence[UploadedFile]) -> str:
