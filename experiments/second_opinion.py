@@ -100,6 +100,8 @@ OWN_WORDS = {"reciprocity": "reciprocity correlates", "hubness": "hubness", "eff
 """What the text of the record calls measures of the embedding alone, in its order."""
 CLUSTERED = 1000
 """Images that k-means clusters."""
+NEARLY_ALL = 0.95
+"""Share of changed groups from which nearly all are changed."""
 BY_CLASS = "groups by class"
 """The name of what classes say of groups, beside the judges' counts."""
 QUESTIONS = {"first result": "recall@1", "whole group": "map@r"}
@@ -603,6 +605,23 @@ def withheld(places: dict[str, Any], question: str) -> tuple[int, int, float]:
         place["comparisons"], differences(place["comparisons"].values(), QUESTIONS[question]), strict=True)
         if measured(place, name, question).is_undervalued]
     return len(gains), sum(gain > 0 for gain in gains), max(gains, default=0.0)
+
+
+def by_class_range(places: dict[str, Any]) -> tuple[int, int]:
+    """Return how many fewer, and more, of 100 groups are better by class than judges count, over all tests.
+
+    A test is a refinement that the app calls better in whole groups, and that changes nearly all groups, so that both
+    counts mean the same.
+    """
+    gaps = list[float]()
+    for place in places.values():
+        for name, row in place["comparisons"].items():
+            count = count_of_row(place, row, "whole group")
+            if BY_CLASS in row and count is not None and count.better is not None and count.changed >= NEARLY_ALL and (
+                    measured(place, name, "whole group").said == "better"):
+                gaps.append(row[BY_CLASS][0] - count.better)
+                assert row[BY_CLASS][0] > row[BY_CLASS][1], "more groups are better than worse"
+    return round(-100 * min(gaps)), round(100 * max(gaps))
 
 
 def seeds_of(places: dict[str, Any]) -> tuple[int, int, int, int]:

@@ -17,6 +17,7 @@ from experiments.second_opinion import (
     RULES,
     SEED,
     best_judged,
+    by_class_range,
     deepest,
     finding_words,
     judged,
@@ -36,7 +37,7 @@ from experiments.second_opinion import (
     withheld,
 )
 from tests.project.documents import ROOT
-from udml_core.exploration.race_figures import said_word
+from udml_core.exploration.race_figures import BY_CLASSES, FEWER, MORE, said_word
 from udml_core.results.records import FOLDER, findings
 
 
@@ -183,6 +184,14 @@ def test_the_text_states_the_figures_of_the_record() -> None:
     called = sum(_comparison(row, " against the start").first.said == "better" for of in advice.values()
                  for name, row in of["rows"].items() if name != START)
     assert f"counts {called} more, of which none loses R@1" in text
+
+
+def test_texts_say_how_far_classes_count_otherwise_than_judges() -> None:
+    places = json.loads((FOLDER / "second-opinion.json").read_text(encoding="utf-8"))["places"]
+    assert by_class_range(places) == (FEWER, MORE)
+    said = f"{FEWER} fewer to {MORE} more of 100 groups"
+    assert said in BY_CLASSES
+    assert said in " ".join((ROOT / "docs" / "judging.md").read_text(encoding="utf-8").split())
 
 
 def test_the_curators_table_states_what_the_record_holds() -> None:

@@ -419,16 +419,32 @@ def test_an_advice_names_how_many_do_about_as_well_and_the_simplest_of_them() ->
     less = race_of(best, judged("Whitening", 0.009, 0.002))
     assert equals_words(less) == "Without training, the best is whitening.", "its interval ends below the gain"
     assert equals_words(race_of(best, judged("Whitening", 0.004, 0.006))) == "", "it is not certain itself"
-    for error in (0.001, 0.0022):
-        race, _ = settled({whiten: 0.015, TRAINED: 0.02}, error)
-        assert race.best is not None
-        assert race.best.setup == TRAINED, "the direct comparison finds it better"
-        assert equals_words(race) == "Without training, the best is whitening.", "one rule: it is no equal then"
+    race, _ = settled({whiten: 0.015, TRAINED: 0.02}, error=0.001)
+    assert race.best is not None
+    assert race.best.setup == TRAINED, "the direct comparison finds it better"
+    assert equals_words(race) == "Without training, the best is whitening.", "one rule: it is no equal then"
     race, _ = settled({whiten: 0.018, viewed: 0.018, TRAINED: 0.02}, error=0.002)
     assert equals_words(race) == "1 other candidate does about as well."
     race, _ = settled({whiten: 0.019, viewed: 0.02}, error=0.002)
     assert equals_words(race.model_copy(update={"duels": ()})) == (
         "1 other candidate does about as well and is simpler: whitening.")
+
+
+@pytest.mark.parametrize(("serves", "simpler", "advised"), [
+    ("first", "whiten", "whiten"), ("first", "", ""), ("groups", "whiten", "")])
+def test_a_training_must_win_first_results_by_the_interval_of_every_page(serves: Any, simpler: str, advised: str
+                                                                         ) -> None:
+    """The gain over the simpler search is 2.3 standard errors: sure in a single comparison, not among 50."""
+    setup = Setup(backbone="net", recipe=simpler) if simpler else Setup(backbone="net", method="nce")
+    trained = Setup(backbone="net", method="plm", recipe="" if simpler else "whiten")
+    gains = [Outcome(name=name, setup=each, run=name, against_start=Comparison(
+        first=measured("better", size), groups=measured("better", size), judges=()))
+        for name, each, size in (("simpler", setup, 0.03), ("trained", trained, 0.04))]
+    gain = Measured(verdict="better", difference=0.01, low=0.0015, high=0.0185)
+    duel = Duel(simpler=setup, largest=trained, comparison=Comparison(first=gain, groups=gain, judges=()))
+    best = race_of(*gains).model_copy(update={"serves": serves, "duels": (duel,)}).best
+    assert best is not None
+    assert best.name == ("simpler" if advised else "trained")
 
 
 def test_an_advice_that_refines_the_images_at_hand_says_what_it_means_for_new_images() -> None:
@@ -554,7 +570,7 @@ def test_the_headline_says_of_100_images_how_many_find_a_better_first_image(bett
     best = Outcome(name="Whitening", setup=Setup(backbone="net", recipe="whiten"), kept=True, against_best=of,
                    against_start=of, run="run")
     small = ": a small change, so confirm it by eye" if better + worse < 0.2 else ""
-    words = f"Of 100 searches, {said}, as the judges see it"
+    words = f"Of 100 searches, {said}, as the judges see it, by looks, not by species or class"
     assert tell_advice(race_of(best)).sentences[:2] == ["Best search: whitening.", f"{words}{small}."]
     said_of_it = conclude(race_of(best))
     assert said_of_it.sure.startswith(f"{words}{small}."), "a gain is called large only beside its count"
@@ -582,7 +598,8 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
     few = best.model_copy(update={"against_start": of.model_copy(update={"first": measured("better"), "changed": 0.1})})
     assert searched_words(race, few).endswith("It is a small change, so confirm it by eye.")
     assert told.shown == ("Of 100 searches, 58 get a better group of results, 32 a worse one, and 10 nearly the same "
-                          "group, as the judges see it, by looks, not by species or class; expect fewer by class.",)
+                          "group, as the judges see it, by looks, not by species or class; by class, in tests 17 fewer "
+                          "to 14 more.",)
     assert "better whole groups (of 100 searches 58 get better, 32 worse; +0.020, 0.003 to 0.037)" in told.details[0]
     assert "no clear difference in first results (of 100 searches 20 get better, 10 worse;" in told.details[0]
     assert figure_line(race) == (
@@ -597,7 +614,7 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
 
 
 @pytest.mark.parametrize(("better", "said"), [
-    (0.78, "; expect fewer by class: in tests, 41 to 63"), (0.5, "; expect fewer by class"), (0.1, "")])
+    (0.78, "; by class, in tests 17 fewer to 14 more"), (0.1, "")])
 def test_a_count_of_groups_never_stands_without_what_limits_it(better: float, said: str) -> None:
     count = Count(changed=0.98, better=better, worse=0.2, low=better - 0.06, high=better + 0.06)
     groups = measured("better").model_copy(update={"count": count})

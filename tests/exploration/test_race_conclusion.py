@@ -69,13 +69,27 @@ def test_what_is_next_follows_from_how_sure_the_conclusion_is() -> None:
     for is_ready in (False, True):
         close = of(CLOSE, "none", is_ready)
         assert (close.action, close.sure.partition(":")[0]) == ("judge", "Slightly better, a close call")
-    assert of(WON, "open").next_step == f"Your 14 judgments do not decide yet: {LEFT}"
+    assert of(WON, "open").next_step == (
+        f"Your 14 judgments do not decide yet (3 of 14 for A, 1 for B, 10 equal): {LEFT}")
     assert of(WON, "open", is_ready=True).action == "judge"
     assert of(WON, "better").action == "use"
     assert of(LUCKY, "none").next_step.startswith("Keep the plain search; to decide it, judge the largest gain")
     assert of(RACES["empty"], "none").action == "again"
     stopped = conclude(RACES["empty"], is_done=False)
     assert (stopped.action, stopped.headline) == ("", "No candidate is judged yet.")
+
+
+def test_judgments_that_lean_against_the_advice_keep_the_plain_search_until_they_decide() -> None:
+    against = Judgments("open", 31, score="8 of 31 for the plain search, 4 for whitening, 19 equal", left=LEFT,
+                        is_behind=True)
+    said = conclude(WON, against)
+    assert (said.use, said.basis, said.is_judged, said.verdict) == (None, "doubted", False, None)
+    assert said.headline == "Keep the plain search until you have decided: your 31 judgments lean to it."
+    assert "8 of 31 for the plain search, 4 for whitening, 19 equal" in said.sure
+    assert said.beside == "The judges of the race prefer whitening: you can use it nevertheless."
+    assert (said.next_step, said.action) == (f"Your 31 judgments do not decide yet: {LEFT}", "judge")
+    assert said.is_overruled
+    assert conclude(LUCKY, against).basis == "race", "nothing was advised"
 
 
 def counted(race: Race, better: float, worse: float) -> Race:

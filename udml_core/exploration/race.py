@@ -110,8 +110,14 @@ class Duel(BaseModel):
         return self
 
     def is_level(self, serves: Serves) -> bool:
-        """Return whether no certain difference was found in what the search serves."""
-        return self.comparison.served(serves).alone != "better"
+        """Return whether no certain difference was found in what the search serves.
+
+        Of first results, the benchmark knows no training without labels that gains any, on any of its data sets. So a
+        training must win by the interval of every page there, not by that of a single comparison.
+        """
+        measured = self.comparison.served(serves)
+        is_strict = serves == "first" and self.largest.method != FROZEN == self.simpler.method
+        return (measured.said if is_strict else measured.alone) != "better"
 
 
 class Race(BaseModel):

@@ -8,7 +8,7 @@ from statistics import NormalDist, median
 
 from udml_core.base.errors import counted, listed
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import MEASURES, SAID, figure_words, setup_words
+from udml_core.exploration.race_figures import MEASURES, SAID, UNTOLD, figure_words, said_word, setup_words
 from udml_core.exploration.race_gaps import minutes_words
 from udml_core.exploration.race_measured import ERRORS, FAMILY, TAIL, Measured, Serves
 from udml_core.numerics.judgments import judgments_needed
@@ -19,6 +19,8 @@ RARE = 0.001
 """The smallest chance that is named."""
 MANY = 100
 """Judgments that few people give."""
+EYES = "Judges compare looks, not species or class: your own eyes decide what is right."
+"""What no chance says."""
 TENS = 10
 """Numbers of judgments are rounded up to tens, because a forecast is rough."""
 
@@ -75,7 +77,7 @@ def certainty_words(race: Race, outcome: Outcome, is_done: bool = True) -> str:
         return ""
     said = f"a search that is no better looks this good in {_of_races(chance_of(gain))}"
     if not is_close(race, outcome):
-        return f"How sure: {said}."
+        return f"How sure: {said}. {EYES}"
     if race.verdict(outcome) == "better":
         then = ": check it with your eyes" if is_done else "; a later candidate may gain more"
         return f"Slightly better, a close call: {said}, and other images may turn it over{then}."
@@ -147,10 +149,12 @@ def calls_words(race: Race, serves: Serves) -> str:
         race: The race.
         serves: The measure.
     """
-    said = [race.verdicts(outcome)[serves == "groups"] for outcome in race.judged]
-    better, worse, untold = (said.count(verdict) for verdict in ("better", "worse", "cannot tell"))
+    said = [said_word(of.against_start.served(serves)) for of in race.judged if of.against_start is not None]
+    better, worse, level, undervalued = (said.count(word) for word in (*map(SAID.__getitem__, (
+        "better", "worse", "cannot tell")), UNTOLD))
     others = {f"{worse} {'is' if worse == 1 else 'are'} worse": worse,
-              f"{untold} show{'s' * (untold == 1)} {SAID['cannot tell']}": untold}
-    rest = listed([words for words, count in others.items() if count]) if worse or untold else ""
+              f"{level} show{'s' * (level == 1)} {SAID['cannot tell']}": level,
+              f"{undervalued} {'has' if undervalued == 1 else 'have'} {UNTOLD}": undervalued}
+    rest = listed([words for words, count in others.items() if count]) if any(others.values()) else ""
     return (f"For {MEASURES[serves]}, {better or 'none'} of {counted(len(said), 'candidate')} "
             f"{'is' if better <= 1 else 'are'} better beyond chance{rest and f', {rest}'}")

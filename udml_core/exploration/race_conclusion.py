@@ -22,9 +22,9 @@ from udml_core.exploration.race_words import changed_sentence, decider_words, is
 Stance = Literal["none", "open", "better", "level", "worse"]
 """What judgments say of a search against the frozen features: nothing, not decided yet, or that it is better, hardly
 different, or worse."""
-Basis = Literal["race", "confirmed", "preferred", "level", "contradicted"]
-"""What a conclusion rests on: the race alone, or judgments that confirm its advice, prefer a gain that it is not sure
-of, see no clear difference, or contradict it."""
+Basis = Literal["race", "doubted", "confirmed", "preferred", "level", "contradicted"]
+"""What a conclusion rests on: the race alone, or judgments that lean against its advice and do not decide yet, confirm
+it, prefer a gain that it is not sure of, see no clear difference, or contradict it."""
 Action = Literal["use", "judge", "name", "search", "again", ""]
 """What is next: use the search, judge, name groups, keep the plain search, run the race again, or nothing."""
 
@@ -40,6 +40,7 @@ class Judgments:
         score: Their count by answer, in words.
         finding: The share of the queries in which one search finds the better results, in words, if they decide.
         left: How many more could decide, in a sentence; empty if they decide, or nothing is judged.
+        is_behind: Whether enough of them, which do not decide yet, lean against the search.
     """
 
     stance: Stance = "none"
@@ -48,6 +49,7 @@ class Judgments:
     score: str = ""
     finding: str = ""
     left: str = ""
+    is_behind: bool = False
 
     @property
     def words(self) -> str:
@@ -62,7 +64,7 @@ class Judgments:
 
 
 UNJUDGED = Judgments()
-SAYS: Mapping[Basis, Verdict | None] = {"race": None, "confirmed": "better", "preferred": "better",
+SAYS: Mapping[Basis, Verdict | None] = {"race": None, "doubted": None, "confirmed": "better", "preferred": "better",
                                         "level": "cannot tell", "contradicted": "worse"}
 
 
@@ -101,7 +103,7 @@ class Conclusion:
     @property
     def is_judged(self) -> bool:
         """Whether judgments decide, not the race alone."""
-        return self.basis != "race"
+        return self.verdict is not None
 
     @property
     def verdict(self) -> Verdict | None:
@@ -111,7 +113,7 @@ class Conclusion:
     @property
     def is_overruled(self) -> bool:
         """Whether the race advises a search that judgments do not prefer."""
-        return self.basis in ("level", "contradicted") and self.candidate == self.race.best
+        return self.basis in ("doubted", "level", "contradicted") and self.candidate == self.race.best
 
     @property
     def sentences(self) -> list[str]:
@@ -145,8 +147,8 @@ def conclude(race: Race, judgments: Judgments = UNJUDGED, is_done: bool = True, 
     told = tell_advice(race, is_done, elsewhere, for_other_aim, others)
     own, candidate = subject_of(race, elsewhere)
     advised = candidate if candidate is not None and candidate == own.best else None
-    basis = "race" if candidate is None else _basis(judgments.stance, advised is not None)
-    use = candidate if basis == "preferred" else None if basis in ("level", "contradicted") else advised
+    basis = "race" if candidate is None else _basis(judgments, advised is not None)
+    use = candidate if basis == "preferred" else None if basis in ("doubted", "level", "contradicted") else advised
     next_step, action = _next(race, told, judgments, use, basis, is_done, is_ready)
     sure = _race_sure(race, told) if basis == "race" else _judged_sure(judgments)
     headline, beside, counted, hedged = told.headline, "", "", ""
@@ -166,9 +168,11 @@ def conclude(race: Race, judgments: Judgments = UNJUDGED, is_done: bool = True, 
                       judgments.stance == "open")
 
 
-def _basis(stance: Stance, is_advised: bool) -> Basis:
+def _basis(judgments: Judgments, is_advised: bool) -> Basis:
     """Return what a conclusion rests on; `is_advised` says whether the race advises what was judged."""
-    match stance:
+    match judgments.stance:
+        case "open" if judgments.is_behind and is_advised:
+            return "doubted"
         case "better":
             return "confirmed" if is_advised else "preferred"
         case "level":
@@ -182,6 +186,8 @@ def _headline(basis: Basis, judgments: Judgments, name: str) -> str:
     """Return what to use where judgments decide."""
     if basis in ("confirmed", "preferred"):
         return f"Best search, {basis} by {judgments.words}: {name}."
+    if basis == "doubted":
+        return f"Keep the plain search until you have decided: {judgments.words} lean{judgments.verb_ending} to it."
     said = "see{} no clear difference" if basis == "level" else "prefer{} it"
     return f"Keep the plain search: {judgments.words} {said.format(judgments.verb_ending)}."
 
@@ -213,7 +219,8 @@ def _next(race: Race, told: Advised, judgments: Judgments, use: Outcome | None, 
     """Return what is next, in a sentence and as an action."""
     if judgments.stance == "open":
         words, does = judgments.words, "does" if judgments.count == 1 else "do"
-        return f"{words[:1].upper()}{words[1:]} {does} not decide yet: {judgments.left}", "judge"
+        score = f" ({judgments.score})" if judgments.score and basis != "doubted" else ""
+        return f"{words[:1].upper()}{words[1:]} {does} not decide yet{score}: {judgments.left}", "judge"
     if use is None:
         if basis != "race":
             return "Search with the plain search.", "search"

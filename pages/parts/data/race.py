@@ -17,7 +17,7 @@ from udml_core.exploration.race_figures import (
     AT_ONCE,
     MEASURES,
     OTHER,
-    SAID,
+    UNTOLD,
     chain_words,
     count_cell,
     figure_words,
@@ -37,7 +37,7 @@ from ..shell.run_status import escaped
 
 START = "Plain search"
 MARKS = {"the advice": (HIT, "star"), "better": (HIT, "circle"), "no clear difference": (GRAY, "diamond-open"),
-         "worse": (MISS, "x")}
+         UNTOLD: (GRAY, "x-open"), "worse": (MISS, "x")}
 """Color and sign of each result, so that no result is marked by color alone."""
 ROW, LINE, GAP, NOTE, FRAME = 34, 16, 12, 38, 150
 """Heights in pixels: of a row of the chart, at least, a line of its label, the space between labels, a note above a
@@ -112,7 +112,7 @@ def result_of(outcome: Outcome, race: Race, is_live: bool = False) -> str:
     """
     if outcome == race.best and not is_live:
         return "the advice"
-    return SAID[race.verdict(outcome)]
+    return said_word(race.gain(outcome))
 
 
 def _draw_race(race: Race, judged: Sequence[Outcome], key: str, is_live: bool) -> None:

@@ -22,8 +22,8 @@ from udml_core.runs.search import Retrieval
 from udml_core.runs.search.copies import known_copies
 from udml_core.runs.search.differing import Comparison, Results, Side, compare, side_name
 from udml_core.runs.search.judged_runs import judged_starts, stance_of
-from udml_core.runs.search.judging import Judging
-from udml_core.runs.search.judging_words import could_decide_words, finding_words, found_words, score_words
+from udml_core.runs.search.judging import ENOUGH, Judging
+from udml_core.runs.search.judging_words import EVEN, could_decide_words, finding_words, found_words, score_words
 from udml_core.runs.search.query import Gallery
 from udml_core.runs.search.stored_comparison import stored_comparison
 from udml_core.work.jobs.advising import elsewhere_of, finished_race, races_beside, races_of, refinement_of
@@ -157,7 +157,8 @@ def _said(comparison: Comparison, names: tuple[str, str]) -> Judgments:
     finding = found_words(share, comparison) if share.is_decided and score else "" if score else finding_words(
         share, comparison, names)
     return Judgments(stance, share.count, "" if is_own else listed(people), score, finding,
-                     could_decide_words(judging) if stance == "open" else "")
+                     could_decide_words(judging) if stance == "open" else "",
+                     stance == "open" and share.count >= ENOUGH and share.mean < EVEN)
 
 
 @dataclass(frozen=True)
