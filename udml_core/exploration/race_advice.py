@@ -336,7 +336,9 @@ def _simplest_words(race: Race) -> str:
     duel, largest = race.duel, race.largest
     if duel is None or largest is None:
         return ""
-    less = (other for other in race.duels if other.largest == largest.setup and not other.is_level(race.serves))
+    least = complexity(race.start, duel.simpler)
+    less = (other for other in race.duels if other.largest == largest.setup and not other.is_level(race.serves)
+            and complexity(race.start, other.simpler) < least)
     return " ".join(f"{chain_words(race, other.simpler)} is simpler still, but gains less than "
                     f"{setup_words(race, largest.setup)} in a direct comparison." for other in less)
 

@@ -106,7 +106,7 @@ def by_class_words(measured: Measured) -> str:
     count = measured.count
     if count is None or count.better is None or count.worse is None or count.better <= count.worse:
         return ""
-    return f"by class, in tests {FEWER} fewer to {MORE} more"
+    return f"counted by class, tests found {FEWER} fewer to {MORE} more"
 
 
 def counts_words(measured: Measured, serves: Serves = "first") -> str:
