@@ -401,7 +401,8 @@ def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -
     use_search(frozen, plan_analysis(Refinement, recipe="whiten").id)
     words = texts(opened("train", dataset="digits", method="whiten")).replace("\\", "")
     assert "No training is advised: the search that you use already includes whitening." in words
-    assert "In the race on these images, whitening: no clear difference in first results, better whole groups." in words
+    assert ("In the race on these images, whitening: no clear difference in first results, better whole groups, "
+            "compared with the plain search.") in words
     assert "The race has tried this step already: trained alone, it gives the same search." in words
     assert "takes seconds" not in words, "the form measures the time"
 
@@ -913,10 +914,10 @@ def test_a_training_whose_step_a_race_judged_as_a_refinement_is_not_called_unjud
 
 
 @pytest.mark.parametrize(("sees", "says"), [
-    ("whitened", "Keep the best search: compared with whitening, judges see worse first results, worse whole groups in "
-                 "this run"),
-    ("trained", "Better than the best search; confirm it by judgments: compared with whitening, judges see better "
-                "first results, better whole groups in this run")])
+    ("whitened", "Keep the best search: compared with the best search (whitening), judges see worse first results, "
+                 "worse whole groups in this run alone"),
+    ("trained", "Better than the best search; confirm it by judgments: compared with the best search (whitening), "
+                "judges see better first results, better whole groups in this run alone")])
 def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
         frozen: Run, sees: str, says: str) -> None:
     """The judge has the eyes of one of both, so that it finds the results of the other one worse."""
@@ -941,17 +942,20 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
         assert best_words(trained, dataset) == says.replace("the best search", "your search")
         lab = opened("train", dataset="digits", live=trained.id)
         assert says.partition(":")[0].replace("the best search", "your search") in texts(lab)
+        assert "Compared with the plain search." in texts(lab), "each verdict names what it compares with"
+        keeps, uses = (lab.button(key=f"lab-{name}").proto.type for name in ("keep", "use"))
+        assert (keeps, uses) == (("secondary", "tertiary") if sees == "whitened" else ("tertiary", "secondary"))
         (link,) = [link for link in lab.get("page_link") if link.label == "Compare with my search"]
         assert f"a={frozen.id}%3Arefine" in link.proto.query_string
         assert f"b={trained.id}%3Afinal" in link.proto.query_string
         st.cache_data.clear()
         beside = opened("compare", runs=f"{frozen.id}.{trained.id}", part="Settings")
         assert not beside.exception
-        assert f"{says.partition(':')[0].replace('the best search', 'your search')}**: compared with whitening" in (
-            texts(beside))
+        assert (f"{says.partition(':')[0].replace('the best search', 'your search')}**: compared with your search "
+                "(whitening)") in texts(beside).replace("\\", "")
         assert "No race judged" not in texts(beside)
         use_search(frozen, "final")
-        assert "compared with the plain search" in best_words(trained, dataset)
+        assert "compared with your search (the plain search)" in best_words(trained, dataset)
         lab.button(key="lab-use").click().run()
         assert used_search([frozen, trained]) == (trained, "final")
         assert best_words(trained, dataset) == "", "it is the search in use"
@@ -964,6 +968,29 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
         assert says in said_lines(trained)[0]
     finally:
         path.unlink()
+
+
+def test_the_first_step_of_the_search_in_use_is_not_judged_against_that_search(frozen: Run) -> None:
+    fields = {"dimension": 4}
+    raced = worked(runs_folder(), method="pca", split="all", select="last", fields=fields)
+    again = without_labels(worked(runs_folder(), method="pca", split="all", select="last", fields=fields))
+    other = worked(runs_folder(), method="pca", split="all", select="last", fields={"dimension": 5})
+    assert frozen.spec().fingerprint == raced.spec().fingerprint
+    refinement = worker.keep(raced, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
+    use_search(raced, refinement.id)
+    dataset, says = raced.dataset(), "Part of your search: your search begins with this training and adds whitening"
+    assert best_words(raced, dataset) == best_words(again, dataset) == says
+    assert "Part of" not in best_words(other, dataset)
+    st.cache_data.clear()
+    lab = opened("train", dataset="digits", live=again.id)
+    assert "**Part of your search**: your search begins with this training and adds whitening." in texts(lab)
+    assert "Keep your search" not in texts(lab)
+    assert lab.button(key="lab-use").label == "Use this training alone"
+    assert (lab.button(key="lab-keep").label, lab.button(key="lab-keep").proto.type) == ("Search with it", "secondary")
+    lab.button(key="lab-keep").click().run()
+    assert not lab.exception
+    assert lab.session_state["page"] == "retrieval"
+    assert lab.query_params["run"] in (raced.id, [raced.id])
 
 
 def test_the_choice_of_compared_runs_names_the_refinement_that_is_in_view(frozen: Run) -> None:
