@@ -1127,6 +1127,23 @@ def test_refine_and_data_say_the_same_of_a_simpler_search_that_a_direct_comparis
     assert less_words(Raced(race.model_copy(update={"duels": duels[1:]}), simple)).endswith("may be chance.")
 
 
+def test_the_button_of_a_simpler_search_says_what_takes_the_place_of_what(frozen: Run) -> None:
+    level = measured("cannot tell")
+
+    def judged(gain: float, **setup: str) -> Outcome:
+        of = Comparison(first=level, judges=("judge",), groups=Measured(
+            verdict="better", difference=gain, low=gain - 0.001, high=gain + 0.001))
+        return Outcome(name="x", setup=Setup(backbone="pixels", **setup), against_best=of, against_start=of,
+                       run=frozen.id, kept=True)
+
+    finished(frozen, [judged(0.02, recipe="whiten"), judged(0.08, method="pca")])
+    test = opened("data", **LINK)
+    assert not test.exception
+    simpler = test.button(key="advice-simpler")
+    assert simpler.label == "Use whitening instead"
+    assert simpler.help.startswith("Changes your search to whitening, in place of pca.")
+
+
 def test_a_race_without_a_winner_asks_for_no_judgments_once_they_say_that_they_can_stop(
         frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     finished(frozen, [row for row in outcomes(frozen) if row.name == "Averaging"] + [Outcome(
