@@ -1127,6 +1127,15 @@ def test_refine_and_data_say_the_same_of_a_simpler_search_that_a_direct_comparis
     assert less_words(Raced(race.model_copy(update={"duels": duels[1:]}), simple)).endswith("may be chance.")
 
 
+def test_home_searches_with_what_a_race_found(frozen: Run, launched: list[Any]) -> None:
+    finished(frozen, outcomes(frozen))
+    home = opened("home")
+    assert home.button(key="home-use").proto.type == "primary"
+    home.button(key="home-use").click().run()
+    assert not home.exception
+    assert [task.spec().recipe for task in launched] == ["whiten"], "its images are prepared, then Search opens"
+
+
 def test_the_button_of_a_simpler_search_says_what_takes_the_place_of_what(frozen: Run) -> None:
     level = measured("cannot tell")
 
