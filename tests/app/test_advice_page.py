@@ -455,6 +455,12 @@ def test_a_finished_race_stays_while_it_runs_again_and_after_it_was_stopped(froz
     assert launched == [analysis]
     assert not analysis.parts()
     assert race_words_of(frozen, "whiten"), "other pages still show what the finished race said"
+    with analysis.lock().acquire():
+        analysis.write_status(Status(state="running", phase="judge"))
+        live = opened("data", **LINK)
+        (line,) = [of.value for of in live.caption if "The race that finished before stays" in of.value]
+        assert "Best search\\: whitening" in line
+        assert "How sure" not in texts(live), "one line, below the race that runs"
     analysis.append_part(outcomes(frozen)[0].model_dump(mode="json"))
     analysis.write_status(Status(state="stopped", message="Stopped."))
     test = opened("data", **LINK)
@@ -487,6 +493,20 @@ def test_other_choices_name_the_finished_race_and_show_it(frozen: Run) -> None:
     assert "Most of all gains whitening" in other
     button(test, "Show it").click().run()
     assert verdict(test)[0].endswith("Best search: whitening")
+
+
+def test_a_stopped_race_in_view_has_no_other_best_search_beside_it(frozen: Run) -> None:
+    rows = outcomes(frozen)
+    both = comparison("better", "better")
+    rows[1] = rows[1].model_copy(update={"against_start": both, "against_best": both})
+    finished(frozen, rows)
+    stopped_again(frozen, rows[2:4], plan_analysis(Advice, budget=2.0, serves="first"))
+    test = opened("data", **LINK | {"serves": "first"})
+    assert not test.exception
+    assert "A race of 2 minutes for whole groups is finished." in texts(test)
+    assert button(test, "Show it")
+    assert "It measured first results, too" not in texts(test)
+    assert not [of for of in test.button if (of.key or "").startswith("advice-otherwise-")]
 
 
 def test_judgments_lead_back_to_the_race(frozen: Run) -> None:
