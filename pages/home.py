@@ -6,6 +6,7 @@ from pages.parts.draw.gallery import gallery, tile_of
 from pages.parts.home.doors import show_doors
 from pages.parts.home.instrument import is_playable, run_to_play, show_about, show_instrument
 from pages.parts.home.listing import show_examples_with_points, show_newest_runs
+from pages.parts.home.own_images import say_example, show_own_map
 from pages.parts.home.your_search import show_your_search
 from pages.parts.shell.cached import load_dataset
 from pages.parts.shell.run_picker import app_run, open_search, put_on_stage
@@ -29,6 +30,15 @@ def show_sample() -> None:
             open_search(dataset, clicked)
 
 
+def show_own(runs: list[Run]) -> bool:
+    """Show the map of the folder that was opened last; return whether it could be shown."""
+    try:
+        return show_own_map(runs)
+    except UserError as error:
+        st.warning(escaped_message(str(error)), icon=":material/broken_image:")
+        return False
+
+
 def show_training(run: Run | None) -> bool:
     """Show a training that plays; return whether it could be shown."""
     if run is None:
@@ -42,6 +52,7 @@ def show_training(run: Run | None) -> bool:
 
 
 all_runs = [run for run in list_runs(runs_folder()) if not is_trial(run) or run.id == app_run()]
+own_runs = [run for run in all_runs if not run.is_example]
 played = run_to_play(all_runs)
 with st.container(key="home"):
     with st.container(horizontal=True, vertical_alignment="center", key="home-top"):
@@ -50,14 +61,17 @@ with st.container(key="home"):
     with st.container(key="home-intro"):
         st.markdown("Find similar images in your own folder **with few labels or none**, and watch a model learn.")
     with show_user_errors():
-        show_your_search([run for run in all_runs if not run.is_example])
-    if show_training(played) and played is not None:
+        show_your_search(own_runs)
+    is_own = show_own(own_runs)
+    if not is_own and played is not None and played.is_example:
+        say_example(own_runs)
+    if not is_own and show_training(played) and played is not None:
         put_on_stage(played, [run for run in all_runs if is_playable(run)])
         with about:
             show_about(played)
-    else:
+    elif not is_own:
         show_sample()
     show_doors()
     with st.container(key="home-newest"):
-        show_newest_runs([run for run in all_runs if not run.is_example])
+        show_newest_runs(own_runs)
         show_examples_with_points([run for run in all_runs if run.is_example])

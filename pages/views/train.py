@@ -27,7 +27,7 @@ from pages.parts.train.method_choice import (
     suggested_method,
 )
 from pages.parts.train.preview import hindrance_of, show_preview, show_some
-from pages.parts.train.raced import raced_run, show_existing
+from pages.parts.train.raced import exists, raced_run, show_existing
 from pages.parts.train.settings import (
     choose_settings,
     explain_settings,
@@ -204,9 +204,10 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
     with start, show_user_errors():
         request, spec = planned(method, dataset, settings, {"fields": fields} | values | supervised, pairs)
         is_planned = True
+        if is_repeated := exists(spec, raced):
+            show_existing(dataset)
         show_start(spec, dataset, pairs, watched is not None and watched.status().state in LIVE_STATES,
-                   hindrance_of(spec, dataset))
-        show_existing(spec, dataset, raced)
+                   hindrance_of(spec, dataset), is_repeated)
         with more:
             show_cautions(spec, dataset, pairs)
             show_measured(spec, dataset, settings, example)

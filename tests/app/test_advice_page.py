@@ -401,7 +401,8 @@ def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -
     use_search(frozen, plan_analysis(Refinement, recipe="whiten").id)
     words = texts(opened("train", dataset="digits", method="whiten")).replace("\\", "")
     assert "No training is advised: the search that you use already includes whitening." in words
-    assert "In the race on these images, whitening: no clear difference in first results, better whole groups." in words
+    assert ("In the race on these images, whitening: no clear difference in first results, better whole groups, "
+            "compared with the plain search.") in words
     assert "The race has tried this step already: trained alone, it gives the same search." in words
     assert "takes seconds" not in words, "the form measures the time"
 
@@ -454,6 +455,12 @@ def test_a_finished_race_stays_while_it_runs_again_and_after_it_was_stopped(froz
     assert launched == [analysis]
     assert not analysis.parts()
     assert race_words_of(frozen, "whiten"), "other pages still show what the finished race said"
+    with analysis.lock().acquire():
+        analysis.write_status(Status(state="running", phase="judge"))
+        live = opened("data", **LINK)
+        (line,) = [of.value for of in live.caption if "The race that finished before stays" in of.value]
+        assert "Best search\\: whitening" in line
+        assert "How sure" not in texts(live), "one line, below the race that runs"
     analysis.append_part(outcomes(frozen)[0].model_dump(mode="json"))
     analysis.write_status(Status(state="stopped", message="Stopped."))
     test = opened("data", **LINK)
@@ -486,6 +493,20 @@ def test_other_choices_name_the_finished_race_and_show_it(frozen: Run) -> None:
     assert "Most of all gains whitening" in other
     button(test, "Show it").click().run()
     assert verdict(test)[0].endswith("Best search: whitening")
+
+
+def test_a_stopped_race_in_view_has_no_other_best_search_beside_it(frozen: Run) -> None:
+    rows = outcomes(frozen)
+    both = comparison("better", "better")
+    rows[1] = rows[1].model_copy(update={"against_start": both, "against_best": both})
+    finished(frozen, rows)
+    stopped_again(frozen, rows[2:4], plan_analysis(Advice, budget=2.0, serves="first"))
+    test = opened("data", **LINK | {"serves": "first"})
+    assert not test.exception
+    assert "A race of 2 minutes for whole groups is finished." in texts(test)
+    assert button(test, "Show it")
+    assert "It measured first results, too" not in texts(test)
+    assert not [of for of in test.button if (of.key or "").startswith("advice-otherwise-")]
 
 
 def test_judgments_lead_back_to_the_race(frozen: Run) -> None:
@@ -913,10 +934,10 @@ def test_a_training_whose_step_a_race_judged_as_a_refinement_is_not_called_unjud
 
 
 @pytest.mark.parametrize(("sees", "says"), [
-    ("whitened", "Keep the best search: compared with whitening, judges see worse first results, worse whole groups in "
-                 "this run"),
-    ("trained", "Better than the best search; confirm it by judgments: compared with whitening, judges see better "
-                "first results, better whole groups in this run")])
+    ("whitened", "Keep the best search: compared with the best search (whitening), judges see worse first results, "
+                 "worse whole groups in this run alone"),
+    ("trained", "Better than the best search; confirm it by judgments: compared with the best search (whitening), "
+                "judges see better first results, better whole groups in this run alone")])
 def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
         frozen: Run, sees: str, says: str) -> None:
     """The judge has the eyes of one of both, so that it finds the results of the other one worse."""
@@ -941,17 +962,20 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
         assert best_words(trained, dataset) == says.replace("the best search", "your search")
         lab = opened("train", dataset="digits", live=trained.id)
         assert says.partition(":")[0].replace("the best search", "your search") in texts(lab)
+        assert "Compared with the plain search." in texts(lab), "each verdict names what it compares with"
+        keeps, uses = (lab.button(key=f"lab-{name}").proto.type for name in ("keep", "use"))
+        assert (keeps, uses) == (("secondary", "tertiary") if sees == "whitened" else ("tertiary", "secondary"))
         (link,) = [link for link in lab.get("page_link") if link.label == "Compare with my search"]
         assert f"a={frozen.id}%3Arefine" in link.proto.query_string
         assert f"b={trained.id}%3Afinal" in link.proto.query_string
         st.cache_data.clear()
         beside = opened("compare", runs=f"{frozen.id}.{trained.id}", part="Settings")
         assert not beside.exception
-        assert f"{says.partition(':')[0].replace('the best search', 'your search')}**: compared with whitening" in (
-            texts(beside))
+        assert (f"{says.partition(':')[0].replace('the best search', 'your search')}**: compared with your search "
+                "(whitening)") in texts(beside).replace("\\", "")
         assert "No race judged" not in texts(beside)
         use_search(frozen, "final")
-        assert "compared with the plain search" in best_words(trained, dataset)
+        assert "compared with your search (the plain search)" in best_words(trained, dataset)
         lab.button(key="lab-use").click().run()
         assert used_search([frozen, trained]) == (trained, "final")
         assert best_words(trained, dataset) == "", "it is the search in use"
@@ -964,6 +988,29 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
         assert says in said_lines(trained)[0]
     finally:
         path.unlink()
+
+
+def test_the_first_step_of_the_search_in_use_is_not_judged_against_that_search(frozen: Run) -> None:
+    fields = {"dimension": 4}
+    raced = worked(runs_folder(), method="pca", split="all", select="last", fields=fields)
+    again = without_labels(worked(runs_folder(), method="pca", split="all", select="last", fields=fields))
+    other = worked(runs_folder(), method="pca", split="all", select="last", fields={"dimension": 5})
+    assert frozen.spec().fingerprint == raced.spec().fingerprint
+    refinement = worker.keep(raced, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
+    use_search(raced, refinement.id)
+    dataset, says = raced.dataset(), "Part of your search: your search begins with this training and adds whitening"
+    assert best_words(raced, dataset) == best_words(again, dataset) == says
+    assert "Part of" not in best_words(other, dataset)
+    st.cache_data.clear()
+    lab = opened("train", dataset="digits", live=again.id)
+    assert "**Part of your search**: your search begins with this training and adds whitening." in texts(lab)
+    assert "Keep your search" not in texts(lab)
+    assert lab.button(key="lab-use").label == "Use this training alone"
+    assert (lab.button(key="lab-keep").label, lab.button(key="lab-keep").proto.type) == ("Search with it", "secondary")
+    lab.button(key="lab-keep").click().run()
+    assert not lab.exception
+    assert lab.session_state["page"] == "retrieval"
+    assert lab.query_params["run"] in (raced.id, [raced.id])
 
 
 def test_the_choice_of_compared_runs_names_the_refinement_that_is_in_view(frozen: Run) -> None:
@@ -1098,6 +1145,32 @@ def test_refine_and_data_say_the_same_of_a_simpler_search_that_a_direct_comparis
                          "race (whitening, then averaging with 4 neighbors).")
     assert "Whitening is simpler still, but gains less than" in " ".join(tell_advice(race).details)
     assert less_words(Raced(race.model_copy(update={"duels": duels[1:]}), simple)).endswith("may be chance.")
+
+
+def test_home_searches_with_what_a_race_found(frozen: Run, launched: list[Any]) -> None:
+    finished(frozen, outcomes(frozen))
+    home = opened("home")
+    assert home.button(key="home-use").proto.type == "primary"
+    home.button(key="home-use").click().run()
+    assert not home.exception
+    assert [task.spec().recipe for task in launched] == ["whiten"], "its images are prepared, then Search opens"
+
+
+def test_the_button_of_a_simpler_search_says_what_takes_the_place_of_what(frozen: Run) -> None:
+    level = measured("cannot tell")
+
+    def judged(gain: float, **setup: str) -> Outcome:
+        of = Comparison(first=level, judges=("judge",), groups=Measured(
+            verdict="better", difference=gain, low=gain - 0.001, high=gain + 0.001))
+        return Outcome(name="x", setup=Setup(backbone="pixels", **setup), against_best=of, against_start=of,
+                       run=frozen.id, kept=True)
+
+    finished(frozen, [judged(0.02, recipe="whiten"), judged(0.08, method="pca")])
+    test = opened("data", **LINK)
+    assert not test.exception
+    simpler = test.button(key="advice-simpler")
+    assert simpler.label == "Use whitening instead"
+    assert simpler.help.startswith("Changes your search to whitening, in place of pca.")
 
 
 def test_a_race_without_a_winner_asks_for_no_judgments_once_they_say_that_they_can_stop(

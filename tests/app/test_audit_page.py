@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.data import computed, duplicates, excluding
 from pages.parts.data.audited import FINDINGS, load_facts
-from pages.parts.data.copies import poor_words
+from pages.parts.data.copies import Copies, poor_words
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.selection import Selection
 from tests.app.opening import offer, opened, texts
@@ -167,12 +167,39 @@ def test_an_import_starts_the_audit_unless_work_without_a_request_is_off(
 def test_a_race_is_offered_with_the_copies_that_take_part_and_leads_to_them(dataset: Dataset, audited: None) -> None:
     test = opened("data", dataset=dataset.name, view="advice")
     assert "The audit found 1 copy that takes part" in texts(test)
-    assert test.button(key="advice-decide").label == "Decide on 1 copy first"
+    assert test.button(key="advice-decide").label == "Decide on 1 exact copy first"
     test.button(key="advice-decide").click().run()
     assert not test.exception
     assert test.query_params["view"] == "audit"
     exclude(dataset, [index(dataset, "flower/copy.bmp")])
     assert "Decide on" not in " ".join(labels(opened("data", dataset=dataset.name, view="advice")))
+
+
+def test_the_button_of_copies_names_what_it_opens() -> None:
+    both, near = Copies(20, 66), Copies(0, 46)
+    assert (both.first, both.finding, both.parts) == (
+        "20 exact copies", "exact", ", 20 of equal content and 46 near-duplicates")
+    assert (near.first, near.finding, near.parts) == ("46 near-duplicates", "near", "")
+
+
+def test_copies_that_are_near_duplicates_open_as_such(dataset: Dataset, audited: None,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.parts.data.copies.copies_of", lambda *_: Copies(0, 2))
+    test = opened("data", dataset=dataset.name, view="advice")
+    test.button(key="advice-decide").click().run()
+    assert not test.exception
+    assert test.segmented_control(key="audit-finding").value == "near"
+
+
+def test_the_audit_has_one_link_to_the_search(dataset: Dataset, audited: None) -> None:
+    analysis_worker.keep(list_runs(runs_folder())[0], plan_analysis(kind="pca", frames=("final",)), lambda *_: None)
+
+    def links(view: str) -> list[str]:
+        return [link.proto.label for link in opened("data", dataset=dataset.name, view=view).get("page_link")]
+
+    assert "Search" in links("gallery")
+    assert {"Map", "Search these images"} <= set(links("audit"))
+    assert "Search" not in links("audit")
 
 
 def test_poor_images_that_take_part_in_races_and_judgments_are_counted_and_can_be_excluded(
@@ -256,6 +283,7 @@ def test_exact_duplicates_are_grouped_excluded_and_included_again(
                       original: ["group 1 ✕", "01.png", "16 × 16 · 580 bytes"]}, "a group of two classes"
     assert list(badges) == [copy, original], "the longer file first"
     assert "Exclude all but the kept copies (1)" in labels(test)
+    assert not any(label.startswith("Next finding") for label in labels(test)), "this one is to decide"
     assert test.button(key="audit-undo").disabled
     prefer(dataset, [original])
     test.run()
@@ -263,6 +291,8 @@ def test_exact_duplicates_are_grouped_excluded_and_included_again(
     offer(test).click().run()
     assert excluded_names(dataset) == ("flower/copy.bmp",)
     assert "No two images have equal content." in texts(test)
+    following = test.button(key="audit-next")
+    assert re.fullmatch(r"Next finding: \w.* \(\d+\)", following.label)
     assert [toast.value for toast in test.toast] == ["Excluded 1 image."]
     test.button(key="audit-undo").click().run()
     assert excluded_names(dataset) == ()

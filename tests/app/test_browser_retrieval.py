@@ -208,6 +208,20 @@ def test_results_come_first_and_keys_images_and_columns_change_them(page: Page, 
 
 
 @pytest.mark.slow
+def test_on_a_phone_the_plain_search_is_below_the_chosen_search(page: Page, finished: Run) -> None:
+    tops = []
+    for width in (1400, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        open_search(page, finished, "&add=3&compare=frozen~final")
+        plain, chosen = (page.locator(f".st-key-heading-{name}") for name in ("plain-frozen", "final"))
+        expect(chosen).to_have_count(1)
+        boxes = [of.evaluate("of => of.getBoundingClientRect().top") for of in (plain, chosen)]
+        tops.append(boxes[0] - boxes[1])
+    assert abs(tops[0]) < 60, "side by side"
+    assert tops[1] > 100, "below"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 900}}], indirect=True, ids=["laptop"])
 def test_an_own_image_is_refined_by_a_switch_and_explained_and_failures_fill_the_strip(
         page: Page, finished: Run, tmp_path: Path) -> None:

@@ -27,11 +27,12 @@ from udml_core.data import catalog
 from udml_core.data.encoders import Encoder
 from udml_core.data.features import features_of
 from udml_core.data.splits import fixed_sample, make_split
-from udml_core.runs import Run, example_runs, list_runs, runs_folder
-from udml_core.runs.analyses import plan_analysis
+from udml_core.runs import Run, RunRequest, example_runs, list_runs, runs_folder
+from udml_core.runs.analyses import finished_maps, plan_analysis
 from udml_core.runs.baselines import baselines_of
 from udml_core.runs.examples import SHOWCASE, point_of
 from udml_core.runs.notes import Notes
+from udml_core.work import jobs
 from udml_core.work.jobs.advising import TRIAL
 from udml_core.work.jobs.follow_ups import wants
 from udml_core.work.workers import train
@@ -78,8 +79,49 @@ def test_home_begins_with_the_folder_that_was_opened_until_it_has_a_search(done:
         links = {link.proto.label: link.proto.query_string for link in test.get("page_link")}
         assert "birds" in links["Open my images"]
         assert "view=advice" in links["Find the best search"]
+        assert "Search opens when its images are compared" in texts(test)
+        assert "Search these images" not in [button.label for button in test.button]
     finally:
         catalog.forget(folder)
+
+
+def test_home_of_an_opened_folder_leads_to_its_search_and_shows_its_map(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
+    monkeypatch.delenv("UDML_EXAMPLES")
+    place = write_digits(tmp_path / "birds", 12)
+    folder = str(place)
+    assert "An example, until" not in texts(opened("home"))
+    catalog.remember(folder)
+    try:
+        dataset = catalog.load(folder)
+        waiting = jobs.submit(jobs.plan(RunRequest(dataset=folder, method="frozen", backbone="pixels"), dataset),
+                              runs_folder())
+        test = opened("home")
+        assert "An example, until your images are compared." in texts(test)
+        assert "Search opens when your images are compared." in str([bar.proto for bar in test.get("progress")])
+        assert "Search these images" not in [button.label for button in test.button]
+        train.work(waiting)
+        for of in finished_maps(waiting):
+            shutil.rmtree(of.folder)
+        test.run()
+        assert not test.exception
+        assert "An example, until the map of your images is ready." in texts(test)
+        keep(waiting, plan_analysis(kind="pca", frames=("final",)), lambda _share, _step: None)
+        test.run()
+        assert not test.exception
+        assert "**The map of birds**" in texts(test)
+        assert "instrument" not in [of.proto.component_name for of in test.get("bidi_component")]
+        assert "An example, until" not in texts(test)
+        assert sent(opened("home", run=SHOWCASE))[0]["token"].startswith(SHOWCASE), "a link names a run"
+        search = test.button(key="home-search-folder")
+        assert (search.label, search.proto.type) == ("Search these images", "primary")
+        search.click().run()
+        assert test.title[0].value == "Search"
+        assert waiting.id in test.query_params["run"]
+    finally:
+        catalog.forget(place)
 
 
 def test_home_sends_every_epoch_of_a_training_once(done: Run) -> None:
@@ -269,8 +311,10 @@ def test_examples_say_that_they_are_examples(monkeypatch: pytest.MonkeyPatch) ->
 def test_of_a_large_sample_the_images_that_curves_judge_are_played(done: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instrument, "MOST_PLAYED", 50)
     instrument._load_instrument.clear()
+    instrument._load_bars.clear()
     header, parts = sent(opened("home"))
     instrument._load_instrument.clear()
+    instrument._load_bars.clear()
     dataset = done.dataset()
     judged = fixed_sample(make_split(dataset, "seen").test, 50)
     assert dataset.labels is not None

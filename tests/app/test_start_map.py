@@ -13,6 +13,7 @@ from pages.parts.train.angles import shares_beyond
 from pages.parts.train.found_before import found_rows
 from pages.parts.train.start_map import Drawn, framed
 from pages.parts.train.watched import color_of, first_frame, watch_images
+from tests.app.opening import opened, texts
 from tests.running import worked
 from udml_core.data import catalog
 from udml_core.data.splits import fixed_sample
@@ -55,6 +56,21 @@ def test_images_and_colors_stay_when_a_run_has_begun(root: Path, chosen: dict[st
         assert during.values.tolist() == colors.values.tolist()
     chosen[start_map.COLORS] = start_map.CLASSES
     assert color_of(watched, 1).values.tolist() == dataset.labels[before.images].tolist()
+
+
+@pytest.mark.parametrize(("split", "count", "words"), [
+    ("all", 1000, "a sample of 1,000 of the 1,797 images"), ("all", 1797, "1,797 images"),
+    ("seen", 100, "a sample of 100 of the 898 images of the training half")])
+def test_lab_says_that_it_shows_a_sample(split: str, count: int, words: str) -> None:
+    spec, dataset = planned("rpml", split), catalog.load("digits")
+    assert start_map.drawn_words(spec, dataset, count).replace(
+        f"{len(spec.halves(dataset).train):,}", "1,797" if split == "all" else "898") == words
+
+
+def test_the_line_above_the_map_says_that_it_is_a_sample() -> None:
+    start_map.first_map(planned("rpml", "all"), catalog.load("digits")).result(60)
+    test = opened("train", dataset="digits", method="rpml", preset="default", backbone="pixels", split="all")
+    assert "**Before training:** a sample of 1,000 of the 1,797 images, similar ones near" in texts(test)
 
 
 def test_another_k_changes_the_clusters_and_not_the_layout(chosen: dict[str, str]) -> None:

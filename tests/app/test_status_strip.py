@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import streamlit as st
 
 from pages.parts.train.flip import epoch_key, flip_key
+from pages.parts.train.measures import curves_of
+from pages.parts.train.served_curves import lost_words
 from pages.parts.train.status_strip import cells_of, progress_line, score_of, share_of, strip_of
 from tests.app.opening import opened, texts
 from tests.running import worked
+from udml_core.exploration.race import Race, Setup
 from udml_core.runs import Run
+from udml_core.runs.analyses import create_analysis, plan_analysis
+from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.tasks import Status
 from udml_core.work import jobs
 
@@ -72,6 +79,39 @@ def test_a_gain_that_another_encoder_sees_has_a_sign_and_a_unit(run: Run, monkey
     monkeypatch.setattr("pages.parts.train.status_strip.rows_of_moments", lambda _: [
         {"epoch": 1, "second opinion": 0.00881}])
     assert score_of(run, 1) == [("Whole group, judged", "+0.009", "0 is the plain search")]
+
+
+def test_the_line_and_the_curves_show_what_the_newest_race_served(run: Run, root: Path) -> None:
+    frozen = worked(root, method="frozen", split="all")
+    st.cache_data.clear()
+    assert (score_of(run, 1)[0][0], curves_of(run)[0]) == ("Whole group found", "sample map@r")
+    race = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run=frozen.id, outcomes=())
+    create_analysis(frozen, plan_analysis(Advice, budget=2.0, serves="first"), state="done",
+                    result={"race": np.array(race.model_dump_json())})
+    st.cache_data.clear()
+    assert (score_of(run, 1)[0][0], curves_of(run)[0]) == ("First result right", "sample recall@1")
+    st.cache_data.clear()
+
+
+@pytest.mark.parametrize(("values", "words"), [
+    ([0.0, 0.01, 0.02], ""), ([0.0, 0.02, 0.0201], ""), ([0.0], ""),
+    ([0.0, 0.03, 0.01], "Longer training lost some of it: epoch 1 had +0.030, epoch 2 has +0.010."),
+    ([0.02, 0.01], "Longer training lost some of it: the start, before training, had +0.020, epoch 1 has +0.010."),
+    ([0.0, 0.02, 0.018], "Longer training lost some of it: epoch 1 had +0.020, epoch 2 has +0.018, a difference that "
+                         "may be chance.")])
+def test_a_curve_whose_best_epoch_is_not_the_last_says_so(values: list[float], words: str) -> None:
+    rows = [{"epoch": epoch, "second opinion": value, "second opinion error": 0.002} for epoch, value in
+            enumerate(values)]
+    assert lost_words([*rows, {"epoch": 0.5, "second opinion": 9.0}], "second opinion") == words
+    assert lost_words([{"epoch": 0, "loss": 2.0}, {"epoch": 1, "loss": 1.0}], "loss") == "", "a loss falls"
+
+
+def test_lab_says_below_the_curve_that_longer_training_lost_some_of_it(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.parts.train.measures.rows_of_moments", lambda _: [
+        {"epoch": 1, "sample map@r": 0.5}, {"epoch": 2, "sample map@r": 0.4}])
+    assert "Longer training lost some of it: epoch 1 had 50.0 %, epoch 2 has 40.0 %." in texts(
+        opened("train", dataset="digits", live=run.id))
 
 
 def test_without_a_score_the_line_has_none(run: Run) -> None:

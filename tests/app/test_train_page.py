@@ -726,6 +726,7 @@ def test_the_method_that_won_a_race_begins_with_its_settings_and_says_that_this_
     assert not test.exception
     assert values_of(test)["preset"] == "race", "before the example"
     assert "This run exists already" in texts(test)
+    assert [test.button(key=key).proto.type for key in ("lab-existing", "lab-begin")] == ["primary", "secondary"]
     assert "pca" in again(visited).query_params["method"], "the suggestion of the last visit is no choice"
     assert "nce" in again(chosen).query_params["method"]
     start(test)
@@ -733,6 +734,7 @@ def test_the_method_that_won_a_race_begins_with_its_settings_and_says_that_this_
     test = opened("train", dataset="digits")
     test.slider(key=key_of(test, "dimension")).set_value(8).run()
     assert "This run exists already" not in texts(test)
+    assert test.button(key="lab-begin").proto.type == "primary"
     test.button(key="train-defaults").click().run()
     assert dict(test.query_params)["preset"] == "default"
     assert "This run exists already" not in texts(test)

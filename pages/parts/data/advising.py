@@ -109,7 +109,7 @@ def _show_race_of(dataset: Dataset, encoder: EncoderSpec, awaited: Analysis | No
         _show_live(state.analysis, key)
     else:
         if state.analysis.status().state != "done":
-            _show_other_finished(dataset, encoder, spec)
+            _show_other_finished(dataset, encoder, spec, is_brief=True)
         show_ended(state.analysis, key, dataset, encoder, awaited)
 
 
@@ -146,10 +146,16 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str)
             st.rerun()
 
 
-def _show_other_finished(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec) -> None:
+def _show_other_finished(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, is_brief: bool = False) -> None:
     """Say that races of the same images have finished under other choices, with buttons that show them.
 
     A race for the other aim has measured this aim as well.
+
+    Args:
+        dataset: The data set.
+        encoder: The encoder of the frozen features.
+        spec: The race in view.
+        is_brief: Whether a race is in view, beside which no other best search is stated.
     """
     asked = spec.build_kind()
     assert isinstance(asked, Advice), "the choices are of a race"
@@ -161,7 +167,7 @@ def _show_other_finished(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisS
                         "finished.")
             show_race_button("Show it", other, f"advice-finished-{number}")
         found = find_advice(dataset, encoder, other, runs_folder()).analysis
-        if kind.serves == asked.serves or found is None:
+        if is_brief or kind.serves == asked.serves or found is None:
             continue
         race = finished_race(found)
         if (best := best_otherwise(race)) is not None:
@@ -262,14 +268,13 @@ def _show_live(analysis: Analysis, key: str) -> None:
                 jobs.stop(analysis)
             st.rerun(scope="app")
     _say(f"{counted(len(race.judged), 'candidate')} judged. {advice_words(race, is_done=False)}")
-    if analysis.has_earlier():
-        earlier = conclusion_of(analysis)
-        st.markdown(f":material/history: The race that finished before stays until this race has finished: "
-                    f"**{escaped(earlier.headline)}** {escaped(earlier.sure)}")
     if race.outcomes:
         show_race(race, f"race-{key}")
     else:
         show_empty(what_words(race.start.backbone), "trophy")
+    if analysis.has_earlier():
+        st.caption(":material/history: The race that finished before stays until this race has finished: "
+                   f"{escaped(conclusion_of(analysis).headline)}")
 
 
 def _say(line: str) -> None:

@@ -34,7 +34,7 @@ from ..shell.growth import load_changes
 from ..shell.run_status import escaped
 from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
-from .audited import FINDINGS, VIEW, count_findings, counts_of, kinds_of, load_audit, load_facts
+from .audited import FINDINGS, NOT_COUNTED, VIEW, count_findings, counts_of, kinds_of, load_audit, load_facts
 from .classes import show_skipped
 from .computed import chosen_encoder
 from .duplicates import show_border, show_groups
@@ -205,6 +205,23 @@ def _show_findings(dataset: Dataset, run: Run | None, audit: Audit) -> None:
             show_outliers(dataset, audit, kept, settings.fence)
         case _:
             _show_gallery(dataset, finding, _shown(finding, dataset, findings))
+    if not counts[finding]:
+        _lead_to_next(kinds, finding, counts)
+
+
+def _lead_to_next(kinds: list[str], finding: str, counts: dict[str, int]) -> None:
+    """Show the button that leads from a finding without images to the next finding to decide on; nothing without one.
+
+    Args:
+        kinds: The findings of the data set in their order.
+        finding: The finding that is shown.
+        counts: The number of each finding.
+    """
+    at = kinds.index(finding)
+    following = next((kind for kind in kinds[at + 1:] + kinds[:at] if counts[kind] and kind not in NOT_COUNTED), None)
+    if following is not None:
+        st.button(f"Next finding: {_title(following, counts[following])}", icon=":material/arrow_forward:",
+                  key="audit-next", on_click=st.session_state.update, args=({FINDING: following},))
 
 
 def _title(finding: str, count: int) -> str:

@@ -59,8 +59,12 @@ class NearestByFeatures:
         return {"outlier": self.outlier, "duplicate": self.similarity}.get(order)
 
 
-def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
+def browse_bar(dataset: Dataset, links_to_search: bool = True) -> NearestByFeatures | None:
     """Show the state of browsing in one row: the button, the progress, or links to the views.
+
+    Args:
+        dataset: The data set.
+        links_to_search: Whether the page has no other link to the search of these images.
 
     Returns:
         What the neighbors tell; None before they are computed.
@@ -86,11 +90,11 @@ def browse_bar(dataset: Dataset) -> NearestByFeatures | None:
         show_progress(state.task, begun, meanwhile=f"{opens}You can look at the images meanwhile.")
     elif state.run is not None and state.finished is not None:
         st.session_state.pop(begun, None)
-        _show_links(state.run, dataset)
+        _show_links(state.run, dataset, links_to_search)
         return None if dataset.is_large else load_nearest(state.run, state.finished)  # no stored neighbors
     elif earlier is not None and is_renewed(earlier) and not keeps:
         choose_run(earlier)  # the page that is opened next makes it again
-        _show_links(earlier, dataset)
+        _show_links(earlier, dataset, links_to_search)
         st.caption("They leave out what you excluded as soon as you open them.", width="content")
     else:
         _offer(dataset, encoder, begun, state)
@@ -175,10 +179,10 @@ def choose_backbone(encoder: EncoderSpec) -> None:
                      help="Network whose features compare the images, or the pixels themselves.")
 
 
-def _show_links(run: Run, dataset: Dataset) -> None:
+def _show_links(run: Run, dataset: Dataset, links_to_search: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.markdown("**Show these images as**", width="content")
-        for page, label, icon in PAGES:
+        for page, label, icon in PAGES if links_to_search else PAGES[:1]:
             view_link(page, label=label, icon=icon, query_params={"run": run.id}, width="content")
         if len(dataset) >= LEAST_TRAINED:
             view_link("train", label="Train on these images", icon=":material/model_training:", width="content",

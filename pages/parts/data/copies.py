@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import streamlit as st
 
@@ -19,6 +21,7 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.views import view_link
 from .audited import VIEW, count_poor, load_audit, load_facts
 from .computed import chosen_encoder
+from .growing import FINDING
 
 NOTHING = "an image with a copy finds that copy first in every search, so it cannot show which search is better"
 
@@ -33,15 +36,15 @@ def offer_deciding(dataset: Dataset) -> None:
         st.markdown(f":material/hourglass_top: The audit of these images still looks for copies: {NOTHING}. Begin "
                     "after it, and leave copies out.")
         return
-    count = copies_of(dataset, state)
-    if not count:
+    copies = copies_of(dataset, state)
+    if not copies.count:
         return
-    copies = f"{count:,} {'copy' if count == 1 else 'copies'}"
+    takes = "takes" if copies.count == 1 else "take"
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-copies"):
-        st.markdown(f":material/content_copy: The audit found {copies} that {'takes' if count == 1 else 'take'} part: "
-                    f"{NOTHING}.", width="stretch")
-        st.button(f"Decide on {copies} first", icon=":material/fact_check:", key="advice-decide",
-                  on_click=st.session_state.update, args=({VIEW: "audit"},),
+        st.markdown(f":material/content_copy: The audit found {counted_copies(copies.count)} that {takes} part"
+                    f"{copies.parts}: {NOTHING}.", width="stretch")
+        st.button(f"Decide on {copies.first} first", icon=":material/fact_check:", key="advice-decide",
+                  on_click=st.session_state.update, args=({VIEW: "audit", FINDING: copies.finding},),
                   help="Opens the audit, where one click excludes all but the best image of each group of copies.")
 
 
@@ -63,10 +66,44 @@ def poor_words(dataset: Dataset) -> str:
             f"example) {takes} part.") if count else ""
 
 
-def copies_of(dataset: Dataset, state: DataAnalysis) -> int:
-    """Return how many images the audit found beside the best of their copies, not excluded; 0 without an audit."""
+@dataclass(frozen=True)
+class Copies:
+    """How many images the audit found beside the best of their copies, not excluded.
+
+    Attributes:
+        exact: Images of equal content.
+        count: All of them, near-duplicates included.
+    """
+
+    exact: int = 0
+    count: int = 0
+
+    @property
+    def finding(self) -> str:
+        """The finding to decide on first."""
+        return "exact" if self.exact else "near"
+
+    @property
+    def first(self) -> str:
+        """What that finding holds, in words."""
+        return counted_copies(self.exact, "exact ") if self.exact else counted(self.count, "near-duplicate")
+
+    @property
+    def parts(self) -> str:
+        """How many are of which finding, after the number of all; empty if all are of one finding."""
+        rest = self.count - self.exact
+        return f", {self.exact:,} of equal content and {counted(rest, 'near-duplicate')}" if rest and self.exact else ""
+
+
+def counted_copies(count: int, kind: str = "") -> str:
+    """Return a number of copies in words."""
+    return f"{count:,} {kind}{'copy' if count == 1 else 'copies'}"
+
+
+def copies_of(dataset: Dataset, state: DataAnalysis) -> Copies:
+    """Return how many copies of images the audit found that are not excluded; none without an audit."""
     if state.run is None or state.finished is None:
-        return 0
+        return Copies()
     ticket, decisions = state.finished.stored_status().ticket, decisions_of(dataset)
     return _count_copies(dataset, state.run, state.finished.id, ticket, dataset.fingerprint,
                          excluded_images(dataset).tobytes(), decisions.same.tobytes(),
@@ -75,6 +112,7 @@ def copies_of(dataset: Dataset, state: DataAnalysis) -> int:
 
 @st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
 def _count_copies(_dataset: Dataset, run: Run, analysis_id: str, ticket: float, fingerprint: str,  # noqa: ARG001
-                  excluded: bytes, same: bytes, different: bytes, _decisions: Decisions) -> int:  # noqa: ARG001
+                  excluded: bytes, same: bytes, different: bytes, _decisions: Decisions) -> Copies:  # noqa: ARG001
     audit, listed = load_audit(run, analysis_id, ticket), np.frombuffer(excluded, np.int64)
-    return len(all_but_first(find_problems(audit, _dataset, listed, AuditSettings(), None, _decisions).duplicates))
+    found = find_problems(audit, _dataset, listed, AuditSettings(), None, _decisions)
+    return Copies(len(all_but_first(found.exact)), len(all_but_first(found.duplicates)))

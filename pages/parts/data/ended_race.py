@@ -148,7 +148,10 @@ def _show_equals(of: Conclusion) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-equals"):
         st.markdown(escaped(of.equals), width="content" if simpler is None else "stretch")
         if simpler is not None:
-            use_button("Use the simpler one", SEARCH, of.race, simpler, "retrieval", USE, kind="tertiary",
+            words = escaped(setup_words(of.race, simpler.setup))
+            kept = "the plain search" if of.use is None else setup_words(of.race, of.use.setup)
+            use_button(f"Use {words} instead", SEARCH, of.race, simpler, "retrieval",
+                       f"Changes your search to {words}, in place of {escaped(kept)}. {USE}", kind="tertiary",
                        key="advice-simpler")
 
 

@@ -100,7 +100,8 @@ def _judged_words(run: Run) -> str:
     if run.spec().method == FROZEN:
         return "The search without training, with which others are compared." * (run.stored_status().state == "done")
     verdicts = run_verdicts(run)
-    return "" if verdicts is None else f"Judged without labels: {said_words(*verdicts)}."
+    return "" if verdicts is None else (
+        f"Judged without labels, compared with the plain search: {said_words(*verdicts)}.")
 
 
 def _row(run: Run, words: str) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from udml_core.data.catalog import find, remembered_folders
 from udml_core.exploration.race_advice import both_aims_words
 from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_figures import MEASURES
@@ -15,10 +14,11 @@ from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.used import used_search
 from udml_core.work.jobs.advising import races_from
 
-from ..data.using import search_link, used_words
+from ..data.using import SEARCH, USE, search_link, use_button, used_words
 from ..shell.race_verdict import concluded, conclusion_icon
 from ..shell.run_status import escaped
 from ..shell.views import view_link
+from .own_images import show_folder
 
 
 def show_your_search(runs: Sequence[Run]) -> None:
@@ -33,7 +33,7 @@ def show_your_search(runs: Sequence[Run]) -> None:
     images = None if used is None else used[0].spec().dataset
     found = _concluded([run for run in runs if images in (None, run.spec().dataset)])
     if used is None and found is None:
-        _show_folder()
+        show_folder(runs)
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small", key="home-used"):
         if used is not None:
@@ -47,23 +47,14 @@ def show_your_search(runs: Sequence[Run]) -> None:
                         width="stretch")
             if of.use is None:
                 _link_search(search_link(run, FINAL))
+            else:
+                use_button("Search with it", SEARCH, of.race, of.use, "retrieval", USE, kind="primary",
+                           key="home-use", dataset=run.spec().dataset)
         if found is not None:
             run, of = found
             view_link("data", label="Best search", icon=":material/trophy:", width="content", query_params={
                 "dataset": run.spec().dataset, "view": "advice", "budget": f"{of.race.budget:g}",
                 "serves": of.race.serves})
-
-
-def _show_folder() -> None:
-    """Show the folder that was opened last, and what leads to its search; nothing without one."""
-    if not (folders := remembered_folders()):
-        return
-    title = find(folders[-1]).title
-    with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small", key="home-used"):
-        st.markdown(f":material/folder_open: **{escaped(title)}**: your folder is open.", width="stretch")
-        for view, label, icon in (("gallery", "Open my images", ":material/photo_library:"),
-                                  ("advice", "Find the best search", ":material/trophy:")):
-            view_link("data", {"dataset": folders[-1], "view": view}, label=label, icon=icon, width="content")
 
 
 def _concluded(runs: Sequence[Run]) -> tuple[Run, Conclusion] | None:

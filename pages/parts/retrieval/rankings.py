@@ -14,7 +14,7 @@ from udml_core.base.errors import UserError
 from udml_core.exploration.gallery_content import DetailedTile, Mark, Tile
 from udml_core.results.embedding_words import in_numbers
 from udml_core.runs.analyses import REFINED, find_analysis
-from udml_core.runs.search import RECIPE, Hit, Query, Retrieval, epoch_words
+from udml_core.runs.search import FINAL, FROZEN, RECIPE, Hit, Query, Retrieval, epoch_words
 from udml_core.runs.search.resemblance import find_unlike
 from udml_core.runs.search.same import Threshold
 from udml_core.work.exporting import embeddings_file, images_file, model_archive, steps_without_vectors
@@ -187,7 +187,8 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
     width = in_numbers(column.frame.rows.shape[1] or None)
     separator = " · " if is_wide else "  \n"
     score = f"{separator}{sum(known)} of {len(known)} hits {ranking.pool}" if known else ""
-    with st.container(key=f"heading-{column.name}"):
+    plain = "plain-" * _is_plain(column)  # app.css shows its results last on a phone
+    with st.container(key=f"heading-{plain}{column.name}"):
         mark = f'<span style="color:{column.color}" aria-hidden="true">■</span>'
         length = f"Each image is compared by {width}, its embedding." if width else None
         st.markdown(f"{mark} **{escaped(column.title)}**{score}", unsafe_allow_html=True, help=length)
@@ -210,6 +211,12 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
         said.append(f"{ranking.searched}.")
     if any(said):
         st.caption(" ".join(filter(None, said)))
+
+
+def _is_plain(column: Column) -> bool:
+    """Return whether a column is the plain search."""
+    is_untrained = column.retrieval.run.spec().method == FROZEN and column.frame.name == FINAL
+    return is_untrained or column.frame.name == FROZEN
 
 
 def _explain(rankings: Sequence[SearchResult]) -> str:

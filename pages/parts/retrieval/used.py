@@ -35,7 +35,7 @@ def show_used(run: Run, columns: Sequence[Column]) -> None:
     if used is None:
         return
     if any(_is_of(column, *used) for column in columns):
-        _offer_newer(runs, *used)
+        _offer_newer(runs, used[0])
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-used"):
         st.markdown(f":material/push_pin: You chose **{escaped(used_words(*used))}** for these images.",
@@ -50,13 +50,12 @@ def show_used(run: Run, columns: Sequence[Column]) -> None:
             st.rerun()
 
 
-def _offer_newer(runs: Sequence[Run], used: Run, frame: str) -> None:
+def _offer_newer(runs: Sequence[Run], used: Run) -> None:
     """Offer the newest training that ended after the user chose a search, with what judges say of it.
 
     Args:
         runs: The runs of these images, the newest first.
         used: The run of the chosen search.
-        frame: Its embedding.
     """
     since = chosen_at(used)
     newer = next((run for run in runs if run.spec().method != FROZEN and not is_trial(run) and run.id != used.id
@@ -70,10 +69,6 @@ def _offer_newer(runs: Sequence[Run], used: Run, frame: str) -> None:
         st.markdown(f":material/new_releases: Your training **{escaped(method_title(newer))}** is newer than your "
                     f"search: {judged}.", width="content")
         offer_choice(newer, "retrieval-newer")
-        if st.button("Keep my search", key="retrieval-keep-used", type="tertiary", icon=":material/push_pin:",
-                     help="Offers a training again when a further one has ended."):
-            use_search(used, frame)
-            st.rerun()
 
 
 def _is_of(column: Column, run: Run, frame: str) -> bool:

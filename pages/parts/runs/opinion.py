@@ -27,6 +27,7 @@ from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import races_from
+from udml_core.work.jobs.verdicts import Stand
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis
@@ -38,7 +39,7 @@ from ..shell.times import time_words
 from ..shell.user_errors import show_user_errors
 from .advised import show_with_steps
 from .races import show_own, show_races
-from .rivals import best_beside
+from .rivals import stand_beside
 
 BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:]"
 MIXED, UNCLEAR = ":orange[:material/swap_vert:]", ":material/help:"
@@ -68,8 +69,11 @@ def show_opinion(run: Run, is_brief: bool = False) -> None:
         return
     if not is_brief and run.status().state == "done" and (kept := kept_words(run)):
         st.caption(f":material/bookmark: {kept}")
+    stand = stand_beside(run) if run.stored_status().state == "done" else None
+    if stand is not None and stand.is_begun:
+        _show_stand(stand)
     if opinions is not None:
-        _show_verdict(run, opinions, is_brief)
+        _show_verdict(run, opinions, is_brief, stand)
         if began := start_words(run):
             st.caption(began)
     elif run.is_example:
@@ -99,24 +103,29 @@ def verdict_icon(verdicts: Verdicts) -> str:
     return MIXED if {"better", "worse"} <= said else UNCLEAR if said == {"cannot tell"} else HALF
 
 
-def _show_verdict(run: Run, opinions: Opinions, is_brief: bool) -> None:
+def _show_stand(stand: Stand) -> None:
+    """Show how a run stands beside the search in use, else beside the advised search."""
+    head, _, why = stand.words.partition(": ")
+    st.markdown(f":material/trophy: **{head}**: {escaped(why)}.")
+
+
+def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | None) -> None:
     """Show the verdict of the second opinion, what labels say of it, and each judge behind a button.
 
     Where a race judged the run, its sentence stands in place of the second opinion's.
     """
     said = said_of(run)
     assert said is not None, "the run has a second opinion"
-    best = "" if said.is_raced else best_beside(run)
+    is_beside = stand is not None and not said.is_raced
     verdicts, rest = opinion_words(opinions).split(". Compared", 1)
     agreed = agreement_words(said.verdicts, run.evaluation())
     bold, details = f"{verdict_icon(said.verdicts)} **{verdicts}.**", " ".join(filter(None, (
-        f"Compared{rest}", escaped(said.epochs if best else said.note), agreed)))
-    if best:
-        head, _, why = best.partition(": ")
-        st.markdown(f":material/trophy: **{head}**: {escaped(why)}.")
+        f"Compared{rest}", escaped(said.epochs if is_beside else said.note), agreed)))
+    if stand is not None and is_beside and not stand.is_begun:
+        _show_stand(stand)
     if is_brief:
         if not said.is_raced:
-            st.markdown(bold, help=details)
+            st.markdown(f"{bold} Compared with the plain search.", help=details)
         return
     words = agreed if said.is_raced else f"{bold} {details}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

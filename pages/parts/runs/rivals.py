@@ -8,44 +8,70 @@ from udml_core.base.errors import UserError
 from udml_core.runs import Run
 from udml_core.runs.search import FINAL
 from udml_core.runs.search.differing import side_name
-from udml_core.work.jobs.verdicts import IN_USE, best_words, rival_of
+from udml_core.work.jobs.verdicts import IN_USE, Rival, Stand, rival_of, stand_of
 
-from ..data.using import SEARCH, judge_link, open_used
+from ..data.using import SEARCH, Kind, judge_link, open_used
 from ..shell.cached import dataset_of
 from ..shell.race_verdict import judgments_version
 from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import escaped
 from ..shell.views import view_link
+
+
+def stand_beside(run: Run) -> Stand | None:
+    """Return how a run stands beside the search in use, else the advised search; None if nothing compares them."""
+    return _stand(run, judgments_version(run))
+
+
+@st.cache_data(ttl="10s", max_entries=64, show_spinner="Comparing with your search …", hash_funcs=RUN_HASH)
+def _stand(run: Run, version: tuple[int, ...]) -> Stand | None:  # noqa: ARG001 (of the judgments, which decide)
+    try:
+        return stand_of(run, dataset_of(run))
+    except UserError:  # an embedding was removed or is damaged, which other pages say
+        return None
 
 
 def best_beside(run: Run) -> str:
     """Return which of a run and the search in use, else the advised search, judges prefer; empty if none compares."""
-    return _best(run, judgments_version(run))
-
-
-@st.cache_data(ttl="10s", max_entries=64, show_spinner="Comparing with your search …", hash_funcs=RUN_HASH)
-def _best(run: Run, version: tuple[int, ...]) -> str:  # noqa: ARG001 (of the judgments, which decide what is best)
-    try:
-        return best_words(run, dataset_of(run))
-    except UserError:  # an embedding was removed or is damaged, which other pages say
-        return ""
+    stand = stand_beside(run)
+    return "" if stand is None else stand.words
 
 
 def offer_choice(run: Run, key: str) -> None:
-    """Show the button that uses a run's search from now on, and the link that compares it with the search in use.
+    """Show the buttons that use a run's search or keep the search in use, and the link that compares both.
+
+    The button with a frame does what the verdict says; without a verdict, it uses the run.
 
     Args:
         run: A finished run.
         key: Prefix of the keys.
     """
-    if st.button("Use this", key=f"{key}-use", icon=SEARCH,
-                 help="Search begins with this training from now on, and Home links to it."):
-        open_used(run, FINAL)
+    stand = stand_beside(run)
     try:
-        rival = rival_of(run, dataset_of(run))
+        rival = rival_of(run, dataset_of(run)) if stand is None else stand.rival
     except UserError:  # the images are missing, which the page says
+        rival = None
+    keeps = stand is not None and not stand.prefers_run
+    if rival is not None and keeps:
+        _keep_button(rival, key, "Search with it" if stand is not None and stand.is_begun else "", "secondary")
+    if st.button("Use this training alone" if keeps else "Use this", key=f"{key}-use", icon=SEARCH,
+                 type="tertiary" if keeps else "secondary",
+                 help="Search begins with this training alone from now on, and Home links to it."):
+        open_used(run, FINAL)
+    if rival is None:
         return
-    if rival is not None:
+    if not keeps and rival.name == IN_USE:
+        _keep_button(rival, key, "", "tertiary")
+    if rival.run.id != run.id:
         link = judge_link(side_name(rival.run.id, rival.frame), run.id, None, rival.serves)
         label = "Compare with my search" if rival.name == IN_USE else f"Compare with {rival.name}"
         view_link("compare", label=label, icon=":material/thumbs_up_down:", width="content", query_params=link,
                   help="Blind: you see where the two searches differ, without their names.")
+
+
+def _keep_button(rival: Rival, key: str, label: str, kind: Kind) -> None:
+    """Show the button that keeps the search in use, else uses the advised search."""
+    label = label or ("Keep my search" if rival.name == IN_USE else f"Use {rival.name}")
+    if st.button(label, key=f"{key}-keep", icon=":material/push_pin:", type=kind, help=(
+            f"Opens Search with {escaped(rival.words)}. A training is offered again when a further one has ended.")):
+        open_used(rival.run, rival.frame)

@@ -31,13 +31,11 @@ from ..shell.run_status import (
 from ..shell.user_errors import show_user_errors
 from ..shell.views import view_link
 from .result_bars import show_bars
+from .served_curves import GAIN, lost_words, titles_of
 from .start_map import raw_words
 from .start_steps import is_starting, show_steps
 from .watched import rows_of_moments
 
-CURVES = {"sample map@r": "Whole group found", "second opinion": "Whole group, judged",
-          "loss": "Loss, which training lowers", "effective rank": "Effective rank"}
-"""The curves beside the map, the most telling first, and their short titles."""
 MOST_CURVES = 2
 HEIGHT = 190
 
@@ -154,28 +152,30 @@ def _show_end(run: Run, status: Status) -> None:
 def curves_of(run: Run) -> list[str]:
     """Return the curves that tell most, of those with two values or more."""
     rows = rows_of_moments(run)
-    return [name for name in CURVES if sum(row.get(name) is not None for row in rows) > 1][:MOST_CURVES]
+    return [name for name in titles_of(run) if sum(row.get(name) is not None for row in rows) > 1][:MOST_CURVES]
 
 
 def _show_curves(run: Run, names: Sequence[str], epoch: float | None) -> None:
     """Show curves, with the values to beat and the shown epoch as lines."""
     rows = rows_of_moments(run)
-    known = read_baselines(run) or {}
+    known, titles = read_baselines(run) or {}, titles_of(run)
     for name in names:
         beaten = {words: known[key][name] for key, words in (("frozen", raw_words(run.spec())), ("centered pca", "PCA"))
                   if (known.get(key) or {}).get(name) is not None}
-        st.markdown(f"**{CURVES[name]}**", help=curve_of(name).help)
-        curve(name, {"": rows}, f"lab-{name}", height=HEIGHT, title=CURVES[name], beaten=beaten,
+        st.markdown(f"**{titles[name]}**", help=curve_of(name).help)
+        curve(name, {"": rows}, f"lab-{name}", height=HEIGHT, title=titles[name], beaten=beaten,
               cursor=epoch, narrow=True)
         if name == names[0] and (begins := _beginning_words(run, rows, name, beaten)):
             st.caption(begins)
+        if lost := lost_words(rows, name):
+            st.caption(f":material/trending_down: {lost}")
 
 
 def _beginning_words(run: Run, rows: Sequence[Mapping[str, Any]], name: str, beaten: Mapping[str, float]) -> str:
     """Say why a curve begins below the features from which training starts; empty if it does not."""
     spec, before = run.spec(), next((row.get(name) for row in rows if row["epoch"] == 0), None)
     raw = raw_words(spec)
-    start = 0.0 if name == "second opinion" else beaten.get(raw)  # a gain over these features
+    start = 0.0 if curve_of(name).axis == GAIN else beaten.get(raw)  # a gain over these features
     if before is None or start is None or before >= start or spec.fields.get("beginning") != "random":
         return ""
     return (f"Begins below {raw}: epoch 0 is before training, when a new layer turns each image's features into "

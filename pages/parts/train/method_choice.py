@@ -102,7 +102,8 @@ def explain(method: type[Method], dataset: Dataset, fixed: bool = False) -> None
     if text := f"{NEEDS.get(card.supervision, '')}{says}".strip():
         st.caption(text, help=f"{MEASURED_BY} {card.source}")
     if (suggestion := suggested_by_race(dataset, runs_folder())) and (judged := suggestion.judged_of(card.name)):
-        st.caption(f":material/balance: {escaped(suggestion.words_for(judged))}")
+        said = suggestion.words_for(judged).removesuffix(".")
+        st.caption(f":material/balance: {escaped(said)}, compared with the plain search.")
         if judged.setup.method == FROZEN:
             st.caption("The race has tried this step already: trained alone, it gives the same search.")
         won = suggestion.run  # Lab begins with its settings

@@ -33,11 +33,11 @@ from .start_map import (
     class_color,
     cluster_color,
     clusters_before,
+    drawn_words,
     first_map,
     followed_clusters,
     forget_map,
     framed,
-    half_words,
     has_clusters,
     is_begun,
     map_name,
@@ -95,7 +95,7 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         if result is not None:
             choose_moved_colors(spec)
         with strip:
-            st.caption(f"**Before training:** {len(shown.images):,} images{half_words(spec)}, similar ones near each "
+            st.caption(f"**Before training:** {drawn_words(spec, dataset, len(shown.images))}, similar ones near each "
                        "other", help=f"Laid out by t\N{NON-BREAKING HYPHEN}SNE of {raw_words(spec)}.")
         _show_map(place, under, shown, result, spec, dataset)
     if result is None:

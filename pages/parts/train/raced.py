@@ -12,7 +12,7 @@ from udml_core.work.sweeps.group import key_of
 
 from ..data.using import SEARCH, use_button
 
-EXISTS = "**This run exists already**, from the race. Training it again gives the same."
+EXISTS = "**This run exists already**, from the race: search with it. Training it again gives the same."
 
 
 def raced_run(dataset: Dataset, method: type[Method]) -> Run | None:
@@ -23,16 +23,17 @@ def raced_run(dataset: Dataset, method: type[Method]) -> Run | None:
     return suggestion.run if suggestion is not None and is_same else None
 
 
-def show_existing(spec: Spec, dataset: Dataset, raced: Run | None) -> None:
-    """Say that a planned run exists already if it equals the race's, with the button that searches with it.
+def exists(spec: Spec, raced: Run | None) -> bool:
+    """Return whether a planned run equals the training that a race suggests."""
+    return raced is not None and key_of(spec) == key_of(raced.spec())
+
+
+def show_existing(dataset: Dataset) -> None:
+    """Say that the planned run exists already, from the race, with the button that searches with it.
 
     Args:
-        spec: The planned run.
-        dataset: Its data set.
-        raced: The training that a race suggests; None without one.
+        dataset: The data set.
     """
-    if raced is None or key_of(spec) != key_of(raced.spec()):
-        return
     suggestion = suggested_by_race(dataset, runs_folder())
     assert suggestion is not None, "a race names the run"
     assert suggestion.training is not None, "and the search with it"
@@ -40,4 +41,4 @@ def show_existing(spec: Spec, dataset: Dataset, raced: Run | None) -> None:
     race = suggestion.conclusion.race if suggestion.is_trained else suggestion.race
     use_button("Search with it", SEARCH, race, suggestion.training, "retrieval",
                "Search with this training as the race judged it. If it refines images, they are prepared first, on the "
-               "page Data.", key="lab-existing", dataset=dataset.name)
+               "page Data.", kind="primary", key="lab-existing", dataset=dataset.name)

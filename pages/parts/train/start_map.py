@@ -90,6 +90,20 @@ def half_words(spec: Spec) -> str:
     return "" if spec.split == "all" else f" of the {'training' if has_clusters(spec) else 'test'} half"
 
 
+def drawn_words(spec: Spec, dataset: Dataset, count: int) -> str:
+    """Return how many images the map before training shows, of which half, and that they are a sample if they are.
+
+    Args:
+        spec: The planned run.
+        dataset: Its data set.
+        count: The number of images.
+    """
+    halves = spec.halves(dataset)
+    total = len(halves.train if has_clusters(spec) else halves.test)
+    few = f"{count:,} images" if count >= total else f"a sample of {count:,} of the {total:,} images"
+    return f"{few}{half_words(spec)}"
+
+
 def raw_words(spec: Spec) -> str:
     """Return the name of what the images are compared by without training."""
     return words_of(frozen_name(spec)).sentence

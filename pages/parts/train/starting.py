@@ -14,6 +14,7 @@ from udml_core.runs import Run, Spec, list_runs, runs_folder
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
 
+from ..data.using import Kind
 from ..draw.form import option_key
 from ..pairs.source import PairChoice
 from ..shell.run_status import escaped
@@ -30,7 +31,8 @@ def show_drawer_button(dataset: Dataset, method: type[Method]) -> None:
     st.html(f'<button type="button" class="lab-choose" aria-label="Choices: {chosen}">{chosen}</button>')
 
 
-def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: bool, hindrance: str = "") -> None:
+def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: bool, hindrance: str = "",
+               is_repeated: bool = False) -> None:
     """Show the button, and the expected time if all of it was measured on this machine.
 
     Args:
@@ -39,10 +41,12 @@ def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: boo
         pairs: The pairs that it learns from.
         is_watching: Whether the page shows a run that trains, behind which this run would wait.
         hindrance: Why this run would lead to nothing; empty if nothing is known against it.
+        is_repeated: Whether an equal run exists, which another button searches with.
     """
     expected = jobs.estimate(spec, dataset)
-    if st.button("Start training", type="secondary" if is_watching else "primary", icon=":material/play_arrow:",
-                 width="stretch", key="lab-begin", disabled=bool(hindrance), help=hindrance or None):
+    kind: Kind = "secondary" if is_watching or is_repeated else "primary"
+    if st.button("Start training", type=kind, icon=":material/play_arrow:", width="stretch", key="lab-begin",
+                 disabled=bool(hindrance), help=hindrance or None):
         with show_user_errors():
             watch(jobs.submit(spec, runs_folder(), pairs.given))
             color_by_class()

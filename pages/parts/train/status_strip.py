@@ -17,18 +17,14 @@ from udml_core.runs.baselines import read_baselines
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 
-from ..draw.palette import signed
 from ..shell.cached import dataset_at_hand
 from ..shell.run_status import UNSEEN, progress_of, state_line, stop_button
+from .served_curves import GAIN, titles_of, value_words
 from .start_steps import STEPS, at_step, is_starting
 from .watched import rows_of_moments
 
-SCORES = ("sample map@r", "second opinion", "loss", "effective rank")
-"""The curves of which the line shows the first that was measured."""
-PLAIN = {"sample map@r": "Whole group found", "second opinion": "Whole group, judged", "loss": "Loss",
-         "effective rank": "Effective rank"}
-GAIN, ZERO = "cosine gain", "0 is the plain search"
-"""The axis of a curve that is a gain in similarity, and what its zero means."""
+ZERO = "0 is the plain search"
+"""What the zero of a curve means that is a gain in similarity."""
 Cell = tuple[str, str, str]
 """A small heading, a value in large type, and a note behind it."""
 
@@ -125,20 +121,13 @@ def score_of(run: Run, epoch: float | None) -> list[Cell]:
         epoch: The epoch; None before the first.
     """
     row = next((row for row in rows_of_moments(run) if row["epoch"] == epoch), {})
-    name = next((name for name in SCORES if row.get(name) is not None), None)
+    titles = titles_of(run)
+    name = next((name for name in titles if row.get(name) is not None), None)
     if name is None:
         return []
     beaten = ((read_baselines(run) or {}).get("centered pca") or {}).get(name)
-    note = ZERO if curve_of(name).axis == GAIN else "" if beaten is None else f"PCA {_text(name, beaten)}"
-    return [(PLAIN[name], _text(name, row[name]), note)]
-
-
-def _text(name: str, value: float) -> str:
-    """Return a value of a curve."""
-    curve = curve_of(name)
-    if curve.axis == GAIN:
-        return signed(value, 3)
-    return f"{100 * value:.1f} %" if curve.is_percent else f"{value:.3g}"
+    note = ZERO if curve_of(name).axis == GAIN else "" if beaten is None else f"PCA {value_words(name, beaten)}"
+    return [(titles[name].partition(", which")[0], value_words(name, row[name]), note)]
 
 
 def share_of(status: Status) -> float | None:

@@ -21,11 +21,12 @@ from udml_core.runs import Run, find_run, list_runs
 from udml_core.runs.analyses import analysis_at, find_analysis
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
 from udml_core.runs.opinions import kept_words, opinion_lines, opinion_of, run_against_run
+from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.selection import preferred_epoch
 from udml_core.runs.used import used_search
 from udml_core.work.jobs.advising import is_trial, judged_in_race, race_words_of, races_of, refinement_of
-from udml_core.work.jobs.concluding import advised_beside, ticket_of
+from udml_core.work.jobs.concluding import advised_beside, suggested_by_race, ticket_of
 
 ADVISED, IN_USE = "the best search", "your search"
 """How the search is called that a race advises, and the search that the user chose."""
@@ -106,6 +107,23 @@ class Rival:
     name: str
 
 
+@dataclass(frozen=True)
+class Stand:
+    """How a run stands beside the search in use, else beside the advised search.
+
+    Attributes:
+        rival: The search.
+        words: What judges say, or what the search adds to the run: a clause that begins a sentence.
+        is_begun: Whether the search begins with this very training, so that nothing speaks against the search.
+        prefers_run: Whether judges prefer the run.
+    """
+
+    rival: Rival
+    words: str
+    is_begun: bool = False
+    prefers_run: bool = False
+
+
 def rival_of(run: Run, dataset: Dataset) -> Rival | None:
     """Return the search that the user chose for a run's images, else the search that a race advises.
 
@@ -116,13 +134,21 @@ def rival_of(run: Run, dataset: Dataset) -> Rival | None:
     Returns:
         None without such a search, if it is the run's own, or if it is advised, but not all images are prepared for it.
     """
-    alike = [other for other in list_runs(run.root) if other.spec().fingerprint == dataset.fingerprint]
-    if (used := used_search(alike)) is not None:
+    rival = _search_of(run, dataset)
+    return None if rival is None or rival.run.id == run.id else rival
+
+
+def _search_of(run: Run, dataset: Dataset) -> Rival | None:
+    """Return the search of `rival_of`, even if it is of the run itself."""
+    same = [other for other in list_runs(run.root) if other.spec().fingerprint == dataset.fingerprint]
+    if (used := used_search(same)) is not None:
         serves: Serves = next((race.serves for race in races_of(run)), "first")
-        return None if used[0].id == run.id else Rival(*used, search_words(*used), serves, IN_USE)
-    found = advised_beside(run, dataset)
-    if found is None:
-        return None
+        return Rival(*used, search_words(*used), serves, IN_USE)
+    if (found := advised_beside(run, dataset)) is None:
+        own = suggested_by_race(dataset, run.root)
+        if own is None or own.conclusion.use is None or own.conclusion.use.run != run.id:
+            return None
+        found = own.conclusion.race, own.conclusion.use
     race, best = found
     rival = find_run(best.run, run.root)
     refined = analysis_at(rival, refinement_of(best)) if best.setup.recipe else None
@@ -132,12 +158,23 @@ def rival_of(run: Run, dataset: Dataset) -> Rival | None:
     return Rival(rival, frame, setup_words(race, best.setup), race.serves, ADVISED)
 
 
+def _begins(run: Run, search: Rival) -> bool:
+    """Return whether a search takes a run, or one with the same settings, as its training, and adds further steps."""
+    is_trained = search.frame != FINAL and run.spec().method != FROZEN
+    return is_trained and (search.run.id == run.id or settings_of(search.run) == settings_of(run))
+
+
 def search_words(run: Run, frame: str) -> str:
     """Return a search in words, within a sentence: its method, if one was trained, then the steps of a refinement."""
     method = run.spec().method
-    steps = "" if frame == FINAL else recipe_words(Recipe.parse(str(find_analysis(run, frame).spec().recipe)))
+    steps = "" if frame == FINAL else _steps_of(run, frame)
     title = "" if method == FROZEN else find_method(method).card.title
     return ", then ".join(filter(None, (title, steps))) or "the plain search"
+
+
+def _steps_of(run: Run, frame: str) -> str:
+    """Return the steps of a refinement in words."""
+    return recipe_words(Recipe.parse(str(find_analysis(run, frame).spec().recipe)))
 
 
 def rival_verdicts(run: Run, rival: Rival, dataset: Dataset) -> Verdicts | None:
@@ -157,25 +194,42 @@ def rival_verdicts(run: Run, rival: Rival, dataset: Dataset) -> Verdicts | None:
     return None if opinions is None else opinions.verdicts("final")
 
 
-def best_words(run: Run, dataset: Dataset) -> str:
-    """Return whether to keep the search in use, else the advised search, or to use a run; judges compare both.
+def stand_of(run: Run, dataset: Dataset) -> Stand | None:
+    """Return how a run stands beside the search in use, else beside the advised search; judges compare both.
 
     Args:
         run: The run.
         dataset: Its images.
 
     Returns:
-        A clause that begins a sentence; empty without another search that was used, or if no judge can compare them.
+        None without another search that was used, or if no judge can compare them.
 
     Raises:
         UserError: A stored embedding is damaged, or was removed.
     """
-    rival = rival_of(run, dataset)
-    verdicts = None if rival is None else rival_verdicts(run, rival, dataset)
-    if rival is None or verdicts is None:
-        return ""
-    says = beside_best(rival.serves, verdicts, rival.name)
-    return f"{says}: compared with {rival.words}, judges see {said_words(*verdicts)} in this run"
+    search = _search_of(run, dataset)
+    if search is not None and _begins(run, search):
+        return Stand(search, f"Part of {search.name}: {search.name} begins with this training and adds "
+                             f"{_steps_of(search.run, search.frame)}", is_begun=True)
+    if search is None or search.run.id == run.id:
+        return None
+    verdicts = rival_verdicts(run, search, dataset)
+    if verdicts is None:
+        return None
+    says = beside_best(search.serves, verdicts, search.name)
+    served, other = verdicts if search.serves == "first" else reversed(verdicts)
+    return Stand(search, f"{says}: compared with {search.name} ({search.words}), judges see {said_words(*verdicts)} in "
+                         "this run alone", prefers_run="better" in (served, other) and served != "worse")
+
+
+def best_words(run: Run, dataset: Dataset) -> str:
+    """Return in a clause whether to keep the search in use, else the advised search, or to use a run; see `stand_of`.
+
+    Returns:
+        A clause that begins a sentence; empty where nothing is known.
+    """
+    stand = stand_of(run, dataset)
+    return "" if stand is None else stand.words
 
 
 def beside_best(serves: Serves, verdicts: Verdicts, name: str = ADVISED) -> str:

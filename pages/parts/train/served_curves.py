@@ -1,0 +1,60 @@
+"""The curves of a training in the order in which they matter: first the measure that the newest race served."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from udml_core.exploration.race_measured import ERRORS
+from udml_core.numerics.measures import curve_of
+from udml_core.runs import Run
+from udml_core.runs.selection import ERROR, FIRST_OPINION, OPINION
+from udml_core.work.jobs.advising import races_of
+
+from ..draw.palette import signed
+from ..shell.run_hash import RUN_HASH
+
+FIRST = {"sample recall@1": "First result right", FIRST_OPINION: "First result, judged"}
+GROUPS = {"sample map@r": "Whole group found", OPINION: "Whole group, judged"}
+OTHERS = {"loss": "Loss, which training lowers", "effective rank": "Effective rank"}
+"""Short titles of the curves: of first results, of whole groups, and what is known without a judge."""
+GAIN = "cosine gain"
+"""The axis of a curve that is a gain in similarity."""
+
+
+@st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
+def titles_of(run: Run) -> dict[str, str]:
+    """Return the titles of the curves, the most telling first: of what the newest race served, else of whole groups."""
+    newest = next(races_of(run), None)
+    return (FIRST | GROUPS if newest is not None and newest.serves == "first" else GROUPS) | OTHERS
+
+
+def value_words(name: str, value: float) -> str:
+    """Return a value of a curve in words."""
+    measure = curve_of(name)
+    if measure.axis == GAIN:
+        return signed(value, 3)
+    return f"{100 * value:.1f} %" if measure.is_percent else f"{value:.3g}"
+
+
+def lost_words(rows: Sequence[Mapping[str, Any]], name: str) -> str:
+    """Say that longer training lost some of what an earlier epoch had; empty if the last epoch is the best.
+
+    Args:
+        rows: The curves by epoch.
+        name: The curve.
+    """
+    known = [row for row in rows if row.get(name) is not None and not row["epoch"] % 1]
+    if len(known) < 2 or name in OTHERS:
+        return ""
+    best, last = max(known, key=lambda row: float(row[name])), known[-1]
+    words = [value_words(name, row[name]) for row in (best, last)]
+    if words[0] == words[1]:
+        return ""
+    at = f"epoch {best['epoch']:g}" if best["epoch"] else "the start, before training,"
+    error = best.get(f"{name}{ERROR}")
+    chance = ", a difference that may be chance" if error is not None and (
+        best[name] - last[name] <= ERRORS * error) else ""
+    return f"Longer training lost some of it: {at} had {words[0]}, epoch {last['epoch']:g} has {words[1]}{chance}."
