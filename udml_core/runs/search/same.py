@@ -55,6 +55,8 @@ UNKNOWN = 0.5
 """Width of an interval of a share from which nothing can be said."""
 ENOUGH = 10
 """Number of judged pairs from which an estimate is stated and a precision can be called out of reach."""
+MOST = 100
+"""Largest number of judgments in all that is forecast; of more, a lower precision is advised."""
 DRAWN = 30
 """Number of judged pairs from which a curve is drawn: of fewer, each answer would change its shape."""
 MOST_BYTES = 64_000_000
@@ -245,9 +247,9 @@ class SamePairs:
         if self.threshold is not None:
             return f"{self.threshold.words} {judged}"
         if not self.judged:
-            return f"No pair is judged yet. After {ENOUGH} judgments an estimate with its interval follows."
+            return f"No pair is judged yet. After {ENOUGH} judgments, this says about how many are needed in all."
         if self._is_too_early:
-            return f"Too few pairs to say anything: an estimate with its interval follows after {ENOUGH}. {judged}"
+            return f"Too few pairs to say anything: after {ENOUGH}, this says how many are needed in all. {judged}"
         if known.is_unreachable:
             return (f"No threshold has a precision of {target}: even of the nearest pairs at most "
                     f"{percent(known.reachable)} show the same thing. Choose a lower precision. "
@@ -256,11 +258,18 @@ class SamePairs:
         if nearest < self.target and known.needed is None:
             return (f"A precision of {target} is not reached so far: even of the nearest pairs about "
                     f"{percent(nearest)} show the same thing. Choose a lower precision, or judge more pairs. {judged}")
-        left = self.left
-        more = f": about {counted(left, 'more judgment')}" if left is not None else ""
-        if self.next() is None:
-            more = ", and no pair is left to judge"
+        more = ", and no pair is left to judge" if self.next() is None else self._needed_words
         return f"{self._so_far}Cannot tell yet for a precision of {target}{more}. {judged}"
+
+    @property
+    def _needed_words(self) -> str:
+        """About how many judgments give a threshold in all, as a clause; empty if it cannot be foreseen."""
+        left = self.left
+        if left is None:
+            return ""
+        needed = -(-(self.judged + left) // ENOUGH) * ENOUGH
+        return f": about {needed} judgments in all" if needed <= MOST else (
+            f": more than {MOST} judgments in all, and fewer for a lower precision")
 
     @property
     def _so_far(self) -> str:
