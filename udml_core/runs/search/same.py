@@ -29,6 +29,7 @@ from udml_core.data.given.judged_pairs import judged_pairs, wanted_precision
 from udml_core.data.given.pair_sets import Answer
 from udml_core.numerics.same_pairs import (
     DIFFERENT,
+    LEFT_OUT,
     NEIGHBORS,
     OPEN,
     SAME,
@@ -41,6 +42,7 @@ from udml_core.numerics.same_pairs import (
     next_pair,
     plan_pairs,
 )
+from udml_core.runs.search.asked import asked_images
 from udml_core.runs.search.copies import known_copies
 from udml_core.runs.search.differing import side_name
 from udml_core.runs.search.frame import COSINE, DISTANCE, Frame, frame_file
@@ -143,6 +145,8 @@ class SamePairs:
         given: The answers about pairs of the data set.
         target: The precision that the threshold should have.
         copies: Index (n,) of the first known copy of each image.
+        asked: Mask (n,) of the images that questions show; answers about others, given before, count.
+        not_asked: Number of searched images that no question shows, because the audit lists them under Quality.
         name: The embedding, RUN:FRAME.
     """
 
@@ -153,6 +157,8 @@ class SamePairs:
     given: dict[tuple[int, int], Answer]
     target: float
     copies: Integers
+    asked: Booleans
+    not_asked: int
     name: str = ""
 
     @cached_property
@@ -171,7 +177,9 @@ class SamePairs:
     @cached_property
     def answers(self) -> Integers:
         """The answer (p,) about each drawn pair, as `numerics.same_pairs` counts them; copies are the same."""
-        return np.where(self.is_known, SAME, self._own)
+        is_asked = self.asked[self.plan.pairs].all(axis=1)
+        own = np.where(is_asked | (self._own != OPEN) | (not is_asked.any()), self._own, LEFT_OUT)
+        return np.where(self.is_known, SAME, own)
 
     @property
     def judged(self) -> int:
@@ -181,7 +189,7 @@ class SamePairs:
     @cached_property
     def counted(self) -> int:
         """Number of pairs that the user judged and that count, because they are drawn next in their cells."""
-        return Counts.of(self.plan, np.where(self.is_known, SKIPPED, self._own)).total
+        return Counts.of(self.plan, np.where(self.is_known, SKIPPED, self.answers)).total
 
     @property
     def judged_elsewhere(self) -> int:
@@ -320,9 +328,10 @@ def open_same_pairs(retrieval: Retrieval, name: str = "final", target: float | N
             path = _plan_path(frame)
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_arrays(path, {field.name: getattr(plan, field.name) for field in fields(Plan)})
-    wanted = wanted_precision(dataset) if target is None else target
+    wanted, asked = wanted_precision(dataset) if target is None else target, asked_images(dataset)
     return SamePairs(dataset, int(searched.sum()), frame.index.measure, plan, judged_pairs(dataset).answers(), wanted,
-                     known_copies(dataset, retrieval.run.root), side_name(retrieval.run.id, name))
+                     known_copies(dataset, retrieval.run.root), asked, int((searched & ~asked).sum()),
+                     side_name(retrieval.run.id, name))
 
 
 def same_threshold(retrieval: Retrieval, name: str = "final") -> Threshold | None:
