@@ -5,11 +5,12 @@ from contextlib import suppress
 
 import streamlit as st
 
-from pages.parts.compare.choosing import FEWEST, choose_compared
+from pages.parts.compare.choosing import FEWEST, PARAMETER, choose_compared
 from pages.parts.compare.classes import show_classes
 from pages.parts.compare.judging import show_judging
 from pages.parts.compare.matched_maps import show_maps
-from pages.parts.compare.opinions import brief_names
+from pages.parts.compare.opinions import Search, brief_names
+from pages.parts.compare.pair_verdict import search_names, show_searches_verdict, steps_words
 from pages.parts.compare.pair_within_run import keep_pair, run_of_pair, show_differences
 from pages.parts.compare.queries import show_same_query, show_wins
 from pages.parts.compare.seed_means import MOST_RANKED, show_measures
@@ -35,6 +36,7 @@ PARTS = (QUERY, WINS, JUDGE, CLASSES, MAPS, CURVES, SETTINGS)
 PAIR_PARTS = (WINS, JUDGE)  # of two embeddings of a run
 PART = "compare-part"  # key of the choice
 OF_IMAGES = (QUERY, WINS, CLASSES, MAPS)
+OF_TRAINING = (CLASSES, MAPS, CURVES)
 FORMER = {"Who wins?": WINS}  # parts by the names that older links hold
 
 
@@ -86,29 +88,40 @@ def first_part(runs: Sequence[Run]) -> str:
     return QUERY if share_images(runs) and all(0 < (count or 0) <= MOST_RANKED for count in searched) else CURVES
 
 
-def refinements_in_view() -> dict[str, str]:
-    """Return the refinements that the open part compares, by their runs, of which the verdict on runs says nothing."""
-    if st.session_state.get(PART) != WINS:
-        return {}
+def frames_in_view() -> dict[str, str]:
+    """Return the embeddings that the address names as A and B, by their runs; empty without a refinement among them.
+
+    They stay in view on every part until other runs are chosen.
+    """
     sides = [st.query_params.get(letter, "").rpartition(SEPARATOR) for letter in LETTERS]
-    return {run_id: frame for run_id, _, frame in sides if frame.startswith(REFINED)}
+    frames = {run_id: frame for run_id, _, frame in sides}
+    is_chosen = set(frames) == set(st.query_params.get(PARAMETER, "").split("."))
+    return frames if is_chosen and any(frame.startswith(REFINED) for frame in frames.values()) else {}
+
+
+def refinements_in_view() -> dict[str, str]:
+    """Return the refinements that are compared in place of what their runs trained, by their runs."""
+    return {run_id: frame for run_id, frame in frames_in_view().items() if frame.startswith(REFINED)}
 
 
 def compare(runs: Sequence[Run]) -> None:
     """Show the measures of the runs, and the chosen comparison."""
     if share_images(runs):
         carry_image(runs[0].spec().fingerprint)
-    if not refinements_in_view():
+    frames = frames_in_view()
+    if not frames:  # the verdict on runs says nothing of refinements
         show_measures(runs)
     part = choose_part(first_part(runs), parts_of(runs))
     names = brief_names(runs) if share_images(runs) else list(run_titles(runs).values())
+    if frames:
+        names = show_searches([(run, frames[run.id]) for run in runs], list(frames), part, names)
     if part in OF_IMAGES and not share_images(runs):
         st.info("These runs search different test images. Choose runs on the same data set and split that leave out "
                 "the same images.",
                 icon=":material/lightbulb:")
     elif part == QUERY:
-        show_same_query(runs, names)
-    elif part == WINS and load_retrieval(runs[0]).dataset.labels is None:
+        show_same_query(runs, names, frames)
+    elif part == WINS and (frames or load_retrieval(runs[0]).dataset.labels is None):
         show_differences(runs, names if len(runs) == FEWEST else ())
     elif part == WINS:
         show_wins(runs, names)
@@ -117,9 +130,30 @@ def compare(runs: Sequence[Run]) -> None:
     elif part == MAPS:
         show_maps(runs, names)
     elif part == SETTINGS:
-        show_settings(runs, names)
+        show_settings(runs, names, [steps_words(run, frames[run.id]) for run in runs] if frames else ())
     else:
         show_curves(runs, "compare")
+
+
+def show_searches(searches: Sequence[Search], order: Sequence[str], part: str, names: Sequence[str]) -> list[str]:
+    """Show the verdict on the two searches in view, which the part Where they differ shows below its choices.
+
+    Args:
+        searches: The searches in the order of their runs.
+        order: The ids of the runs of A and B.
+        part: The open part.
+        names: The names of the runs.
+
+    Returns:
+        The names of the searches; of the runs where the searches share a name.
+    """
+    full = search_names(searches)
+    if part != WINS:
+        places = sorted(range(len(searches)), key=lambda place: order.index(searches[place][0].id))
+        show_searches_verdict([searches[place] for place in places], [full[place] for place in places])
+    if part in OF_TRAINING:
+        st.caption("This part shows what was trained, without the steps after it.")
+    return full if len(set(full)) == len(full) and part not in OF_TRAINING else list(names)
 
 
 def show_pair(finished: Sequence[Run]) -> None:

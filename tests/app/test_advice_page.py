@@ -1025,8 +1025,44 @@ def test_the_choice_of_compared_runs_names_the_refinement_that_is_in_view(frozen
     assert box.value == [frozen.id, trained.id]
     test.segmented_control(key="compare-part").set_value("Settings").run()
     (box,) = [box for box in test.multiselect if box.label == "Runs to compare"]
-    assert "Whitening" not in box.options
+    assert "Whitening" in box.options
     assert box.value == [frozen.id, trained.id]
+    other = worked(runs_folder(), method="pca", split="all", fields={"dimension": 8})
+    box.set_value([frozen.id, other.id]).run()
+    test.run()
+    (box,) = [box for box in test.multiselect if box.label == "Runs to compare"]
+    assert "Whitening" not in box.options, "other runs are chosen"
+
+
+def test_two_searches_with_their_steps_have_one_verdict_on_every_part(frozen: Run, monkeypatch: pytest.MonkeyPatch
+                                                                       ) -> None:
+    trained = without_labels(worked(runs_folder(), method="pca", split="all", fields={"dimension": 4}))
+    without_labels(frozen)
+    first, second = (worker.keep(run, plan_analysis(Refinement, recipe=recipe), lambda _share, _step: None).id
+                     for run, recipe in ((trained, "average:k=4"), (frozen, "whiten")))
+    better, compared = Interval(0.5, 0.6, 0.003), []
+
+    def against(run: Run, rival: Run, frame: str = "final", own: str = "final", _tickets: Any = ()) -> Opinions:
+        compared.append((run.id, own, rival.id, frame))
+        return Opinions(rival.id, {"final": {"squeezenet": Opinion(better, better)}}, {"squeezenet": 1.0}, 10)
+
+    monkeypatch.setattr("pages.parts.compare.opinions._against", against)
+    link = {"runs": f"{frozen.id}.{trained.id}", "a": f"{trained.id}:{first}", "b": f"{frozen.id}:{second}"}
+    says = ", then averaging with 4 neighbors against Whitening. First result: better. Whole group: better."
+    for part in ("Where they differ", "Same query", "Settings", "Curves", "Maps"):
+        test = opened("compare", part=part, **link)
+        assert not test.exception
+        shown = texts(test).replace("\\", "")
+        assert shown.count(says) == 1, part
+        assert "This run" not in shown
+        assert "against the plain search" not in shown, "another comparison"
+        assert ("This part shows what was trained" in shown) == (part in ("Curves", "Maps"))
+    assert set(compared) == {(trained.id, first, frozen.id, second)}
+    settings = opened("compare", part="Settings", **link).dataframe[0].value
+    assert [row.tolist()[2:] for _, row in settings.iterrows() if row["Setting"] == "Steps after training"] == [
+        ["Whitening", "Averaging with 4 neighbors"]]
+    alone = opened("compare", part="Curves", **link | {"runs": trained.id})
+    assert says not in texts(alone).replace("\\", "")
 
 
 @pytest.mark.parametrize(("first", "groups", "serves", "says"), [

@@ -11,9 +11,12 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.compare.judge_pictures import _picture
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
+from tests.runs.test_asked import store_facts
 from udml_core.base.errors import UserError
+from udml_core.base.paths import dataset_cache
 from udml_core.data.given.judged_pairs import choose_meaning
 from udml_core.data.given.log import log_path_of
+from udml_core.data.image_facts import FILE
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.search import Retrieval
@@ -59,6 +62,22 @@ def press(test: AppTest, key: str) -> AppTest:
 def shown_images(test: AppTest) -> list[str]:
     """Return the data of the three pictures."""
     return [image.proto.imgs[0].url for image in test.get("image")]
+
+
+def test_images_with_findings_of_quality_are_no_questions(run: Run) -> None:
+    path = dataset_cache(run.dataset().fingerprint) / FILE
+    assert "left out of the questions" not in texts(open_judge(run)), "without an audit"
+    before = judged(run).comparison
+    store_facts(run.dataset(), before.differing[:1])
+    try:
+        test = open_judge(run)
+        assert "1 image that the audit lists under Quality (blurry or plain, for example) is left out" in texts(test)
+        assert judged(run).question_at(0).query == before.differing[1]
+        pairs = opened("retrieval", run=run.id, view='Where does "the same" end?')
+        assert not pairs.exception
+        assert "1 image that the audit lists under Quality (blurry or plain, for example) is left out" in texts(pairs)
+    finally:
+        path.unlink()
 
 
 def test_answers_are_stored_undone_and_resumed(run: Run) -> None:

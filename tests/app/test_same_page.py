@@ -65,13 +65,13 @@ def press(test: AppTest, label: str) -> AppTest:
 def test_pairs_are_judged_skipped_undone_and_continued_in_another_session(run: Run, log: PairLog) -> None:
     test = opened("retrieval", run=run.id, view=VIEW)
     assert not test.exception
-    assert "No pair is judged yet. After 10 judgments an estimate with its interval follows." in texts(test)
+    assert "No pair is judged yet. After 10 judgments, this says about how many are needed in all." in texts(test)
     assert "Search then marks where its results stop to do so" in texts(test), "what the answers are good for"
     expected = [open_same_pairs(Retrieval(run)).next()]
     for label in ("Same", "Different", "Skip"):
         press(test, label)
         expected.append(open_same_pairs(Retrieval(run)).next())
-    assert "Too few pairs to say anything: an estimate with its interval follows after 10. 2 pairs" in texts(test)
+    assert "Too few pairs to say anything: after 10, this says how many are needed in all. 2 pairs" in texts(test)
     assert [(pair, answer.same) for pair, answer in log.answers().items()] == list(
         zip(expected[:3], (True, False, None), strict=True))
     assert "2 pairs judged." in texts(test)

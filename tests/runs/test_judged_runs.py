@@ -77,5 +77,5 @@ def test_words_say_when_further_judgments_would_hardly_decide() -> None:
     for better in "AB" * 10:
         answer(judging, np.full(TOTAL, float(better == "B")))
     assert judgments_words(comparison, names) == (
-        "Your judgments of the first ten results, Y against X: no clear difference (20 so far), and it would take very "
-        "many more to tell one. You can stop, and keep X.")
+        "Your judgments of the first ten results, Y against X, do not tell the two apart (20 so far). This will not be "
+        "decided in reasonable time: treat both as equal. You can stop, and keep X.")

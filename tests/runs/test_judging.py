@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections import Counter
@@ -21,14 +20,13 @@ from udml_core.data.given.log import log_path_of
 from udml_core.runs.search import judgment_files as files
 from udml_core.runs.search.differing import Comparison, comparison_key, draw_queries
 from udml_core.runs.search.judged_runs import stance_of
-from udml_core.runs.search.judging import Agreement, Choice, Judging, Left, shifted
+from udml_core.runs.search.judging import Agreement, Choice, Judging, Target
 from udml_core.runs.search.judging_words import (
+    HOPELESS,
     advice_words,
     agreement_words,
-    left_words,
     result_parts,
     result_words,
-    rounded,
     score_words,
     waiting_words,
 )
@@ -375,7 +373,7 @@ def test_the_words_name_the_leader_the_range_and_what_is_left() -> None:
     assert result_words(judging.share("me"), judging.comparison) == "No judgments yet (differing: 50 % of all)"
     assert advice_words(judging) == (
         "Not decided yet: nothing is judged. About 20 judgments decide if one search is better in 4 of 5 queries, and "
-        "many more if they are close; each answer is kept.")
+        "more if they are close: after 10, this says how many in all. Each answer is kept.")
     worst = Person(11, 0.0, 0.0, 0.0)
     for _ in range(9):
         worst.answer(judging)
@@ -407,16 +405,16 @@ def test_the_forecast_is_steady_and_blind_words_do_not_tell_which_answers_fall_t
     assert f" {second} of 29 for B, {first} for A, {equal} equal." in shown[-1][2]
     assert f" 29 judged, {equal} of them equal." in shown[-1][1]
     forecasts = [re.split(r"\d+ judged, \d+ of them equal\. ", blind)[1] for _, blind, _ in shown]
-    assert set(forecasts[:9]) == {"After 10 judgments, an estimate says how many more are needed."}
+    assert set(forecasts[:9]) == {"After 10 judgments, an estimate says how many are needed in all."}
     for tens in (forecasts[9:19], forecasts[19:]):
-        changes = sum(first != second for first, second in itertools.pairwise(tens))
-        assert changes <= 2, "within ten answers the forecast only counts down"
+        assert len(set(tens)) == 1, "within ten answers the forecast stays"
 
 
 @pytest.mark.parametrize(("total", "said"), [
-    (TOTAL, "it takes more queries than are left to tell the two apart."),
-    (600, "Not decided yet. 0 of 10 for A, 10 equal. If the next answers are like the first 10, it takes more than 200 "
-          "further judgments to tell the two apart.")])
+    (TOTAL, f"If the next answers are like the first 10, all {TOTAL} queries would not decide. Judge 20 before you "
+            "give up."),
+    (600, "Not decided yet. 0 of 10 for A, 10 equal. If the next answers are like the first 10, more than 100 are "
+          "needed in all. Judge 20 before you give up.")])
 def test_level_embeddings_need_more_judgments_than_are_forecast_or_left(total: int, said: str) -> None:
     judging = Judging(comparison_of(f"level of {total}", total))
     while judging.count("me") < 10:
@@ -430,9 +428,10 @@ def test_level_embeddings_need_more_judgments_than_are_forecast_or_left(total: i
     ("ABABABABA=", "Not decided yet."),  # too few to stop
     ("ABABABABA=BBBBBB", "Not decided yet."),  # as a curator judged, and then read: stop, and keep A
     ("ABABABABA=BBBBBBAB=B", "Not decided yet."),
-    ("AB" * 10, "No clear difference. You can stop, and keep A."),
-    ("AB" * 10 + "BBA=B", "No clear difference. You can stop; either will do."),
-    ("AB" * 10 + "BBBBBBBBBB", "Not decided yet.")])
+    ("AB" * 10, f"{HOPELESS} You can stop, and keep A."),
+    ("AB" * 10 + "BBA=B", f"{HOPELESS} You can stop; either will do."),
+    ("AB" * 10 + "B" * 10, f"{HOPELESS} You can stop; either will do."),
+    ("AB" * 10 + "B" * 20, "Not decided yet.")])
 def test_stopping_follows_all_answers_and_keeps_no_search_that_is_behind(choices: str, said: str) -> None:
     judging = Judging(comparison_of(f"stop {choices}", 600))
     for better in choices:
@@ -444,31 +443,63 @@ def test_stopping_follows_all_answers_and_keeps_no_search_that_is_behind(choices
     assert (stance_of(judging) == "level") == ("stop" in said), "the race's card follows the same rule"
 
 
-def test_a_forecast_is_a_range_and_a_growing_one_says_why() -> None:
-    judging = Judging(comparison_of("range", 600))
+def answer(judging: Judging, choices: str) -> None:
+    """Answer for A, for B, or = for neither."""
+    for better in choices:
+        question = judging.question()
+        assert question is not None
+        is_second_left = question.left == judging.comparison.options(question.position)[1]
+        judging.answer(question, "equal" if better == "=" else "left" if is_second_left == (better == "B") else "right")
 
-    def judge(choices: str) -> Left:
-        for better in choices:
-            question = judging.question()
-            assert question is not None
-            is_second_left = question.left == judging.comparison.options(question.position)[1]
-            side: Choice = "left" if is_second_left == (better == "B") else "right"
-            judging.answer(question, "equal" if better == "=" else side)
-        left = judging.left()
-        assert left is not None
-        return left
 
-    first = judge("BBBABBABB=")
-    assert first.most is not None
-    assert first.fewest < first.most
-    assert not first.has_grown
-    assert " to " in left_words(first)
-    later = judge("BABABAB=BB")
-    assert later.has_grown
-    assert (later.known, later.most) > (20, first.most)
-    assert advice_words(judging).endswith(
-        "if the next answers are like the first 20. That is more than it seemed after 10, because the answers since "
-        "then are less one-sided.")
+@pytest.mark.parametrize(("choices", "total", "growth"), [
+    ("BBBABBABB=", 30, ""), ("BBBABBABB=" "BABABAB=BB", 50, "less one-sided"),
+    ("=BBAB=B==B" "ABABBBABBB", 30, ""),  # as one-sided as before: the number does not rise
+    ("BBBABBABB=" "AABAABAAA=", None, "against each other"), ("ABABABABA=", None, "")])
+def test_the_number_of_judgments_in_all_grows_only_for_a_true_reason(choices: str, total: int | None, growth: str
+                                                                     ) -> None:
+    judging = Judging(comparison_of(f"target {choices}", 600))
+    answer(judging, choices)
+    assert judging.target() == Target(total, len(choices), growth)  # type: ignore[arg-type]
+    said = advice_words(judging, is_blind=True)
+    assert ("since then are less one-sided" in said) == (growth == "less one-sided")
+    assert ("all answers together are less one-sided now" in said) == (growth == "against each other")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_number_stays_within_ten_answers_and_never_rises_without_a_reason(seed: int) -> None:
+    judging, person = Judging(comparison_of(f"stays {seed}")), Person(seed, 0.7, 0.0, 0.1)
+    before: Target | None = None
+    while judging.count("me") < 60 and not judging.share("me").is_decided:
+        person.answer(judging)
+        target, values = judging.target(), judging.values("me")
+        assert (target is None) == (len(values) < 10)
+        if target is None or judging.share("me").is_decided:
+            continue
+        assert target.total is None or target.total > len(values) - 1
+        if before is not None and len(values) % 10:
+            assert target == before, "no answer tells which others fall together with it"
+        elif before is not None and before.total is not None and (target.total or 101) > before.total:
+            earlier, since, both = (abs(np.mean(of) - 0.5) for of in (values[:-10], values[-10:], values))
+            assert target.growth == ("less one-sided" if since < earlier else "against each other" if both < earlier
+                                     else "not enough")
+        before = target
+
+
+@pytest.mark.parametrize(("choices", "said"), [
+    ("BBBABBABB=", "About 30 judgments in all decide, if the next answers are like the first 10."),
+    ("ABABABABA=", "If the next answers are like the first 10, more than 100 are needed in all. Judge 20 before you "
+                   "give up."),
+    ("AB" * 10, "If the next answers are like the first 20, more than 100 are needed in all.")])
+def test_the_words_of_a_forecast(choices: str, said: str) -> None:
+    judging = Judging(comparison_of(f"forecast {choices}", 600))
+    answer(judging, choices)
+    for more in range(2):
+        assert advice_words(judging).endswith(said), "the sentence stays the same"
+        answer(judging, "AB"[more])
+    level = choices == "AB" * 10
+    assert ("This will not be decided in reasonable time: treat both as equal. You can stop" in
+            advice_words(judging)) == level
 
 
 @pytest.mark.parametrize(("answers", "stops"), [
@@ -487,40 +518,6 @@ def test_the_choice_hardly_matters_where_most_of_twenty_judgments_are_equal(answ
     blind = advice_words(judging, is_blind=True)
     assert blind.startswith("The choice hardly matters. You can stop.") is stops
     assert "Keep" not in blind, "neither is named before the reveal"
-
-
-def test_a_forecast_that_ends_says_why() -> None:
-    judging = Judging(comparison_of("ends", 600))
-    for better in "BBBABBABB=" + "AABAABAAA=":
-        question = judging.question()
-        assert question is not None
-        is_second_left = question.left == judging.comparison.options(question.position)[1]
-        judging.answer(question, "equal" if better == "=" else "left" if is_second_left == (better == "B") else "right")
-    assert judging.left() is None
-    assert "You can stop" in advice_words(judging)
-    assert advice_words(judging).endswith("because the answers since then are less one-sided.")
-
-
-@pytest.mark.parametrize(("fewest", "most", "said"), [
-    (20, 40, "About 20 to 50 more judgments"), (22, 28, "About 20 to 30 more judgments"),
-    (20, 20, "About 20 more judgments"), (3, 9, "Up to 10 more judgments"),
-    (35, None, "At least 30 more judgments"), (3, None, "More judgments than can be estimated yet")])
-def test_the_words_of_a_forecast(fewest: int, most: int | None, said: str) -> None:
-    assert left_words(Left(fewest, most, 10, False)) == f"{said}, if the next answers are like the first 10."
-
-
-@pytest.mark.parametrize("values", [[1.0] * 7 + [0.0] * 3, [0.0] * 7 + [0.5] * 2 + [1.0], [0.5] * 10, [1.0] * 10])
-def test_a_shift_moves_the_mean_by_a_standard_error(values: list[float]) -> None:
-    error = np.std(values) / len(values)**0.5
-    lead = 1 if np.mean(values) >= 0.5 else -1
-    for shift in (-1, 0, 1):
-        moved = shifted(values, shift)
-        assert np.mean(moved) - np.mean(values) == pytest.approx(shift * lead * error)
-        assert all(0 <= value <= 1 for value in moved)
-
-
-def test_forecasts_are_rounded_up() -> None:
-    assert [rounded(count) for count in (1, 10, 11, 34, 51, 199, 900)] == [10, 10, 20, 50, 100, 200, 200]
 
 
 def test_three_answers_find_neither_better_and_are_counted_apart() -> None:

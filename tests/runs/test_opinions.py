@@ -15,8 +15,9 @@ from udml_core.data.features import features_of, features_path
 from udml_core.exploration.race_figures import counts_words
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, create_run
-from udml_core.runs.analyses import analysis_at, create_analysis
+from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.opinions import (
     OF_REFINEMENTS,
     OF_RUN,
@@ -28,13 +29,14 @@ from udml_core.runs.opinions import (
     opinion_lines,
     opinion_of,
     opinion_words,
-    run_against_run,
     start_words,
 )
 from udml_core.runs.recipe_choice import recipe_choice
+from udml_core.runs.search_opinion import run_against_run
 from udml_core.work import jobs
 from udml_core.work.jobs.follow_ups import planned
 from udml_core.work.jobs.verdicts import said_lines
+from udml_core.work.workers import analyse as worker
 
 BETTER, WORSE, UNCLEAR = Interval(0.2, 0.3, 0.01), Interval(0.3, 0.2, 0.01), Interval(0.2, 0.21, 0.02)
 
@@ -185,6 +187,30 @@ def test_two_runs_are_compared_by_the_judges_of_both(tmp_path: Path, monkeypatch
     itself = run_against_run(run, run, dataset)
     assert itself is not None
     assert [counts_words(measured) for measured in itself.measured("final")] == ["", ""], "nothing differs"
+
+
+def test_the_steps_of_both_searches_are_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Averaging is compared in both orders, and with itself; that judges undervalue it depends on both recipes."""
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    run, other = worked(tmp_path), worked(tmp_path, seed=1)
+    dataset = run.dataset()
+    path = features_path(dataset, choose_spec("squeezenet", dataset.native_size, dataset.gray))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, np.random.default_rng(0).normal(size=(len(dataset), 12)).astype(np.float32))
+    own, frame = (worker.keep(of, plan_analysis(Refinement, recipe="average:k=4"), lambda _share, _step: None).id
+                  for of in (run, other))
+    plain = run_against_run(run, other, dataset)
+    forward, backward = run_against_run(run, other, dataset, own=own), run_against_run(other, run, dataset, own)
+    both = run_against_run(run, other, dataset, frame, own)
+    assert plain is not None
+    assert forward is not None
+    assert backward is not None
+    assert both is not None
+    assert [of.measured("final")[0].untold for of in (plain, forward, backward, both)] == [
+        (), ("worse",), ("better",), ()], "judges undervalue only averaging that the other search lacks"
+    gains = [of.measured("final")[1].difference for of in (plain, forward, backward)]
+    assert gains[1] == pytest.approx(-gains[2]), "the same two searches in the other order"
+    assert gains[0] != pytest.approx(gains[1])
 
 
 def test_no_twin_of_an_encoder_or_of_an_embedding_compares_two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch

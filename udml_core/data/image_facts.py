@@ -18,7 +18,7 @@ from PIL import Image, ImageFilter, ImageStat
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
-from udml_core.base.files import read_arrays, replace_arrays
+from udml_core.base.files import read_arrays, replace_arrays, version_of
 from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset, EncodedImages, Report, reduced, upright_size
 from udml_core.data.reusing import earlier_file
@@ -102,6 +102,14 @@ def facts_of(dataset: Dataset, report: Report = lambda _share, _step: None) -> I
 def stored_facts(dataset: Dataset) -> ImageFacts | None:
     """Return the facts about a data set's images if they are stored and undamaged."""
     return _read(_path(dataset), len(dataset))
+
+
+def facts_version(dataset: Dataset) -> tuple[int, ...]:
+    """Return numbers that change when the facts are stored again; none before the first time."""
+    try:
+        return version_of(_path(dataset))
+    except OSError:
+        return ()
 
 
 def _read(path: Path, count: int) -> ImageFacts | None:

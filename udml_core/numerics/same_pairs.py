@@ -31,8 +31,8 @@ MOST_CELLS, SMALLEST = 12, 12
 """Largest number of cells, and the smallest number of pairs in one."""
 MOST_DRAWN = 300
 """Largest number of pairs that are drawn from a cell."""
-DIFFERENT, SAME, SKIPPED, OPEN = 0, 1, -1, -2
-"""Answers about a pair; an open pair has none yet."""
+DIFFERENT, SAME, SKIPPED, OPEN, LEFT_OUT = 0, 1, -1, -2, -3
+"""Answers about a pair; an open pair has none yet, and a left out pair is never asked."""
 BETS, CAPITAL = np.array([1.0, 0.8, 0.5, 0.25]), np.array([0.4, 0.3, 0.2, 0.1])
 """The parts of their capital that gamblers risk on a judgment, and the capital with which each begins."""
 FULL = 1 / 8
@@ -99,7 +99,7 @@ class Counts:
 
     @classmethod
     def of(cls, plan: Plan, answers: Integers) -> Counts:
-        """Count answers (p,): `SAME`, `DIFFERENT`, `SKIPPED` or `OPEN` for each pair of the plan.
+        """Count answers (p,): `SAME`, `DIFFERENT`, `SKIPPED`, `OPEN` or `LEFT_OUT` for each pair of the plan.
 
         Answers count up to the first open pair of their cell. Later pairs were judged for another embedding, and would
         not be a random draw from this cell.

@@ -10,9 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from udml_core.base.arrays import Array, Integers, evenly_spaced, rows_of
+from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_array
 from udml_core.data.encoder_names import encoders_in, is_several, parts_of
@@ -22,7 +20,7 @@ from udml_core.data.judging import encoder_title, judges_words, without_kin
 from udml_core.exploration.race_figures import HEADINGS, MEASURES, said_of_measured
 from udml_core.exploration.race_measured import FAMILY
 from udml_core.numerics.measures import measure_of
-from udml_core.runs.analyses import AnalysisSpec, analysis_at, find_analysis, list_analyses, plan_analysis
+from udml_core.runs.analyses import AnalysisSpec, analysis_at, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import JUDGES, QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts
 from udml_core.runs.finding import frozen_runs
@@ -57,8 +55,6 @@ TRUST = "Trust the labels: they measure the truth, which judges only estimate."
 """Which figures to follow where labels and judges differ."""
 
 ALL_OF_IT = 0.95
-MOST_COMPARED = 5_000
-"""Largest number of test images on which two runs are compared while a page waits."""
 Agreement = Literal["agree", "disagree", "undecided"]
 
 
@@ -68,63 +64,6 @@ def opinion_of(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
     with suppress(UserError):  # its file is damaged
         return analysis.result_of(SecondOpinion) if analysis.is_done() else None
     return None
-
-
-def run_against_run(run: Run, other: Run, dataset: Dataset, frame: str = "final") -> Opinions | None:
-    """Let judges compare one run's embedding with another's, or with a refinement of it.
-
-    A judge counts as in the runs' second opinions or a race on their images; without them all count the same.
-
-    Args:
-        run: The run whose embedding is judged, as the frame "final".
-        other: The run that it is compared with.
-        dataset: The data set of both.
-        frame: The other run's embedding: after training, or the id of a finished refinement of all its images.
-
-    Returns:
-        The opinion of the judges that took part in neither run, without raw pixels, whose whitening takes a minute on a
-        page; None if the runs search different images or more than `MOST_COMPARED`, or no judge's features are stored.
-
-    Raises:
-        UserError: The stored embeddings are damaged.
-    """
-    from udml_core.numerics.changed_groups import changed_both
-    from udml_core.numerics.second_opinion import QUERIES, Judge, judge_rankings
-
-    test, tested = run.spec().halves(dataset).test, other.spec().halves(dataset).test
-    if len(test) > MOST_COMPARED or not np.array_equal(test, tested):
-        return None
-    features = stored_judges(run, dataset, test, [judge for judge in JUDGES if judge not in WEAK])
-    judges = {judge: Judge.of(of) for judge, of in stored_judges(other, dataset, test, list(features)).items()}
-    if not judges:
-        return None
-    depth, queries = min(judge.group for judge in judges.values()), evenly_spaced(len(test), QUERIES)
-    before = _results_of(other, frame, dataset, test, queries, depth)
-    depth = before.shape[1]
-    after = _results_of(run, "final", dataset, test, queries, depth)
-    if (before < 0).any():
-        return None
-    return Opinions(other.id, {"final": {name: judge_rankings(judge, queries, before, after)
-                                         for name, judge in judges.items()}},
-                    judge_weights((run, other), judges), depth,
-                    {"final": {name: changed_both(judge, queries, before, after) for name, judge in judges.items()}},
-                    recipe="" if frame == "final" else find_analysis(other, frame).spec().recipe)
-
-
-def _results_of(run: Run, frame: str, dataset: Dataset, test: Integers, queries: Integers, depth: int) -> Integers:
-    """Return the rows (q, k) of the first results among the searched images; a refinement may store fewer than depth.
-
-    A row is −1 if a stored result is not searched.
-    """
-    from udml_core.numerics.neighbors import nearest
-    from udml_core.runs.search import Retrieval
-
-    if frame == "final":
-        return nearest(np.asarray(run.embeddings("final"))[test], depth, own=queries)[1]
-    searched = np.zeros(len(dataset), dtype=bool)
-    searched[test] = True
-    found = Retrieval(run, dataset).frames.frame(frame).index.neighbors(test[queries], depth, searched)[0]
-    return rows_of(test, found)
 
 
 def judge_weights(runs: Sequence[Run], names: Collection[str]) -> dict[str, float]:

@@ -49,13 +49,18 @@ def choose_compared(runs: Sequence[Run], frames: Mapping[str, str] = MappingProx
     elif own.id not in st.session_state[box] and just_chosen == own.id:
         st.session_state[box] = compared_by_default(runs, own)
     chosen: list[str] = st.multiselect(
-        "Runs to compare", list(by_id), key=box, max_selections=MOST,
+        "Runs to compare", list(by_id), key=box, max_selections=MOST, on_change=_note_chosen, args=(box,),
         format_func=(run_titles(runs) | searches).__getitem__,
         placeholder="Choose two to six runs", label_visibility="collapsed")
     if own.id not in chosen and not rivals_of(own, runs) and chosen == compared_by_default(runs, own):
         _say_alone(own)
     write_address(PARAMETER, ".".join(chosen))
     return [by_id[run_id] for run_id in chosen]
+
+
+def _note_chosen(box: str) -> None:
+    """Keep the choice in the address before the page is drawn: whether refinements stay in view depends on it."""
+    write_address(PARAMETER, ".".join(st.session_state[box]))
 
 
 def compared_by_default(runs: Sequence[Run], own: Run) -> list[str]:

@@ -14,10 +14,11 @@ from typing import Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from udml_core.base.arrays import Integers
+from udml_core.base.arrays import Booleans, Integers
 from udml_core.data.given.judgments import LONGEST_NAME, ME
 from udml_core.runs import Run
 from udml_core.runs.search import Gallery
+from udml_core.runs.search.asked import asked_images
 from udml_core.runs.search.copies import known_copies
 from udml_core.runs.search.differing import Comparison, Results, Side, compare
 from udml_core.runs.search.judged_runs import is_frozen, judged_starts
@@ -39,6 +40,7 @@ from udml_core.work.jobs.concluding import ticket_of
 from ..data.copies import offer_excluding
 from ..shell.address import VISIT, choose_segment
 from ..shell.cached import load_retrieval
+from ..shell.left_out import show_left_out
 from ..shell.meaning import choose_words, words_for_same
 from ..shell.pools import among
 from ..shell.run_hash import RUN_HASH
@@ -102,7 +104,10 @@ def show_judging(runs: Sequence[Run]) -> None:
         _show_progress(judging)
     _show_waiting(judging)
     st.caption(_explain(contest, comparison))
-    offer_excluding(comparison.dataset)
+    if comparison.not_asked:
+        show_left_out(comparison.dataset, comparison.not_asked)
+    else:
+        offer_excluding(comparison.dataset)
     _link_race(contest.sides[1].retrieval.run)
     show_files(judging)
 
@@ -125,13 +130,14 @@ def compare_contest(contest: Contest, results: Results = "first") -> Comparison:
     first, second = contest.sides
     copies = known_copies(first.retrieval.dataset, first.retrieval.run.root)
     return _comparison(first.retrieval.run, second.retrieval.run, first.frame, second.frame, contest.gallery,
-                       (_version(first), _version(second)), results, copies, contest.sides)
+                       (_version(first), _version(second)), results, copies, asked_images(first.retrieval.dataset),
+                       contest.sides)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Searching with every image in both embeddings …", hash_funcs=RUN_HASH)
 def _comparison(first: Run, second: Run, first_frame: str, second_frame: str, gallery: Gallery,  # noqa: ARG001
                 versions: tuple[tuple[str, float], ...], results: Results,
-                copies: Integers, _sides: tuple[Side, Side]) -> Comparison:
+                copies: Integers, asked: Booleans, _sides: tuple[Side, Side]) -> Comparison:  # noqa: ARG001
     names, tickets = (_sides[0].name, _sides[1].name), (versions[0][1], versions[1][1])
     return stored_comparison(_sides[0].retrieval.dataset, names, gallery, results, copies, tickets,
                              lambda: compare(*_sides, gallery, results))

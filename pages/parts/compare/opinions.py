@@ -16,10 +16,12 @@ from udml_core.exploration.race_words import race_judges_words
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
-from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, judge_words, obstacle, run_against_run
-from udml_core.runs.search import FROZEN
+from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, judge_words, obstacle
+from udml_core.runs.search import FINAL, FROZEN
+from udml_core.runs.search_opinion import run_against_run
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.advising import raced_together
+from udml_core.work.jobs.concluding import ticket_of
 from udml_core.work.jobs.verdicts import unraced_words
 
 from ..draw.palette import signed
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 CLAUSES = {"better": ("is better than", "are better than"), "worse": ("is worse than", "are worse than"),
            "cannot tell": ("shows no clear difference to", "show no clear difference to")}
 """What a verdict says of one run and of several runs, before the words for the frozen features."""
+Search = tuple[Run, str]
+"""A run and its embedding: after training, or a refinement."""
 
 
 def words_of(runs: Sequence[Run]) -> tuple[str, str]:
@@ -101,6 +105,23 @@ def judged_pair(run: Run, rival: Run) -> Pair | None:
     else:
         measured, judges = opinions.measured("final"), _judges_of(opinions)
     return Pair(Verdicts(*(each.said for each in measured)), measured, f"{judges}.")
+
+
+def judged_searches(first: Search, second: Search) -> Pair | None:
+    """Return what judges say of a search against another one; None if no judges can compare the two.
+
+    Args:
+        first: The judged search.
+        second: The search that it is compared with.
+    """
+    (run, frame), (rival, reference) = first, second
+    if frame == reference == FINAL:
+        return judged_pair(run, rival)
+    with suppress(UserError):  # the data set or an embedding is missing
+        opinions = _against(run, rival, reference, frame, (ticket_of(run, frame), ticket_of(rival, reference)))
+        if opinions is not None:
+            return Pair(opinions.verdicts(FINAL), opinions.measured(FINAL), f"{_judges_of(opinions)}.")
+    return None
 
 
 def _unraced_pair(run: Run, rival: Run, opinions: Opinions | None) -> Pair | None:
@@ -227,9 +248,10 @@ def is_pair(named: Mapping[str, Sequence[Run]]) -> bool:
     return len(named) == 2 and all(len(runs) == 1 for runs in named.values())
 
 
-@st.cache_resource(max_entries=32, show_spinner="Comparing the two runs …", hash_funcs=RUN_HASH)
-def _against(run: Run, rival: Run) -> Opinions | None:
-    return run_against_run(run, rival, dataset_of(run))
+@st.cache_resource(max_entries=32, show_spinner="Comparing the two searches …", hash_funcs=RUN_HASH)
+def _against(run: Run, rival: Run, frame: str = FINAL, own: str = FINAL,
+             tickets: tuple[float, ...] = ()) -> Opinions | None:  # noqa: ARG001 (a refinement is computed again)
+    return run_against_run(run, rival, dataset_of(run), frame, own)
 
 
 def opinions_html(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequence[int]]) -> str:

@@ -11,16 +11,14 @@ from udml_core.runs import Run
 from udml_core.runs.search import FINAL
 from udml_core.runs.search.differing import SEPARATOR, Results
 from udml_core.runs.search.judging_words import differing_words
-from udml_core.work.jobs.concluding import START
 
 from ..shell.address import BETWEEN, choose_segment, write_address
-from ..shell.race_judgments import recipe_of, side_words
-from ..shell.race_verdict import show_frames_verdict
 from ..shell.run_status import escaped
 from ..shell.views import view_link
 from .choosing import PARAMETER
 from .judged import MOST_ROWS, SHOWN, show_rows, show_tiles
 from .judging import RESULTS, compare_contest
+from .pair_verdict import search_names, show_searches_verdict
 from .sides import LETTERS, Contest, choose_contest
 
 
@@ -32,9 +30,12 @@ def run_of_pair(runs: Sequence[Run]) -> Run | None:
 
 
 def keep_pair(runs: Sequence[Run]) -> None:
-    """Compare only the run of a judged pair, so that the other parts show the pair until a second run is chosen."""
-    if run := run_of_pair(runs):
-        write_address(PARAMETER, run.id)
+    """Compare the runs of a judged pair, so that the other parts show the pair until other runs are chosen."""
+    ids = [st.query_params.get(letter, "").rpartition(SEPARATOR)[0] for letter in LETTERS]
+    if run_of_pair(runs):
+        write_address(PARAMETER, ids[0])
+    elif {*ids} <= {run.id for run in runs} and not {*ids} <= {*st.query_params.get(PARAMETER, "").split(".")}:
+        write_address(PARAMETER, ".".join(ids))
 
 
 def show_differences(runs: Sequence[Run], names: Sequence[str] = ()) -> None:
@@ -47,11 +48,14 @@ def show_differences(runs: Sequence[Run], names: Sequence[str] = ()) -> None:
     with st.popover("Searches", icon=":material/tune:"):
         contest = choose_contest(runs)
     own = dict(zip((run.id for run in runs), names, strict=False))
-    if own and all(side.frame == FINAL and side.retrieval.run.id in own for side in contest.sides):
-        first, second = (own[side.retrieval.run.id] for side in contest.sides)
-        contest = replace(contest, names=(first, second))
+    searches = [(side.retrieval.run, side.frame) for side in contest.sides]
+    if own and all(frame == FINAL and run.id in own for run, frame in searches):
+        contest = replace(contest, names=(own[searches[0][0].id], own[searches[1][0].id]))
     else:
-        _show_verdicts(contest)
+        full = search_names(searches)
+        show_searches_verdict(searches, full if full[0] != full[1] else contest.names)
+        if full[0] != full[1] and searches[0][0].id != searches[1][0].id:  # of one run, what differs is named
+            contest = replace(contest, names=(full[0], full[1]))
     results: Results = choose_segment("What differs", "results", RESULTS, "first", key="pair-results",
                                       label_visibility="collapsed")
     comparison = compare_contest(contest, results)
@@ -66,22 +70,6 @@ def show_differences(runs: Sequence[Run], names: Sequence[str] = ()) -> None:
     elif positions:
         show_tiles(comparison, positions, "Queries that differ", "pair-differences", columns=6)
     _link_to_search(contest)
-
-
-def _show_verdicts(contest: Contest) -> None:
-    """Show what a race, or else a second opinion, said of each embedding, or where the second opinion is computed."""
-    compared = [(side.retrieval.run, side.frame) for side in contest.sides
-                if side_words(side.retrieval.run, side.frame) != START]
-    shown = [show_frames_verdict([side]) for side in compared]  # each embedding has a line of its own
-    if any(shown):
-        return
-    for run, frame in compared:
-        if recipe := recipe_of(run, frame):
-            st.caption(f":material/balance: No race judged {escaped(side_words(run, frame))}, and it has no second "
-                       "opinion yet. The view Refine asks the judges.")
-            view_link("refine", label="Ask the judges", icon=":material/balance:",
-                      query_params={"run": run.id, "recipe": recipe})
-            return
 
 
 def _link_to_search(contest: Contest) -> None:

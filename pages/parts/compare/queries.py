@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import streamlit as st
@@ -37,6 +38,7 @@ SHOWN_HITS = 10
 STRIP = 16
 MAP_HEIGHT = 280
 FIRST_TWO = (0, 1)
+NO_FRAMES: Mapping[str, str] = MappingProxyType({})
 HITS_IN_ROW = 3
 FEW_ROWS, MOST_ROWS = 3, 12
 """Rows of queries below other parts, and in a part of their own."""
@@ -68,15 +70,21 @@ def disputed_queries(atlases: Sequence[Atlas], count: int) -> Array:
     return chosen
 
 
-def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
+def show_same_query(runs: Sequence[Run], names: Sequence[str], frames: Mapping[str, str] = NO_FRAMES) -> None:
     """Show the nearest images of one query in every run, on matched maps too, and a strip of other queries.
 
     Of two runs, the queries for which only one of them has a hit follow.
+
+    Args:
+        runs: The compared runs.
+        names: Their names.
+        frames: The embeddings in view by their runs' ids; by default those after training.
     """
     opened = [load_retrieval(run) for run in runs]
     dataset, test = opened[0].dataset, opened[0].split.test
-    atlases = load_atlases(runs) if dataset.labels is not None else []
-    differing = differing_queries(runs, names) if dataset.labels is None else test[:0]
+    has_hits = dataset.labels is not None and not frames
+    atlases = load_atlases(runs) if has_hits else []
+    differing = test[:0] if has_hits else differing_queries(runs, names, frames)
     strip = disputed_queries(atlases, STRIP) if atlases else (
         differing[:STRIP] if len(differing) else test[evenly_spaced(len(test), STRIP)])
     query = int(number_from_address("query", int(strip[0]), 0, len(dataset) - 1))
@@ -89,7 +97,8 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
     by_kind = maps_by_kind(runs) if len(runs) <= MOST_MAPS else {}
     maps = matched_maps(runs, max(by_kind.values(), key=len)) if by_kind else {}
     a_row, side = (2, 43) if len(runs) in (2, 4) else (3, 56)  # ten or five images a row on a laptop
-    found = [retrieval.search_item(query, SHOWN_HITS, gallery="test") for retrieval in opened]
+    found = [retrieval.search_item(query, SHOWN_HITS, frames.get(retrieval.run.id, FINAL), "test")
+             for retrieval in opened]
     only = only_here([[hit.index for hit in hits] for hits in found]) if dataset.labels is None else {}
     for start in range(0, len(runs), a_row):
         for column, number in zip(st.columns(a_row), range(start, len(runs)), strict=False):
@@ -110,23 +119,24 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
     elif any(only.values()):
         color_legend("query", "only")
     if maps:
+        steps = " The maps show what was trained, without the steps after it." if frames else ""
         st.caption("Lines join the query with its nearest images. Each map is turned to match the first; distances on "
-                   "a map carry no unit.")
+                   f"a map carry no unit.{steps}")
     if len(runs) <= MOST_MAPS:
         show_coming_maps(runs, names, maps)
     else:
         st.caption(f"The part Maps shows the maps of up to {MOST_MAPS} runs.")
     _make_query(clicked_tile(clicks))
-    if dataset.labels is not None and len(runs) == len(FIRST_TWO):
+    if has_hits and len(runs) == len(FIRST_TWO):
         _show_won(runs, names, FIRST_TWO, FEW_ROWS)
 
 
-def differing_queries(runs: Sequence[Run], names: Sequence[str]) -> Integers:
+def differing_queries(runs: Sequence[Run], names: Sequence[str], frames: Mapping[str, str] = NO_FRAMES) -> Integers:
     """Return the queries whose first result differs in two runs without labels, those first that Judge asks last.
 
     So the next judgments stay blind. There are none of more than two runs, or of too many images to search at once.
     """
-    sides = [Side(load_retrieval(run), FINAL) for run in runs]
+    sides = [Side(load_retrieval(run), frames.get(run.id, FINAL)) for run in runs]
     if len(sides) != len(FIRST_TWO) or len(sides[0].retrieval.split.test) > MOST_RANKED:
         return np.empty(0, int)
     return compare_contest(Contest((sides[0], sides[1]), (names[0], names[1]), "test")).differing[::-1]

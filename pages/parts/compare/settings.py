@@ -18,6 +18,8 @@ PAGE_WIDTH, TITLE_WIDTH, MOST_WIDTH = 1014, 230, 260
 """Widths in pixels: of the page at 1400 pixels, of the titles of settings, and of a run's settings at most."""
 METHOD = "Method"
 """The title of the setting that names the method."""
+STEPS = "Steps after training"
+"""The title of what refines the embedding of a run."""
 LABELS = {"none": "no labels", "few": "few labels", "pairs": "pairs of images", "all": "all labels"}
 HIGHLIGHT = "background-color: rgba(230, 159, 0, 0.22)"
 
@@ -39,9 +41,18 @@ def facts(run: Run) -> str:
     return " · ".join(filter(None, ["" if dimension is None else f"{dimension} dimensions", source]))
 
 
-def show_settings(runs: Sequence[Run], names: Sequence[str]) -> None:
-    """Show the settings of all runs; differing ones are marked by ≠ and a color, and come first."""
+def show_settings(runs: Sequence[Run], names: Sequence[str], steps: Sequence[str] = ()) -> None:
+    """Show the settings of all runs; differing ones are marked by ≠ and a color, and come first.
+
+    Args:
+        runs: The compared runs.
+        names: Their names.
+        steps: The steps of each search after training, in words; empty where no steps are in view.
+    """
     settings, titles = [settings_by_words(run) for run in runs], full_titles(runs)
+    if steps:
+        settings = [{STEPS: words} | of for words, of in zip(steps, settings, strict=True)]
+        titles = {STEPS: STEPS} | titles
     differing = differing_settings(settings)
     opposed = opposed_settings(settings)
     everything = st.toggle("Show equal settings too", key="compare-equal")

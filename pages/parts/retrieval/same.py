@@ -38,6 +38,7 @@ from ..draw.figures import COLORS, CURSOR, draw, shade_between, titled
 from ..draw.palette import HIT, MISS
 from ..draw.two_images import Answering, answer_buttons, two_images, unclassed_name
 from ..shell.address import choose_in_box
+from ..shell.left_out import show_left_out
 from ..shell.meaning import choose_words, words_for_same
 from ..shell.run_status import UNSEEN, escaped
 from ..shell.user_errors import show_user_errors
@@ -56,7 +57,7 @@ WORDS = {True: "the same", False: "different", None: "skipped"}
 def show_same(retrieval: Retrieval) -> None:
     """Show what a threshold is good for, the pair to judge, and beside it what the judgments tell."""
     st.caption(GOOD_FOR)
-    offer_excluding(retrieval.dataset)
+    place = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=300):
             choose_words(retrieval.dataset)
@@ -69,6 +70,11 @@ def show_same(retrieval: Retrieval) -> None:
             target = _choose_precision(retrieval.dataset)
     with nullcontext() if has_plan(retrieval, name) else st.spinner("Finding the nearest images of every image …"):
         judged = open_same_pairs(retrieval, name, target)
+    with place:
+        if judged.not_asked:
+            show_left_out(retrieval.dataset, judged.not_asked)
+        else:
+            offer_excluding(retrieval.dataset)
     left, right = st.columns([7, 5], gap="large")
     with left:
         _show_question(judged)

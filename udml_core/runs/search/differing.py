@@ -2,7 +2,8 @@
 
 Either the nearest images differ, or the first ten results as sets: then the images that only one of the embeddings
 finds are judged, because the others count the same in both. Known copies of a query are no results, in either
-embedding: a copy is the same picture, which says nothing about either.
+embedding: a copy is the same picture, which says nothing about either. Images with a finding of quality are no queries,
+and no nearest images of queries that are judged: nobody can say which result of a plain photograph is better.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.judgments import Shown
+from udml_core.runs.search.asked import asked_images
 from udml_core.runs.search.copies import known_copies
 from udml_core.runs.search.frame import Index
 from udml_core.runs.search.query import Gallery, Query
@@ -73,6 +75,7 @@ class Comparison:
         candidates: Indices (m, 2) of the nearest images of these queries in A and in B; (m, 2, 10) of the first ten.
         results: What is judged.
         with_copies: Number of queries that have known copies, which are left out of their results.
+        not_asked: Number of searched images that are no queries, because the audit lists them under Quality.
     """
 
     dataset: Dataset
@@ -84,6 +87,7 @@ class Comparison:
     candidates: Integers
     results: Results = "first"
     with_copies: int = 0
+    not_asked: int = 0
 
     @property
     def key(self) -> str:
@@ -161,18 +165,23 @@ def compare(first: Side, second: Side, gallery: Gallery = "test", results: Resul
         raise UserError(f"Comparing {first.name} and {second.name} needs at least {FEWEST} images that both can "
                         f"search, got {shared.sum()}. Compare two other embeddings, or search all images.")
     names = (first.name, second.name)
-    queries = draw_queries(dataset, np.flatnonzero(shared), comparison_key(names, gallery, results))
+    asked = asked_images(dataset)
+    if not (shared & asked).any():
+        asked = np.ones(len(dataset), bool)
+    queries = draw_queries(dataset, np.flatnonzero(shared & asked), comparison_key(names, gallery, results))
     indexes = [side.retrieval.frame(side.frame).index for side in (first, second)]
     copies = known_copies(dataset, first.retrieval.run.root)
     if results == "first":
         nearest = np.stack([first_result(index, queries, shared, copies) for index in indexes], axis=1)
+        is_asked = (asked[nearest] | (nearest < 0)).all(axis=1)
+        queries, nearest = (rows[is_asked] if is_asked.any() else rows for rows in (queries, nearest))
         differ = copies[nearest[:, 0]] != copies[nearest[:, 1]]
     else:
         nearest = np.stack([first_results(index, queries, shared, copies) for index in indexes], axis=1)
         differ = (np.sort(nearest[:, 0]) != np.sort(nearest[:, 1])).any(axis=1)
     searched_copies = np.bincount(copies[shared], minlength=len(dataset))
     return Comparison(dataset, names, gallery, int(shared.sum()), len(queries), queries[differ], nearest[differ],
-                      results, int((searched_copies[copies[queries]] > 1).sum()))
+                      results, int((searched_copies[copies[queries]] > 1).sum()), int((shared & ~asked).sum()))
 
 
 def first_result(index: Index, queries: Integers, searched: Array, copies: Integers) -> Integers:

@@ -16,6 +16,7 @@ from udml_core.runs import Run, find_run
 from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, comparison_key, side_name
 from udml_core.runs.search.judging import EQUAL, Judging
 from udml_core.runs.search.judging_words import (
+    HOPELESS,
     WHAT,
     capitalized,
     finding_words,
@@ -166,8 +167,8 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
             return (f"{whose} of {of}, {names[1]} against {names[0]}: {level}, so the choice hardly matters. "
                     f"{stop_words(share, names[0])}.")
         if is_own and judging.is_hopeless:
-            return (f"{whose} of {of}, {names[1]} against {names[0]}: no clear difference ({share.count} so far), and "
-                    f"it would take very many more to tell one. {stop_words(share, names[0])}.")
+            return (f"{whose} of {of}, {names[1]} against {names[0]}, do not tell the two apart ({share.count} so "
+                    f"far). {HOPELESS} {stop_words(share, names[0])}.")
         return f"{whose} of {of}, {names[1]} against {names[0]}, {UNDECIDED} ({share.count} so far)."
     score = f"{score_words(judging, judging.judge, names)}" if is_own else str(share.count)
     result = f"{whose} of {of}: {score}. {capitalized(finding_words(share, comparison, names))}."

@@ -34,27 +34,28 @@ from udml_core.runs.search.differing import Comparison
 
 Choice = Literal["left", "right", "both right", "both wrong", "unsure", "equal"]
 EQUAL = 0.5
-MOST_LEFT = 200
-"""Largest number of further judgments that is forecast."""
+MOST = 100
+"""Largest number of judgments in all for which it is worth to go on."""
 FEW, ENOUGH = 10, 20
 """Numbers of judgments from which their trend is worth a forecast, and from which it may say that more do not help."""
+Growth = Literal["less one-sided", "against each other", "not enough"]
+"""Why more judgments are needed than before: the answers since then, or all together, are nearer to one half than the
+answers before them, or the forecast was too low."""
 
 
 @dataclass(frozen=True)
-class Left:
-    """A forecast of further judgments.
+class Target:
+    """A forecast of the judgments that decide if the answers go on as before.
 
     Attributes:
-        fewest: Their number if the answers that follow are a little clearer than those before, by one standard error.
-        most: The number if they are as much less clear; None if many more would not decide then.
-        known: The number of answers from which this is forecast.
-        has_grown: Whether more judgments are forecast in all than ten answers before.
+        total: Their number in all, rounded up to tens; None if `MOST` of them, or all queries, would not decide.
+        known: The number of answers from which this is forecast, a multiple of ten.
+        growth: Why it is more than ten answers before; empty if it is not.
     """
 
-    fewest: int
-    most: int | None
+    total: int | None
     known: int
-    has_grown: bool
+    growth: Growth | Literal[""] = ""
 
 
 @dataclass(frozen=True)
@@ -250,38 +251,21 @@ class Judging:
         return Agreement(len(pairs), sum(one == other for one, other in pairs),
                          sum(abs(one - other) == 1 for one, other in pairs))
 
-    def left(self, is_blind: bool = False) -> Left | None:
-        """Forecast how many more judgments the person's session needs.
+    def target(self) -> Target | None:
+        """Forecast how many judgments the person's session needs in all; None if there are too few for a trend.
 
-        Args:
-            is_blind: Whether whole tens of judgments count alone: a forecast that moves with each answer would tell
-                which answers fall together.
-
-        Returns:
-            The forecast; None if many more would not decide, or there are too few judgments for a trend.
+        Whole tens of judgments count: a forecast that moves with each answer would tell which answers fall together.
+        The number grows only if the answers are nearer to one half than before, or if it is reached without a decision.
         """
-        values, total = self.values(self.judge), len(self.comparison.differing)
-        count = len(values) // FEW * FEW if is_blind or len(values) < FEW else len(values)
-        known, done = tuple(values[:count]), len(values) - count
-        needed = _needed(known, total)
-        if needed is None:
-            return None
-        before = self.left_before(count)
-        fewest, most = (_needed(known, total, shift) for shift in (1, -1))
-        return Left(max(1, min(needed, needed if fewest is None else fewest) - done),
-                    None if most is None else max(1, max(needed, most) - done), count,
-                    before is not None and before < needed + FEW)
-
-    def left_before(self, count: int) -> int | None:
-        """Return how many further judgments were forecast ten judgments before a number of them; None if none was."""
-        return _needed(tuple(self.values(self.judge)[:max(0, count - FEW)]), len(self.comparison.differing))
+        values = self.values(self.judge)
+        return _target(tuple(values[:len(values) // FEW * FEW]), len(self.comparison.differing))
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether enough judgments say that many more would not decide."""
-        count = self.count(self.judge)
+        """Whether enough judgments say that more would not decide in reasonable time."""
+        count, target = self.count(self.judge), self.target()
         return (ENOUGH <= count < len(self.comparison.differing) and not self.share(self.judge).is_decided
-                and self.left() is None)
+                and target is not None and target.total is None)
 
     def _keep(self, judgment: Judgment) -> None:
         if (position := self._position(judgment)) is None:
@@ -306,30 +290,36 @@ class Judging:
 
 
 @lru_cache(maxsize=256)
-def _needed(values: tuple[float, ...], total: int, shift: int = 0) -> int | None:
-    """Return how many more judgments decide; None if `MOST_LEFT` would not, or nothing is judged.
+def _target(values: tuple[float, ...], total: int) -> Target | None:
+    """Return the forecast after whole tens of judgments; see `Judging.target`."""
+    target: Target | None = None
+    for known in range(FEW, len(values) + 1, FEW):
+        needed, before = _needed(values[:known], total), target.total if target else None
+        if target is None or _is_at_most(needed, before):
+            target = Target(needed, known)
+        elif growth := _growth(values[:known], before):
+            target = Target(needed, known, growth)
+        else:
+            target = Target(before, known)
+    return target
 
-    Args:
-        values: The judgments so far.
-        total: Number of queries.
-        shift: 1 if the judgments that follow are clearer by one standard error, −1 if they are less clear.
-    """
-    return judgments_left(values, total, shifted(values, shift), most=MOST_LEFT) if values else None
+
+@lru_cache(maxsize=256)
+def _needed(values: tuple[float, ...], total: int) -> int | None:
+    """Return how many judgments decide in all, rounded up to tens; None if `MOST`, or all queries, would not."""
+    left = judgments_left(values, total, most=MOST - len(values))
+    return None if left is None else min(total, -(-(len(values) + left) // FEW) * FEW)
 
 
-def shifted(values: Sequence[float], shift: int) -> list[float]:
-    """Return judgments whose mean is a standard error nearer to the leading embedding, or farther from it.
+def _is_at_most(first: int | None, second: int | None) -> bool:
+    return second is None or (first is not None and first <= second)
 
-    Args:
-        values: The judgments.
-        shift: 1 for nearer, −1 for farther; 0 changes nothing.
-    """
-    lead = float(np.mean(values) >= EQUAL)
-    aim, missing = lead if shift > 0 else 1 - lead, abs(shift) * float(np.std(values)) * len(values)**0.5
-    changed = list(values)
-    # The answers farthest from the aim first, so that few answers change and the others stay as they vary.
-    for position in sorted(range(len(changed)), key=lambda position: -abs(changed[position] - aim)):
-        step = min(missing, abs(aim - changed[position]))
-        changed[position] += step if aim else -step
-        missing -= step
-    return changed
+
+def _growth(values: Sequence[float], before: int | None) -> Growth | Literal[""]:
+    """Return why judgments need more than was forecast ten answers before; empty without a reason."""
+    earlier, since, both = (abs(float(np.mean(of)) - EQUAL) for of in (values[:-FEW], values[-FEW:], values))
+    if since < earlier:
+        return "less one-sided"
+    if both < earlier:
+        return "against each other"
+    return "not enough" if before is not None and len(values) >= before else ""

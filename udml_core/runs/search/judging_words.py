@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Literal
 
 from udml_core.base.errors import counted, listed
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search.differing import Comparison, Results
-from udml_core.runs.search.judging import ENOUGH, FEW, MOST_LEFT, Judging, Left
+from udml_core.runs.search.judging import ENOUGH, FEW, MOST, Growth, Judging, Target
 
-SCALE = (10, 20, 30, 50, 100, 150, 200)
-"""The forecasts of further judgments."""
 MOSTLY = 0.6
 """Share of enough judgments that find neither better, from which the choice hardly matters."""
 EVEN = 0.5
 TYPICAL = 20
 """Judgments after which half of all sessions have decided between searches of which one is better in 4 of 5 queries."""
+HOPELESS = "This will not be decided in reasonable time: treat both as equal."
+"""What is said of two searches that few judgments cannot tell apart."""
+GROWN: dict[Growth | Literal[""], str] = {
+    "": "", "less one-sided": " That is more than after {before}, because the answers since then are less one-sided.",
+    "against each other": " That is more than after {before}, because all answers together are less one-sided now.",
+    "not enough": " The first {known} did not suffice."}
+"""Why a forecast has grown."""
 CAN_STOP = "You can stop"
 """How words begin that end the judging of two searches that few judgments cannot tell apart."""
 BLIND = ("one of the two", "one of the two")
@@ -27,6 +33,8 @@ WHAT: dict[Results, str] = {"first": "first results", "ten": "the first ten resu
 DIFFERS: dict[Results, tuple[str, str]] = {
     "first": ("differs", "differ"), "ten": ("differs in its first ten results", "differ in their first ten results")}
 """What a query, and several, do."""
+EARLY = f"After {FEW} judgments, an estimate says how many are needed in all"
+"""What is said of too few judgments for a forecast."""
 UNSURE = "unsure"
 EQUAL = ("both right", "both wrong")
 """Why neither is better, in a count."""
@@ -209,22 +217,17 @@ def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A", nam
         return "Decided: you can stop here.", f"{score}The range excludes 50 %."
     if not share.count:
         return ("Not decided yet: nothing is judged.", f"About {TYPICAL} judgments decide if one search is better in 4 "
-                "of 5 queries, and many more if they are close; each answer is kept.")
+                f"of 5 queries, and more if they are close: after {FEW}, this says how many in all. Each answer is "
+                "kept.")
     said = score.strip() or f"{count_words(judging, is_blind)}."
-    if share.count < FEW:
-        return "Not decided yet.", f"{said} After {FEW} judgments, an estimate says how many more are needed."
+    target = judging.target()
+    if target is None:
+        return "Not decided yet.", f"{said} {EARLY}."
     stop = CAN_STOP if is_blind else stop_words(share, first)
     if level := level_words(judging):
         return (f"The choice hardly matters. {stop}.",
                 said if is_blind else f"{said} {capitalized(level)}.")
-    left, known = judging.left(is_blind), share.count // FEW * FEW if is_blind else share.count
-    if left is None:
-        more = (f"more than {MOST_LEFT} further judgments" if total - share.count > MOST_LEFT else
-                "more queries than are left")
-        trend = (f"{said} If the next answers are like the first {known}, it takes {more} to tell the two apart."
-                 f"{_grown_words(known, judging.left_before(known) is not None)}")
-        return f"No clear difference. {stop}." if judging.is_hopeless else "Not decided yet.", trend
-    return "Not decided yet.", f"{said} {left_words(left)}"
+    return f"{HOPELESS} {stop}." if judging.is_hopeless else "Not decided yet.", f"{said} {target_words(target, total)}"
 
 
 def stop_words(share: Share, first: str) -> str:
@@ -266,45 +269,33 @@ def result_parts(judging: Judging, names: tuple[str, str]) -> tuple[str, str]:
     return what, f"How sure: {why.removesuffix('.')}; {between}."
 
 
-def left_words(left: Left) -> str:
-    """Return a forecast in a sentence, and why it has grown, such as "About 20 to 50 more judgments, if …"."""
-    return (f"{capitalized(_number_words(left))}, if the next answers are like the first {left.known}."
-            f"{_grown_words(left.known, left.has_grown)}")
+def target_words(target: Target, queries: int) -> str:
+    """Return a forecast in sentences, and why it has grown, such as "About 40 judgments in all decide, if …".
 
-
-def _number_words(left: Left) -> str:
-    """Return a forecast of further judgments, rounded."""
-    fewest, most = rounded_down(left.fewest), None if left.most is None else rounded(left.most)
-    if most is None:
-        return f"at least {fewest} more judgments" if fewest else "more judgments than can be estimated yet"
-    return f"about {fewest}{f' to {most}' * (fewest != most)} more judgments" if fewest else (
-        f"up to {most} more judgments")
+    Args:
+        target: The forecast.
+        queries: Number of differing queries.
+    """
+    grown = GROWN[target.growth].format(known=target.known, before=target.known - FEW)
+    if target.total is None:
+        wait = f" Judge {ENOUGH} before you give up." if target.known < ENOUGH else ""
+        needed = f"more than {MOST} are needed in all" if queries > MOST else f"all {queries} queries would not decide"
+        return f"If the next answers are like the first {target.known}, {needed}.{grown}{wait}"
+    return f"{_total_words(target.total)} decide, if the next answers are like the first {target.known}.{grown}"
 
 
 def could_decide_words(judging: Judging) -> str:
-    """Return how many more judgments could decide, in a sentence; of several people, or too few, it says no number."""
+    """Return how many judgments could decide, in a sentence; of several people, or too few, it says no number."""
     people = judging.people()
-    own = Judging(judging.comparison, people[0]) if len(people) == 1 else judging
-    count = own.count(own.judge)
-    if len(people) == 1 and count < FEW:
-        return f"after {FEW - count} more, an estimate says how many could decide."
-    left = own.left() if len(people) == 1 else None
-    if left is None or left.most is None:
+    if len(people) != 1:
         return "more judgments could decide."
-    return f"{_number_words(left)} could decide."
+    target = Judging(judging.comparison, people[0]).target()
+    if target is None:
+        return f"{EARLY[:1].lower()}{EARLY[1:]}."
+    if target.total is None:
+        return "more judgments could decide."
+    return f"{_total_words(target.total).lower()} could decide."
 
 
-def _grown_words(known: int, has_grown: bool) -> str:
-    """Return why a forecast from so many judgments has grown; empty if it has not."""
-    return (f" That is more than it seemed after {known - FEW}, because the answers since then are less one-sided."
-            if has_grown else "")
-
-
-def rounded(count: int) -> int:
-    """Round a forecast up to a coarse scale, because it is rough."""
-    return next((step for step in SCALE if count <= step), SCALE[-1])
-
-
-def rounded_down(count: int) -> int:
-    """Round a forecast down to the same scale; 0 if it is below."""
-    return next((step for step in reversed(SCALE) if count >= step), 0)
+def _total_words(total: int) -> str:
+    return f"About {total} judgments in all"

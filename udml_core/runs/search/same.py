@@ -29,6 +29,7 @@ from udml_core.data.given.judged_pairs import judged_pairs, wanted_precision
 from udml_core.data.given.pair_sets import Answer
 from udml_core.numerics.same_pairs import (
     DIFFERENT,
+    LEFT_OUT,
     NEIGHBORS,
     OPEN,
     SAME,
@@ -41,6 +42,7 @@ from udml_core.numerics.same_pairs import (
     next_pair,
     plan_pairs,
 )
+from udml_core.runs.search.asked import asked_images
 from udml_core.runs.search.copies import known_copies
 from udml_core.runs.search.differing import side_name
 from udml_core.runs.search.frame import COSINE, DISTANCE, Frame, frame_file
@@ -55,6 +57,8 @@ UNKNOWN = 0.5
 """Width of an interval of a share from which nothing can be said."""
 ENOUGH = 10
 """Number of judged pairs from which an estimate is stated and a precision can be called out of reach."""
+MOST = 100
+"""Largest number of judgments in all that is forecast; of more, a lower precision is advised."""
 DRAWN = 30
 """Number of judged pairs from which a curve is drawn: of fewer, each answer would change its shape."""
 MOST_BYTES = 64_000_000
@@ -141,6 +145,8 @@ class SamePairs:
         given: The answers about pairs of the data set.
         target: The precision that the threshold should have.
         copies: Index (n,) of the first known copy of each image.
+        asked: Mask (n,) of the images that questions show; answers about others, given before, count.
+        not_asked: Number of searched images that no question shows, because the audit lists them under Quality.
         name: The embedding, RUN:FRAME.
     """
 
@@ -151,6 +157,8 @@ class SamePairs:
     given: dict[tuple[int, int], Answer]
     target: float
     copies: Integers
+    asked: Booleans
+    not_asked: int
     name: str = ""
 
     @cached_property
@@ -169,7 +177,9 @@ class SamePairs:
     @cached_property
     def answers(self) -> Integers:
         """The answer (p,) about each drawn pair, as `numerics.same_pairs` counts them; copies are the same."""
-        return np.where(self.is_known, SAME, self._own)
+        is_asked = self.asked[self.plan.pairs].all(axis=1)
+        own = np.where(is_asked | (self._own != OPEN) | (not is_asked.any()), self._own, LEFT_OUT)
+        return np.where(self.is_known, SAME, own)
 
     @property
     def judged(self) -> int:
@@ -179,7 +189,7 @@ class SamePairs:
     @cached_property
     def counted(self) -> int:
         """Number of pairs that the user judged and that count, because they are drawn next in their cells."""
-        return Counts.of(self.plan, np.where(self.is_known, SKIPPED, self._own)).total
+        return Counts.of(self.plan, np.where(self.is_known, SKIPPED, self.answers)).total
 
     @property
     def judged_elsewhere(self) -> int:
@@ -245,9 +255,9 @@ class SamePairs:
         if self.threshold is not None:
             return f"{self.threshold.words} {judged}"
         if not self.judged:
-            return f"No pair is judged yet. After {ENOUGH} judgments an estimate with its interval follows."
+            return f"No pair is judged yet. After {ENOUGH} judgments, this says about how many are needed in all."
         if self._is_too_early:
-            return f"Too few pairs to say anything: an estimate with its interval follows after {ENOUGH}. {judged}"
+            return f"Too few pairs to say anything: after {ENOUGH}, this says how many are needed in all. {judged}"
         if known.is_unreachable:
             return (f"No threshold has a precision of {target}: even of the nearest pairs at most "
                     f"{percent(known.reachable)} show the same thing. Choose a lower precision. "
@@ -256,11 +266,18 @@ class SamePairs:
         if nearest < self.target and known.needed is None:
             return (f"A precision of {target} is not reached so far: even of the nearest pairs about "
                     f"{percent(nearest)} show the same thing. Choose a lower precision, or judge more pairs. {judged}")
-        left = self.left
-        more = f": about {counted(left, 'more judgment')}" if left is not None else ""
-        if self.next() is None:
-            more = ", and no pair is left to judge"
+        more = ", and no pair is left to judge" if self.next() is None else self._needed_words
         return f"{self._so_far}Cannot tell yet for a precision of {target}{more}. {judged}"
+
+    @property
+    def _needed_words(self) -> str:
+        """About how many judgments give a threshold in all, as a clause; empty if it cannot be foreseen."""
+        left = self.left
+        if left is None:
+            return ""
+        needed = -(-(self.judged + left) // ENOUGH) * ENOUGH
+        return f": about {needed} judgments in all" if needed <= MOST else (
+            f": more than {MOST} judgments in all, and fewer for a lower precision")
 
     @property
     def _so_far(self) -> str:
@@ -311,9 +328,10 @@ def open_same_pairs(retrieval: Retrieval, name: str = "final", target: float | N
             path = _plan_path(frame)
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_arrays(path, {field.name: getattr(plan, field.name) for field in fields(Plan)})
-    wanted = wanted_precision(dataset) if target is None else target
+    wanted, asked = wanted_precision(dataset) if target is None else target, asked_images(dataset)
     return SamePairs(dataset, int(searched.sum()), frame.index.measure, plan, judged_pairs(dataset).answers(), wanted,
-                     known_copies(dataset, retrieval.run.root), side_name(retrieval.run.id, name))
+                     known_copies(dataset, retrieval.run.root), asked, int((searched & ~asked).sum()),
+                     side_name(retrieval.run.id, name))
 
 
 def same_threshold(retrieval: Retrieval, name: str = "final") -> Threshold | None:

@@ -16,6 +16,7 @@ from udml_core.base.paths import dataset_cache
 from udml_core.data.dataset import Dataset
 from udml_core.data.given import exclusions
 from udml_core.data.given.log import log_version
+from udml_core.runs.search.asked import asked_images
 from udml_core.runs.search.differing import MOST_QUERIES, TEN, Comparison, Results, comparison_key
 from udml_core.runs.search.query import Gallery
 
@@ -28,7 +29,7 @@ def stored_comparison(dataset: Dataset, names: tuple[str, str], gallery: Gallery
                       tickets: tuple[float, float], compute: Callable[[], Comparison]) -> Comparison:
     """Return the stored comparison of two embeddings, or compute and store it.
 
-    A comparison of other images, exclusions, copies or embeddings is replaced.
+    A comparison of other images, exclusions, copies, findings of quality or embeddings is replaced.
 
     Args:
         dataset: The data set.
@@ -42,7 +43,8 @@ def stored_comparison(dataset: Dataset, names: tuple[str, str], gallery: Gallery
     name = hashlib.sha256(" ".join((*names, comparison_key(names, gallery, results))).encode()).hexdigest()[:24]
     path = dataset_cache(dataset.fingerprint) / FOLDER / f"{name}.npz"
     version = np.frombuffer(hashlib.sha256(repr((tickets, log_version(dataset, exclusions.KIND))).encode()
-                                           + np.ascontiguousarray(copies).tobytes()).digest(), np.uint8)
+                                           + np.ascontiguousarray(copies).tobytes()
+                                           + asked_images(dataset).tobytes()).digest(), np.uint8)
     with suppress(UserError, KeyError, ValueError):  # none is stored, or it is damaged
         return _read(path, version, dataset, names, gallery, results)
     comparison = compute()
@@ -50,7 +52,7 @@ def stored_comparison(dataset: Dataset, names: tuple[str, str], gallery: Gallery
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_arrays(path, {"version": version, "differing": comparison.differing,
                               "candidates": comparison.candidates, "numbers": np.array(
-            [comparison.images, comparison.queries, comparison.with_copies])})
+            [comparison.images, comparison.queries, comparison.with_copies, comparison.not_asked])})
     return comparison
 
 
@@ -69,5 +71,5 @@ def _read(path: Path, version: Integers, dataset: Dataset, names: tuple[str, str
     if not np.array_equal(stored["version"], version) or largest >= len(dataset) or differing.ndim != 1 or (
             candidates.shape[:2] != (len(differing), 2)):
         raise ValueError("The stored comparison is of another version.")
-    images, queries, with_copies = map(int, stored["numbers"])
-    return Comparison(dataset, names, gallery, images, queries, differing, candidates, results, with_copies)
+    images, queries, with_copies, not_asked = map(int, stored["numbers"])
+    return Comparison(dataset, names, gallery, images, queries, differing, candidates, results, with_copies, not_asked)

@@ -20,9 +20,10 @@ from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run, find_run, list_runs
 from udml_core.runs.analyses import analysis_at, find_analysis
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
-from udml_core.runs.opinions import kept_words, opinion_lines, opinion_of, run_against_run
+from udml_core.runs.opinions import kept_words, opinion_lines, opinion_of
 from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.search import FINAL, FROZEN
+from udml_core.runs.search_opinion import run_against_run
 from udml_core.runs.selection import preferred_epoch
 from udml_core.runs.used import used_search
 from udml_core.work.jobs.advising import is_trial, judged_in_race, race_words_of, races_of, refinement_of

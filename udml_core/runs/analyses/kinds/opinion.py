@@ -64,6 +64,7 @@ class Opinions:
             earlier version did not store it.
         recipe: The recipe that refines the reference; empty for none.
         left_out: Why further judges could not judge, in sentences.
+        steps: The recipe that refines the judged embedding, where its name does not say it; empty for none.
     """
 
     reference: str
@@ -73,6 +74,7 @@ class Opinions:
     counts: Mapping[str, Mapping[str, tuple[Changed, Changed]]] = field(default_factory=dict)
     recipe: str = ""
     left_out: tuple[str, ...] = ()
+    steps: str = ""
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -101,7 +103,7 @@ class Opinions:
         known = self.counts.get(compared, {})
         counts = [counted([known[judge][place] for judge in self.judges], weights) if known else None
                   for place in range(len(QUESTIONS))]
-        doubted = {"untold": untold(Recipe.parse(self.recipe), recipe_of(compared))}
+        doubted = {"untold": untold(Recipe.parse(self.recipe), recipe_of(self.steps or compared))}
         first, groups = (combined(list(self.intervals(compared, question).values()), weights, count).model_copy(
             update=doubted) for question, count in zip(QUESTIONS, counts, strict=True))
         return first, groups

@@ -1,0 +1,88 @@
+"""The verdict on two searches in view, of which one at least has steps after training: one against the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from udml_core.exploration.race_figures import recipe_words, said_words
+from udml_core.numerics.refinement import Recipe
+from udml_core.runs import Run
+from udml_core.runs.search import FINAL
+from udml_core.runs.search.judging_words import capitalized
+from udml_core.work.jobs.advising import judged_in_race
+from udml_core.work.jobs.concluding import START
+
+from ..shell.race_judgments import recipe_of, side_words
+from ..shell.race_verdict import said_of, show_frames_verdict
+from ..shell.run_status import escaped
+from ..shell.views import view_link
+from .opinions import Search, judged_searches
+
+
+def search_names(searches: Sequence[Search]) -> list[str]:
+    """Return the full names of searches: what was trained, then the steps."""
+    return [capitalized(side_words(*search)) for search in searches]
+
+
+def steps_words(run: Run, frame: str) -> str:
+    """Return the steps of a search after training in words; none of an embedding without them."""
+    recipe = recipe_of(run, frame)
+    return recipe_words(Recipe.parse(recipe), is_sentence=True) if recipe else "none"
+
+
+def show_searches_verdict(searches: Sequence[Search], names: Sequence[str]) -> None:
+    """State what judges say of a search against another one.
+
+    The plain search is what others are compared with. A race or judgments that compared the other search with it
+    decide. Without judges of both, the page says what is known of each search alone.
+
+    Args:
+        searches: A and B.
+        names: Their names.
+    """
+    named = sorted(zip(searches, names, strict=True), key=lambda of: _is_start(of[0]))
+    (first, name), (second, other) = named
+    if _is_start(second) and _is_raced(*first) and show_frames_verdict([first]):
+        return
+    pair = judged_searches(first, second)
+    if pair is not None:
+        st.markdown(f":material/balance: {pair.words(name, other)}", help=escaped(pair.judges))
+        return
+    shown = [_show_alone(*search, name) for search, name in named if not _is_start(search)]
+    if not any(shown):
+        _offer_judges([search for search, _ in named if not _is_start(search)])
+    elif not _is_start(second):
+        st.caption("No encoder that took no part can compare these two searches directly.")
+
+
+def _is_start(search: Search) -> bool:
+    return side_words(*search) == START
+
+
+def _is_raced(run: Run, frame: str) -> bool:
+    """Return whether a race judged a search against the plain search."""
+    recipe = recipe_of(run, frame)
+    return recipe is not None and judged_in_race(run, recipe) is not None
+
+
+def _show_alone(run: Run, frame: str, name: str) -> bool:
+    """Show what judges said of a search before, with its name; return whether one was judged."""
+    said = said_of(run) if frame == FINAL and not _is_raced(run, frame) else None
+    if said is None:
+        return show_frames_verdict([(run, frame)])
+    st.caption(f":material/balance: {escaped(name)} against the plain search, judged without labels: "
+               f"{said_words(*said.verdicts)}. {escaped(said.note)}".rstrip())
+    return True
+
+
+def _offer_judges(searches: Sequence[Search]) -> None:
+    """Say that nothing judged a refinement, and where judges are asked."""
+    for run, frame in searches:
+        if recipe := recipe_of(run, frame):
+            st.caption(f":material/balance: No race judged {escaped(side_words(run, frame))}, and it has no second "
+                       "opinion yet. The view Refine asks the judges.")
+            view_link("refine", label="Ask the judges", icon=":material/balance:",
+                      query_params={"run": run.id, "recipe": recipe})
+            return
