@@ -98,6 +98,8 @@ OWN_WORDS = {"reciprocity": "reciprocity correlates", "hubness": "hubness", "eff
              "silhouette on a UMAP map": "the silhouette on a UMAP map", "consistency": "consistency under views",
              "neighbor stability": "neighbors kept"}
 """What the text of the record calls measures of the embedding alone, in its order."""
+CORRELATED = 10
+"""Fewest embeddings of a data set over which a correlation is said."""
 CLUSTERED = 1000
 """Images that k-means clusters."""
 NEARLY_ALL = 0.95
@@ -394,8 +396,9 @@ def summarize(name: str, places: dict[str, Any]) -> dict[str, Any]:
     own = dict[str, dict[str, float]]()
     for measure in {measure: None for row in rows.values() for measure in row["own"]}:
         known = [row for row in rows.values() if measure in row["own"]]  # an earlier version lacked some
-        own[measure] = {truth: round(correlation([row["own"][measure] for row in known], differences(known, truth)), 2)
-                        for truth in QUESTIONS.values()}
+        if len(known) >= CORRELATED:
+            own[measure] = {truth: round(correlation([row["own"][measure] for row in known], differences(
+                known, truth)), 2) for truth in QUESTIONS.values()}
     return {"comparisons": len(rows), "own measures": own,
             "preferred": preferred(place),
             "in the app": {question: judged_in_app(place, question) for question in QUESTIONS},
