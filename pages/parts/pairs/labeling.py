@@ -54,9 +54,9 @@ MEANT = ("Before the first pair, say below what counts as the same, such as one 
          "background or pose.")
 BY_CLASS = "Two images are the same if they have the same class, whatever their background or pose."
 """What a reader must know before the first pair, with and without classes."""
-BESIDE = ("**Beside Search, “the same”:** there a random sample of pairs finds where the same ends in a search; here the "
-          "pairs that teach most are asked. Answers of Search count here once you click **Use** below; answers from "
-          "here do not count there.")
+BESIDE = ("**Beside Search, “the same”:** there a random sample of pairs finds where the same ends in a search; here "
+          "the pairs that teach most are asked. Answers of Search count here once you click **Use** below; answers "
+          "from here do not count there.")
 """How the questions of Search differ from these, and which answers count in both places."""
 WHICH = {
     True: "Pairs that this run can hardly decide: in turn a pair that it takes for similar, and a pair that it takes "

@@ -51,9 +51,9 @@ AXES = {DISTANCE: "distance", COSINE: "cosine similarity"}
 """The axis of what an embedding's results are compared by."""
 GOOD_FOR = ("Your answers find the similarity down to which images show the same thing: Search then marks where its "
             "results stop to do so, and duplicates and exports use the same limit.")
-BESIDE = ("**Beside Label, Pairs:** here a random sample of pairs measures a search; there the pairs that teach a method "
-          "most are asked. Answers from here count there once you click **Use** on that page; answers of that page do "
-          "not count here, because they are no random sample.")
+BESIDE = ("**Beside Label, Pairs:** here a random sample of pairs measures a search; there the pairs that teach a "
+          "method most are asked. Answers from here count there once you click **Use** on that page; answers of that "
+          "page do not count here, because they are no random sample.")
 """How the questions of Label differ from these, and which answers count in both places."""
 WORDS = {True: "the same", False: "different", None: "skipped"}
 
