@@ -99,6 +99,12 @@ def test_the_three_images_and_the_answers_fit_a_phone(page: Page, finished: Run)
     assert left["y"] + left["height"] <= answers["y"], "the answers cover no image"
     assert answers["y"] + answers["height"] <= 844
     assert left["width"] >= 150
+    for name in ("Searches", "The same kind", "Judge: Ana"):
+        text = page.locator(".st-key-judge-top button p", has_text=name).last.bounding_box()
+        assert text is not None
+        assert text["width"] >= 30, "a button has a name"
+        assert text["height"] >= 10
+        assert text["x"] + text["width"] <= 390
 
 
 @in_both_windows

@@ -67,6 +67,9 @@ def test_pairs_are_judged_skipped_undone_and_continued_in_another_session(run: R
     assert not test.exception
     assert "No pair is judged yet. After 10 judgments, this says about how many are needed in all." in texts(test)
     assert "Search then marks where its results stop to do so" in texts(test), "what the answers are good for"
+    assert "Answers from here count there once you click **Use** on that page" in texts(test)
+    labeling = texts(opened("pair_labels", run=run.id))
+    assert "Answers of Search count here once you click **Use** below" in labeling
     expected = [open_same_pairs(Retrieval(run)).next()]
     for label in ("Same", "Different", "Skip"):
         press(test, label)

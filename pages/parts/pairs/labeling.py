@@ -54,6 +54,10 @@ MEANT = ("Before the first pair, say below what counts as the same, such as one 
          "background or pose.")
 BY_CLASS = "Two images are the same if they have the same class, whatever their background or pose."
 """What a reader must know before the first pair, with and without classes."""
+BESIDE = ("**Beside Search, “the same”:** there a random sample of pairs finds where the same ends in a search; here "
+          "the pairs that teach most are asked. Answers of Search count here once you click **Use** below; answers "
+          "from here do not count there.")
+"""How the questions of Search differ from these, and which answers count in both places."""
 WHICH = {
     True: "Pairs that this run can hardly decide: in turn a pair that it takes for similar, and a pair that it takes "
           "for dissimilar, both near its border b. Their squared distances are nearest to b − m and to b + m.",
@@ -71,6 +75,7 @@ def explore_labeling(run: Run) -> None:
     dataset = dataset_of(run)
     pairs = PairLog(dataset).read()
     st.caption(f"{PURPOSE} {MEANT if dataset.labels is None else BY_CLASS}", width="stretch")
+    st.caption(BESIDE, width="stretch")
     if dataset.labels is None:
         with st.container(width=300):
             choose_words(dataset, "The same words stand on Search, where whole groups are judged by them. Labels of "

@@ -1,4 +1,4 @@
-"""The images that questions to a person show: without those that the audit lists under Quality."""
+"""The images that questions show: images without a finding of quality in the audit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MEMORY = Memory(4)
 def asked_images(dataset: Dataset) -> Booleans:
     """Return the mask (n,) of the images without a finding of quality; all images if every one has a finding.
 
-    Nobody can say which result of a plain or blurred photograph is better. Without an audit, all images are asked.
+    A plain or blurred photograph has no better result. Without an audit, all images are asked.
     """
     key = dataset.fingerprint, facts_version(dataset), log_version(dataset, exclusions.KIND)
     return _MEMORY.get(key, lambda: _asked_images(dataset))

@@ -3,7 +3,7 @@
 Either the nearest images differ, or the first ten results as sets: then the images that only one of the embeddings
 finds are judged, because the others count the same in both. Known copies of a query are no results, in either
 embedding: a copy is the same picture, which says nothing about either. Images with a finding of quality are no queries,
-and no nearest images of queries that are judged: nobody can say which result of a plain photograph is better.
+and no nearest images of queries that are judged: a plain photograph has no better result.
 """
 
 from __future__ import annotations
