@@ -59,6 +59,7 @@ const LESSON = {
     text: "The green line is A's tangent: it follows A's curve at A. B now moves around the dashed circle, so its distance from A stays the same. Where is B most similar to A?",
     choices: ["Where the circle meets the green line", "Where the circle meets the inner curve", "Equally everywhere: the distance does not change"],
     right: 0,
+    shows: { b: [-0.072, 1.054] }, // at the diamond
     because: "Distance cannot tell these places apart. Nor can the cosine of embeddings of length 1, the usual similarity, which depends on the distance alone. But the green line continues A's curve, and the inner curve is a different curve.",
   },
   touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then raise k to test more points, lower T, and turn A's tangent with the handle ↻.",
