@@ -118,10 +118,10 @@ def test_a_translation_keeps_placeholders_markup_signs_and_numbers(language: str
         assert not re.search(r"\"|(^|\s)'|'(\s|$)", words), words
 
 
-NO_TERMS = {"de": ("unentschieden", "einhalb", "mittelschwer", "Neuordnung", "Positives", "Negatives",
-                   "Glücklichste", "Sicherheitsabstand", "Flachstück", "geweißt", "und weißen", "Stapel"),
-            "es": ("doble el plano", "intermedio", "cifra", "mando", "Compruébalo", "regla", "mismos tripletes", "Él solo", "aventajar? por",
-                   "por menos que", "es cerca")}
+NO_TERMS = {"de": ("unentschieden", "einhalb", "mittelschwer", "Neuordnung", "Positives", "Negatives", "Glücklichste",
+                   "Sicherheitsabstand", "Flachstück", "geweißt", "und weißen", "Stapel"),
+            "es": ("doble el plano", "intermedio", "cifra", "mando", "Compruébalo", "regla", "mismos tripletes",
+                   "Él solo", "aventajar? por", "por menos que", "es cerca")}
 """Words that textbooks do not use for the terms of the course, or that mean something else."""
 
 

@@ -48,8 +48,9 @@ def test_the_answer_appears_with_the_answer_and_moves_the_picture(open_lesson: O
 
 
 def test_the_predicted_cases_are_named_by_their_lessons(open_lesson: Open) -> None:
-    wanted = {"metric": "numbers.recall === 1", "spread": "numbers.wrong.length > 2", "instances":
-              "state.temperature === 1", "collapse": "numbers.runs[1].loss < numbers.runs[0].loss && numbers.size === 30",
+    wanted = {"metric": "numbers.recall === 1", "spread": "numbers.wrong.length > 2",
+              "instances": "state.temperature === 1",
+              "collapse": "numbers.runs[1].loss < numbers.runs[0].loss && numbers.size === 30",
               "encoders": "numbers.recalls[2] > 0.9", "reranking": "state.k === 10 && state.times === '2'",
               "flat": "numbers.fromA.across < 0.01 && numbers.similarity > 0.65", "maps": "numbers.value === 2"}
     for name, case in wanted.items():

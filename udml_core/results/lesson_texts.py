@@ -80,7 +80,7 @@ class Said:
         def written(value: str | Said) -> str:
             if isinstance(value, Said):
                 return value.words(language)
-            return _DECIMALS.sub(r"\1,\2", value) if language in translations() else value  # each but English has a comma
+            return _DECIMALS.sub(r"\1,\2", value) if language in translations() else value  # English has none
 
         values = {name: written(value) for name, value in self.values.items()}
         return translated(self.text, language).format_map(values)

@@ -75,8 +75,8 @@ def show_class() -> None:
     _add_links()
     answers = read_answers(runs_folder())
     if not answers:
-        st.caption("No answers yet. The answers of each reader on this server who ticks **Count my next answers** above the "
-                   "cards are counted here, without names; they stay on this computer.")
+        st.caption("No answers yet. The answers of each reader on this server who ticks **Count my next answers** "
+                   "above the cards are counted here, without names; they stay on this computer.")
         return
     rows = []
     for lesson in course():
