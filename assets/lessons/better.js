@@ -65,7 +65,7 @@ const LESSON = {
     text: "You have no labels. An embedding has changed, and you compare its first results with the old ones, pair by pair, without knowing which is which. Of 10 pairs you prefer the new result in 7. Is the new embedding better?",
     choices: ["Yes: 70 % is a clear majority", "You cannot tell yet", "No: 3 pairs speak against it"],
     right: 1,
-    because: "The interval of 7 in 10 reaches from 35 % to 93 %, so the true share may be below 50 %. Fair coins give 7 or more heads of 10 in one case of six.",
+    because: "The interval of 7 in 10 reaches from 35 % to 93 %, so the true share may be below 50 %. Fair coins give a result at least as one-sided, 7 or more heads or tails of 10, in one case of three.",
   },
   touch: "Judge 20 pairs: which image is more similar to the query ★? Your browser drew the pairs, and on which side of each the new result stands. Then let the second opinion judge more pairs with the slider. Repeat it with comparisons 2 and 3.",
   see: "Each bar is an interval: the shares of pairs for the new embedding that agree with the judgments. A bar right of the dashed line says better, a bar left of it says worse. A bar that crosses the line cannot tell. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion is a judge that took no part: whitened raw pixels, while both embeddings see only sums.",
@@ -107,6 +107,7 @@ const LESSON = {
     const asking = element("div", { style: "display:grid;gap:6px;justify-items:start;min-height:128px;align-content:start" });
     stage.append(asking);
     const plane = new Plane(stage, { x: [-0.28, 1.04], y: [0.35, 2.4], width: 640, height: 175, equal: false, label: "Intervals of the judgments" });
+    plane.svg.classList.add("later");
     const picture = (row) => digits.pixels.subarray(64 * row, 64 * row + 64);
     const judgments = () => `judged-${state().comparison}`;
     const judge = (pair, vote) => change({ [judgments()]: [...state()[judgments()], CHOICES * pair + vote] });
@@ -153,7 +154,7 @@ const LESSON = {
       <p>${say("How far can you trust it? On six data sets with labels, {differences} pairs of embeddings differed by more than two points of R@1. The second opinion decided {decided} of them, and {right} of these verdicts were right.", {
       differences: record.large, decided: record.decided, right: record.right })}</p>`;
   },
-  fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. In comparison 2 move the slider slowly: the bar leaves the line at 125 pairs, crosses it again at 140, leaves it at 180, and crosses it again at 200. If you stop when you like, you choose the verdict. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",
+  fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. In comparison 2 move the slider slowly: the bar leaves the line at 125 pairs, crosses it again at 140, leaves it at 180, crosses it at 190, leaves it at 195, and crosses it once more at 200. If you stop when you like, you choose the verdict. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",
   takeaway: "Judge blindly, ask a judge that took no part, decide in advance how many pairs you judge, and report the interval together with the share.",
   open: { page: "compare", label: "blind pairs and the second opinion for two runs" },
   after: {
@@ -163,8 +164,8 @@ const LESSON = {
     because: "A narrow interval removes chance, not bias. E calls similar what it made similar.",
   },
   notes: {
-    ask: "How many pairs would you judge if the true share is 60 %? The interval must not contain 50 %: 60 of 100 still cannot tell, 120 of 200 can.",
+    ask: "How many pairs would you judge if the true share is 60 %? A verdict needs an interval that does not contain 50 %.",
     wrong: "“A verdict of cannot tell means that both are equal.” It means that these judgments do not decide; more of them may.",
-    stuck: "The share counts pairs whose first results differ. Where both embeddings find the same image there is nothing to judge, so 60 % of the pairs can be a small change of R@1.",
+    stuck: "If the true share is 60 %, the judged share varies around it by chance: the exact test decides in 46 % of all comparisons with 100 pairs, and in 79 % with 200. The share counts pairs whose first results differ. Where both embeddings find the same image there is nothing to judge, so 60 % of the pairs can be a small change of R@1.",
   },
 };

@@ -9,13 +9,14 @@ const LESSON = {
     text: "Two projections turn the 64 pixels of an image into 8 numbers. They start equal, but only one is free to stretch its directions. With step size 30 its loss ends lower. What about its R@1?",
     choices: ["It ends higher: a lower loss is better", "It ends lower", "Both end equal"],
     right: 1,
+    shows: { rate: 3, step: 10 },
     because: "It lowers the loss by giving up directions: about 3 of the 8 remain in use. The other projection still uses 5 to 6, and more digits lie apart.",
   },
-  touch: "Raise the step size to 30: which projection has the lower loss, and which the better map? Then raise it to 100 and go through the training steps. This is another failure: the free projection diverges, and its loss rises without limit.",
+  touch: "Go to the last training step at step size 30: which projection has the lower loss, and which the better map? Then raise the step size to 100 and go through the training steps. This is another failure: the free projection diverges, and its loss rises without limit.",
   see: "The free projection may stretch and shrink its directions; the orthonormal projection keeps them at right angles and at length 1. Each character is an image of a handwritten digit, drawn in the two main directions of its 8 numbers. The bars are the shares of all 8 directions. Effective rank counts the directions in use. R@1 is the share of images whose nearest image is the same digit. Each map is scaled to fit.",
   controls: [
-    { name: "rate", kind: "slider", label: "Step size s, how far a training step goes", low: 0, high: 4, step: 1, start: 2, format: (value) => ["1", "3", "10", "30", "100"][value] },
-    { name: "step", kind: "slider", label: "Training step", low: 0, high: 10, step: 1, start: 10, format: (value) => String([0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20][value]) },
+    { name: "rate", kind: "slider", label: "Step size s, how far a training step goes", low: 0, high: 4, step: 1, start: 3, format: (value) => ["1", "3", "10", "30", "100"][value] },
+    { name: "step", kind: "slider", label: "Training step", low: 0, high: 10, step: 1, start: 0, format: (value) => String([0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20][value]) },
   ],
   kinds: ["orthonormal", "free"],
   names: [say("orthonormal"), say("free")],
@@ -48,7 +49,7 @@ const LESSON = {
       return { kind, canvas, bars, color: colors[row] };
     });
     const charts = [["effective rank", [0, 8], plain], ["R@1", [0, 1], (value) => percent(value, 0)]].map(([label, y, format]) => {
-      const box = element("div");
+      const box = element("div", { class: "later" });
       grid.append(box);
       return new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", label, width: 400, height: 175, right: 104, ticks: [0, 10, 20], format });
     });

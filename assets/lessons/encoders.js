@@ -46,13 +46,14 @@ const LESSON = {
     text: "Encoder A sees only how much ink each row of a digit holds, and its R@1 (the share of images whose nearest image is the same digit) is about 80 %. Encoder B sees only the columns and has about 60 %. You write both vectors one behind the other. What is R@1 then?",
     choices: ["About 80 %: the better encoder decides", "Above 90 %", "About 70 %, the mean of both"],
     right: 1,
+    shows: { second: "columns", weight: 1 },
     because: "Two digits with equal rows rarely have equal columns too. A wrong neighbor must deceive both encoders at once.",
   },
   touch: "Raise the weight of the second encoder from 0. Then exchange B for C, which sees the sums of neighboring rows: C alone is much stronger than B.",
   see: "The rectangle holds all 600 images. Left: encoder A finds the right digit; right: it fails. Lower part of each side: the second encoder is right; upper part: it is wrong. Filled blue: the joined vector is right; dashed orange: it is wrong. The digits below are a query ★ on which A or the second encoder fails, with the nearest image by each.",
   controls: [
     { name: "second", kind: "choice", label: "Second encoder", start: "columns", options: [{ value: "columns", words: "B: columns" }, { value: "pairs", words: "C: pairs of rows" }] },
-    { name: "weight", kind: "slider", label: "Weight w of the second encoder", low: 0, high: 3, step: 0.1, start: 1 },
+    { name: "weight", kind: "slider", label: "Weight w of the second encoder", low: 0, high: 3, step: 0.1, start: 0 },
   ],
   hidden: [{ name: "query", start: 0, low: 0, high: 9999 }],
   compute({ second, weight, query }, { digits }) {
@@ -100,8 +101,8 @@ const LESSON = {
             box(left, bottom, filled, height, COLORS.hit, { fill: COLORS.hit, "fill-opacity": 0.45 });
             box(left + filled, bottom, width - filled, height, COLORS.miss, { fill: COLORS.miss, "fill-opacity": 0.12, "stroke-dasharray": "5 4" });
             if (height > 0.12) {
-              plane.text([left + width / 2, bottom + height / 2], `${NAMES[second]} ${b ? "✓" : "✕"}`, { size: 13, dy: -4 });
-              plane.text([left + width / 2, bottom + height / 2], say("{count} of {all}", { count: both, all: count }), { size: 13, dy: 13 });
+              plane.text([left + width / 2, bottom + height / 2], `${NAMES[second]} ${b ? "✓" : "✕"}`, { size: 13, dy: -4, class: "later" });
+              plane.text([left + width / 2, bottom + height / 2], say("{count} of {all}", { count: both, all: count }), { size: 13, dy: 13, class: "later" });
             }
           }
           bottom += height + 0.02;

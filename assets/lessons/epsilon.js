@@ -51,7 +51,7 @@ const LESSON = {
   build({ stage, state, change, data: { digits: { pixels }, epsilon } }) {
     const image = (row) => pixels.subarray(64 * row, 64 * row + 64);
     const nameOf = (row) => (state().images === "digits" ? say("digit {name}", { name: epsilon.digits.classes[row] }) : say("group {name}", { name: epsilon.points.classes[row] + 1 }));
-    const [map, small] = [element("div", {}), element("div", { role: "group", "aria-label": say("The same images at other values of ε"),
+    const [map, small] = [element("div", {}), element("div", { role: "group", class: "later", "aria-label": say("The same images at other values of ε"),
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
     stage.append(element("div", { style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr))" }, map, small));
     const clouds = { // the one of the points has no pictures
@@ -68,7 +68,7 @@ const LESSON = {
     const row = element("div", { style: "min-height:70px" });
     const body = element("tbody", {});
     const head = ["ε", say("clusters"), say("largest"), say("singletons"), say("coverage"), say("purity")];
-    stage.append(row, element("details", {}, element("summary", {}, say("The same as a table")), element("table", {},
+    stage.append(row, element("details", { class: "later" }, element("summary", {}, say("The same as a table")), element("table", {},
       element("thead", {}, element("tr", {}, head.map((words) => element("th", { scope: "col", style: "padding:0 8px" }, words)))), body)));
     const colorsOf = ({ clusters, modes }) => {
       const largestFirst = [...clusters].sort(([, one], [, other]) => other.length - one.length);

@@ -59,6 +59,7 @@ const LESSON = {
     text: "The green line is A's tangent: it follows A's curve at A. B now moves around the dashed circle, so its distance from A stays the same. Where is B most similar to A?",
     choices: ["Where the circle meets the green line", "Where the circle meets the inner curve", "Equally everywhere: the distance does not change"],
     right: 0,
+    shows: { b: [-0.072, 1.054] }, // at the diamond
     because: "Distance cannot tell these places apart. Nor can the cosine of embeddings of length 1, the usual similarity, which depends on the distance alone. But the green line continues A's curve, and the inner curve is a different curve.",
   },
   touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then raise k to test more points, lower T, and turn A's tangent with the handle ↻.",
@@ -99,6 +100,7 @@ const LESSON = {
     [say("members"), say("{count} of {all}", { count: members, all: tested.length })], [say("their share along the flat"), percent(explained)]],
   build({ stage, change }) {
     const plane = new Plane(stage, { x: [-1.25, 1.25], y: [0.02, 1.32], height: 335, label: "Two curves of points" });
+    plane.svg.prepend(shape("svg", { width: plane.width, height: plane.height }, plane.drawn)); // an inner picture clips what leaves it
     const strip = new Plane(stage, { x: [-2.2, 24.7], y: [-0.32, 1.12], height: 84, equal: false, label: "Candidates" });
     strip.svg.setAttribute("role", "img");
     const edge = { low: [-1.2, 0.05], high: [1.2, 1.3] };
@@ -143,7 +145,7 @@ const LESSON = {
       numbers = shown;
       const { center, second: b, direction, other, tested, distance, similarity, diamond, fromA, members, strangers } = numbers;
       plane.clear();
-      plane.path(outline(numbers), { color: COLORS.refined, width: 2, closed: true, "fill-opacity": 0.08 });
+      plane.path(outline(numbers), { color: COLORS.refined, width: 2, closed: true, "fill-opacity": 0.08, class: "later" });
       plane.circle(center, distance, { dashed: true });
       const along = (from, way, length) => from.map((part, axis) => part + length * way[axis]);
       plane.line(along(center, direction, -0.55), along(center, direction, 0.55), { color: COLORS.after, width: 3.5 });
@@ -164,7 +166,7 @@ const LESSON = {
       });
       const side = direction[0] * center[1] > direction[1] * center[0] ? -1 : 1;
       const [x, y] = plane.at(along(center, direction, side * distance));
-      plane.add("path", { d: `M${x} ${y - 8}l8 8l-8 8l-8-8Z`, fill: "none", stroke: "currentColor", "stroke-width": 2 });
+      plane.add("path", { d: `M${x} ${y - 8}l8 8l-8 8l-8-8Z`, fill: "none", stroke: "currentColor", "stroke-width": 2, class: "later" });
       drawBars(numbers, threshold);
       grips.a.place(center);
       grips.b.place(b);

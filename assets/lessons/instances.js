@@ -23,6 +23,7 @@ const LESSON = {
     text: "The model must recognize the second view of the chosen 3 among the views of 80 digits, eight of each class. It pushes the 3 away from all other views, and most of the push falls on other 3s. What happens if the temperature τ rises from 0.1 to 1?",
     choices: ["The push spreads over nearly all views", "The other 3s get an even larger part", "The push turns to the least similar views"],
     right: 0,
+    shows: { temperature: 1 },
     because: "The temperature divides the similarities, and the push grows exponentially with the result. With a high τ, different similarities give nearly the same push.",
   },
   touch: "Move the temperature τ. Choose another digit, or press a competitor to make it the chosen image.",
@@ -104,7 +105,7 @@ const LESSON = {
       plane.line([LOWEST_COSINE, 0], [1.04, 0]);
       for (const cosine of [-0.5, 0, 0.5, 1]) plane.text([cosine, 0], plain(cosine), { dy: 14, size: 11 });
       plane.text([0.25, 0], say("cosine: similarity to the chosen view"), { dy: 29, size: 12 });
-      for (const part of [0.5, 1]) plane.text([LOWEST_COSINE, part], `${significant(100 * top * part, 2)} %`, { dx: -6, dy: 4, size: 11, anchor: "end" });
+      for (const part of [0.5, 1]) plane.text([LOWEST_COSINE, part], `${significant(100 * top * part, 2)}\u00a0%`, { dx: -6, dy: 4, size: 11, anchor: "end" });
       cosines.forEach((cosine, at) => {
         const [color, end] = [isSame[at] ? COLORS.hit : COLORS.miss, [cosine, shares[at] / top]];
         plane.line([cosine, 0], end, { color, width: 1.3 });

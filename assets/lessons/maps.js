@@ -145,7 +145,7 @@ const LESSON = {
     text: "600 images consist of random pixels, so no groups exist. The method t-SNE draws a map of them. Its perplexity says how many others each image tries to stay close to. How does the map look at a low perplexity?",
     choices: ["Like a cloud without any structure", "Like many small groups", "Like ten large groups"],
     right: 1,
-    because: "Each point then tries to be close to very few others, so the map draws small groups, whether they exist or not. The map shows this case now; press another perplexity to compare.",
+    because: "Each point then tries to be close to very few others, so the map draws small groups, whether they exist or not. Perplexity 2 shows this case; press another perplexity to compare.",
     shows: { points: "noise", method: "tsne", size: 0 },
   },
   touch: "Press the small maps: the images stay the same, and their map changes. Click a point, or one of the pictures, to see which of its neighbors the map keeps. Then choose 600 digits and compare.",

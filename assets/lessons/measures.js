@@ -33,6 +33,7 @@ const LESSON = {
     text: "A search for an 8 ranks ten pictures. Another 8 is a hit, any other digit a miss. Ranking A begins with a hit, then come misses, and its other hits are last. Ranking B begins with a miss, then come all hits. Which is better?",
     choices: ["Ranking A", "Ranking B", "It depends on the measure"],
     right: 2,
+    shows: { order: RANKINGS[1][1] },
     because: "R@1 reads rank 1 only, so it prefers A. MAP@R reads the first R ranks, so it prefers B.",
   },
   touch: "Drag a picture along the ranking, or focus it and press an arrow key. Guess each measure before you look at the numbers. Click a picture in a cluster to move it to the next cluster.",

@@ -9,6 +9,7 @@ const LESSON = {
     text: "Disks are one class of points, squares another. You stretch the circle along the two bands. What happens to R@1 (recall@1), the share of points whose nearest neighbor has their class?",
     choices: ["It rises", "It falls", "It stays: the points do not move"],
     right: 0,
+    shows: { axis: [1.4, 0.765], other: 0.4 }, // along the bands
     because: "Steps along a band become short and steps across become long. The nearest neighbor is then in the same band.",
   },
   touch: "Drag one of the two handles ↕ of the circle: outward to stretch it to an ellipse, around to turn it. Click a point to make it the query (★).",

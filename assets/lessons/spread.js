@@ -52,6 +52,7 @@ const LESSON = {
     text: "Shapes are the true classes; only the three framed points are labeled. In each step, every point takes over colors from its five nearest neighbors. After three steps, two squares are green by mistake. What happens to the mistakes in further steps?",
     choices: ["More squares become green", "The label of the squares corrects them", "They stay as they are"],
     right: 0,
+    shows: { step: 10 },
     because: "The mistaken squares pass their color on to their own neighbors. The labeled square is many edges away, so its color arrives there too late and too weak.",
   },
   touch: "Press Play, or move the slider of steps. Then click points to give or remove a label, and try to remove all mistakes (✕) with few labels.",

@@ -9,7 +9,7 @@ const LESSON = {
     text: "You drag the negative N out of the shaded region. What does the next training step do with this triplet?",
     choices: ["It pushes the negative even farther away", "It moves no point", "It pulls the positive closer"],
     right: 1,
-    because: "Outside the region the triplet satisfies its bound. Its loss is already 0, so no movement can lower it. Press “Take a step”: no point moves.",
+    because: "Outside the region the triplet satisfies its bound. Its loss is already 0, so no movement can lower it. Press “Take a step” with N outside: no point moves.",
     shows: { negative: [1.5, 1.75] },
   },
   meet: 1,
@@ -130,7 +130,7 @@ const LESSON = {
     return loss === "margin"
       ? `<p>${say("Triplet loss: {formula}", { formula: `<math>${plus(`${squared("A", "P")}<mo>−</mo>${squared("A", "N")}<mo>+</mo><mi>μ</mi>`)}</math> <math><mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(far)}<mo>+</mo>${number(margin, 1)}`)}<mo>=</mo>${number(value, 2)}</math>` })}</p>
         <p>${meaning} ${say("N must leave the circle around A.")}</p>`
-      : `<p>${say("Angular loss: {formula}", { formula: `<math>${plus(`${squared("A", "P")}<mo>−</mo><mn>4</mn><msup><mi>tan</mi><mn>2</mn></msup><mi>α</mi>${squared("N", "M")}`)}</math> <math><mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(tightness)}<mo>·</mo>${number(far)}`)}<mo>=</mo>${number(value, 2)}</math>` })}, α = ${alpha}°</p>
+      : `<p>${say("Angular loss: {formula}", { formula: `<math>${plus(`${squared("A", "P")}<mo>−</mo><mn>4</mn><mo>·</mo><msup><mi>tan</mi><mn>2</mn></msup><mo>(</mo><mi>α</mi><mo>)</mo><mo>·</mo>${squared("N", "M")}`)}</math> <math><mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(tightness)}<mo>·</mo>${number(far)}`)}<mo>=</mo>${number(value, 2)}</math>` })}, α = ${alpha}°</p>
         <p>${say("M is the middle between A and P. The gray sides make the triangle symmetric, and α bounds half its angle at N, between a gray side and the line to M.")} ${meaning} ${say("N must leave the circle around M.")}</p>`;
   },
   fails: "With the margin, drag N exactly onto A; with the angle, onto M, the middle between A and P. N could not be worse, but its arrow disappears: every direction is equally good, so the step prefers none. And with the margin, shrink the whole triangle. The margin μ stays, so even a well-shaped small triangle violates the bound.",

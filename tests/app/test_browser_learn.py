@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -17,8 +18,14 @@ from udml_core.results.lessons import read_answers
 pytestmark = pytest.mark.browser
 
 
-def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(page: Page, app: App) -> None:
+def count_answers(page: Page) -> None:
+    """Tick that the next answers are counted."""
     page.goto("/learn")
+    page.get_by_label("Count my next answers").check()
+
+
+def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(page: Page, app: App) -> None:
+    count_answers(page)
     page.get_by_role("link", name=re.compile("ε merges and shatters")).last.click()
     page.wait_for_url("**/learn?lesson=epsilon")
     page.go_back()
@@ -71,7 +78,7 @@ def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(p
     settle(page)
 
 
-def test_a_teacher_s_own_answers_are_left_out_of_the_class_summary(page: Page, app: App) -> None:
+def test_only_the_answers_of_a_reader_who_agrees_are_in_of_the_class_summary(page: Page, app: App) -> None:
     def counted(question: str) -> int:
         return sum(read_answers(app.runs).get(("flat", question), {}).values())
 
@@ -83,18 +90,37 @@ def test_a_teacher_s_own_answers_are_left_out_of_the_class_summary(page: Page, a
         raise AssertionError(f"{counted(question)} answers, not {count}")
 
     before = counted("before")
+    page.goto("/learn")
+    expect(page.get_by_label("Count my next answers")).not_to_be_checked()
     page.goto("/learn?lesson=flat")
     page.locator(".question input").first.check()
+    settle(page)
+    assert counted("before") == before
+    count_answers(page)
+    page.goto("/learn?lesson=flat")
+    page.locator(".question input").nth(1).check()
     wait_for("before", before + 1)
     page.goto("/learn")
-    page.get_by_label("Count my answers in the class summary").uncheck()
+    page.get_by_label("Count my next answers").uncheck()
     wait_for("before", before)
     page.goto("/learn?lesson=flat")
     page.locator(".end .question input").first.check()
     settle(page)
     assert counted("after") == 0
     page.goto("/learn")
-    expect(page.get_by_label("Count my answers in the class summary")).not_to_be_checked()
+    expect(page.get_by_label("Count my next answers")).not_to_be_checked()
+
+
+def test_the_downloaded_course_leads_to_the_address_of_this_app(page: Page, app: App) -> None:
+    page.goto("/learn")
+    page.get_by_text("For teachers").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download the course").click()
+    with zipfile.ZipFile(download.value.path()) as archive:
+        lesson = archive.read("lessons/epsilon.html").decode()
+    origin = page.evaluate("location.origin")
+    assert f'"app": "{origin}"' in lesson
+    assert "localhost:8501" not in lesson
 
 
 @pytest.mark.slow

@@ -21,9 +21,11 @@ from udml_core.exploration.lesson_examples import digits_vectors
 from udml_core.numerics.evaluation import recall_at_k
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.second_opinion import Judge, judge_rankings
-from udml_core.results.lessons import FOLDER
+from udml_core.results.lesson_texts import translations
+from udml_core.results.lessons import FOLDER, course_texts
 
 STORED = json.loads((FOLDER / "better.json").read_text(encoding="utf-8"))
+SCRIPT = (FOLDER / "better.js").read_text(encoding="utf-8")
 COMPARISONS = ("joined", "noise", "nothing")
 PLANNED = 20
 """Judgments before a verdict."""
@@ -64,8 +66,22 @@ def test_the_interval_is_scipy_s(open_lesson: Open, successes: int, count: int) 
 def test_shares_are_what_the_texts_say() -> None:
     interval = stats.binomtest(7, 10).proportion_ci(method="exact")
     assert (round(100 * interval.low), round(100 * interval.high)) == (35, 93)
-    assert 1 / stats.binom.sf(6, 10, 0.5) == pytest.approx(6, abs=0.3)
-    assert stats.binomtest(60, 100).pvalue > 0.05 > stats.binomtest(120, 200).pvalue
+    (line,) = (line for line in SCRIPT.splitlines() if "Fair coins give" in line)
+    assert "7 or more heads or tails of 10, in one case of three" in line
+    assert 1 / stats.binomtest(7, 10).pvalue == pytest.approx(3, abs=0.15)
+
+
+def decided(count: int, share: float) -> int:
+    """Return how often in percent the exact test decides if each pair is for the new result with a probability."""
+    return round(100 * sum(stats.binom.pmf(after, count, share) for after in range(count + 1)
+                           if stats.binomtest(after, count).pvalue < 0.05))
+
+
+def test_the_teacher_s_note_says_how_often_the_test_decides_and_the_handout_does_not() -> None:
+    ask, stuck = (re.search(rf'^    {name}: "(.*)",$', SCRIPT, re.MULTILINE)[1] for name in ("ask", "stuck"))  # type: ignore[index]
+    for count in (100, 200):
+        assert re.search(rf"{decided(count, 0.6)} %[^.]* with {count}\b", stuck), count
+    assert re.findall(r"\d+", ask) == ["60", "50"]
 
 
 @pytest.mark.browser
@@ -86,9 +102,9 @@ def test_the_second_opinion_follows_the_exact_test(compute: Callable[..., Any]) 
             assert set(verdicts.values()) == {"cannot tell"}
         if name == "noise":
             changes = [asked for asked in range(5, 201, 5) if verdicts[asked] != verdicts[asked - 5]]
-            assert changes[:3] == [125, 140, 180]
-            assert verdicts[180] == "worse"
-            assert verdicts[200] == "cannot tell"
+            (english,) = (text for text in course_texts()["better"] if "move the slider slowly" in text)
+            for text in (english, *(known[english] for known in translations().values())):
+                assert [int(number) for number in re.findall(r"\b\d{3}\b", text)] == changes
 
 
 @pytest.mark.browser

@@ -57,7 +57,7 @@ def test_recall_is_the_library_s(compute: Callable[..., Any], second: str, weigh
 
 @pytest.mark.browser
 def test_the_cells_count_every_image_once(compute: Callable[..., Any]) -> None:
-    shown = compute("encoders", {})
+    shown = compute("encoders", {"weight": 1})
     counts = np.array([[cell["count"] for cell in row] for row in shown["cells"]])
     both = np.array([[cell["both"] for cell in row] for row in shown["cells"]])
     assert counts.sum() == IMAGES
@@ -76,7 +76,7 @@ def test_the_joined_cosine_is_the_weighted_mean(compute: Callable[..., Any]) -> 
 
 @pytest.mark.browser
 def test_what_the_text_claims(compute: Callable[..., Any]) -> None:
-    start, pairs = compute("encoders", {}), compute("encoders", {"second": "pairs"})
+    start, pairs = compute("encoders", {"weight": 1}), compute("encoders", {"second": "pairs", "weight": 1})
     alone, weak, joined = start["recalls"]
     assert alone == pytest.approx(0.8, abs=0.05)
     assert weak == pytest.approx(0.6, abs=0.05)

@@ -72,3 +72,22 @@ def test_the_text_describes_the_pictures(open_lesson: Callable[..., Any]) -> Non
     assert start["diamond"] > start["similarity"]
     assert start["strangers"] == 0 < tilted["strangers"]
     assert abs(np.dot(start["fitted"], tilted["fitted"])) < np.cos(np.radians(10))
+
+
+@pytest.mark.parametrize(("width", "query"), [(1400, ""), (1400, "?present=1"), (390, ""), (1400, "?b=-1.2,0.05")])
+def test_nothing_drawn_leaves_the_picture(open_lesson: Callable[..., Any], width: int, query: str) -> None:
+    page = open_lesson("flat", query)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.reload()
+    page.wait_for_selector(".lesson[data-drawn]")
+    page.evaluate("window.lesson.keep('before', 0)")
+    assert page.evaluate("""() => {
+        const [outline, picture] = [document.querySelector(".plane path.later"), document.querySelector(".plane")];
+        const clip = outline.ownerSVGElement;
+        const [box, edge] = [picture, document.querySelector(".stage")].map((part) => part.getBoundingClientRect());
+        const { width, height } = picture.viewBox.baseVal;
+        const drawn = [...picture.querySelectorAll("path, line, rect, ellipse")];
+        return [clip !== picture, getComputedStyle(clip).overflow, clip.width.baseVal.value === width,
+            clip.height.baseVal.value === height, drawn.every((part) => part.ownerSVGElement === clip),
+            box.left >= edge.left && box.right <= edge.right && box.top >= edge.top && box.bottom <= edge.bottom];
+    }""") == [True, "hidden", True, True, True, True]

@@ -118,9 +118,10 @@ def test_a_translation_keeps_placeholders_markup_signs_and_numbers(language: str
         assert not re.search(r"\"|(^|\s)'|'(\s|$)", words), words
 
 
-NO_TERMS = {"de": ("unentschieden", "einhalb", "mittelschwer", "Neuordnung", "Margin", "Positives", "Negatives",
-                   "Glücklichste"),
-            "es": ("doble el plano", "intermedio", "cifra", "mando", "Compruébalo", "regla")}
+NO_TERMS = {"de": ("unentschieden", "einhalb", "mittelschwer", "Neuordnung", "Positives", "Negatives", "Glücklichste",
+                   "Sicherheitsabstand", "Flachstück", "geweißt", "und weißen", "Stapel"),
+            "es": ("doble el plano", "intermedio", "cifra", "mando", "Compruébalo", "regla", "mismos tripletes",
+                   "Él solo", "aventajar? por", "por menos que", "es cerca")}
 """Words that textbooks do not use for the terms of the course, or that mean something else."""
 
 
@@ -128,6 +129,15 @@ NO_TERMS = {"de": ("unentschieden", "einhalb", "mittelschwer", "Neuordnung", "Ma
 def test_terms_are_the_words_of_textbooks(language: str) -> None:
     for words in translations()[language].values():
         assert not [term for term in NO_TERMS[language] if re.search(rf"\b{term}\w*", words)], words
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_text_names_a_button_as_the_button_does(language: str) -> None:
+    known = translations()[language]
+    for text, words in known.items():
+        for shown, translation in zip(re.findall("<b>(.*?)</b>", text), re.findall("<b>(.*?)</b>", words), strict=True):
+            if shown in known and text.startswith(("Train one epoch", "Choose comparison 1")):
+                assert translation == known[shown], words
 
 
 def test_texts_are_found_in_fields_and_in_code() -> None:

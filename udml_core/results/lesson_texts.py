@@ -27,8 +27,9 @@ FIELDS = ("title", "claim", "text", "choices", "because", "touch", "see", "label
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
 _TEXT = re.compile(rf'\bsay\(\s*({_STRING})|\b(?:{"|".join(FIELDS)}): ({_STRING})'
                    rf'|\bchoices: (\[\s*{_STRING}(?:,\s*{_STRING})*\s*\])')
-_NUMBER = re.compile(r"([-+\N{MINUS SIGN}]?\d+)\.(\d+[°\s%]*)")
-"""A number with a decimal point, and its unit."""
+_DECIMALS = re.compile(r"(?<![\w.*=:])(\d+)\.(\d+)(?!\w|\.\d)")
+"""A number with a decimal point, but not in the name of a recipe or of joined encoders."""
+_PERCENT = re.compile(r"(?<=[\d}]) %")
 _WORD = re.compile(r"[^\W\d_]{2}")
 
 
@@ -58,8 +59,8 @@ def translations() -> dict[str, dict[str, str]]:
 
 
 def translated(text: str, language: str | None) -> str:
-    """Return a text in a language; in English if it has no translation."""
-    return translations().get(language or "", {}).get(text, text)
+    """Return a text in a language, in English if it has no translation; a number and its % stay on one line."""
+    return _PERCENT.sub("\N{NO-BREAK SPACE}%", translations().get(language or "", {}).get(text, text))
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,7 @@ class Said:
         def written(value: str | Said) -> str:
             if isinstance(value, Said):
                 return value.words(language)
-            number = _NUMBER.fullmatch(value) if language in translations() else None
-            return f"{number[1]},{number[2]}" if number else value  # each language but English has a comma
+            return _DECIMALS.sub(r"\1,\2", value) if language in translations() else value  # English has none
 
         values = {name: written(value) for name, value in self.values.items()}
         return translated(self.text, language).format_map(values)

@@ -32,7 +32,8 @@ function drawCourse(root, header, go, uncount) {
         keepCourse({ ...readCourse(), lessons: {} });
         drawCourse(root, header, go, uncount);
       } }, say("Forget my progress"))] : []),
-      uncount ? countBox(uncount) : null),
+      uncount ? countBox(uncount) : null,
+      element("small", {}, say("Begun: you answered or skipped the prediction. Finished: you answered “Check yourself”."))),
     element("ol", { class: "path" }, course.map((lesson, index) => element("li", {}, link(lesson,
       ...(lesson.pictures?.length ? [element("img", { src: lesson.pictures[isDark ? 1 : 0], alt: "" })] : []),
       element("span", { class: "number" }, String(index + 1)), element("b", {}, lesson.title),
@@ -42,14 +43,14 @@ function drawCourse(root, header, go, uncount) {
     ...guideParts(guide, (id, words) => link(course.find((lesson) => lesson.id === id), words), Object.fromEntries(course.map(({ id, title }) => [id, title]))));
 }
 
-// A teacher who tries the lessons is not part of the class.
+// Only the answers of a reader who agrees are counted in the class summary.
 function countBox(uncount) {
-  const input = element("input", { type: "checkbox", checked: !readCourse().isUncounted, onchange: () => {
-    const course = { ...readCourse(), isUncounted: !input.checked };
+  const input = element("input", { type: "checkbox", checked: Boolean(readCourse().isCounted), onchange: () => {
+    const course = { ...readCourse(), isCounted: input.checked };
     keepCourse(course);
     if (!input.checked) uncount(course.reader);
   } });
-  return element("label", {}, input, ` ${say("Count my answers in the class summary")}`);
+  return element("label", {}, input, ` ${say("Count my next answers in the class summary, without my name")}`);
 }
 
 // Show the course, and draw it again when another tab finishes a lesson.

@@ -2,7 +2,7 @@
 // A lesson is an object; assets/lessons/README.md describes its fields. The frame keeps the state in the address, the
 // answers in the browser, and draws again after every change.
 
-// What the browser keeps: {reader: id, lessons: {id: {before: choice | "skipped", after: choice}}, isUncounted: of a teacher}.
+// What the browser keeps: {reader: id, lessons: {id: {before: choice | "skipped", after: choice}}, isCounted: whether the class counts them}.
 const COURSE_KEY = "udml-course";
 function readCourse() {
   try {
@@ -33,7 +33,9 @@ class Lesson {
     this.course = readCourse();
     this.kept = this.course.lessons[lesson.id] ??= {};
     this.start = Object.fromEntries(this.fields().map(({ name, start }) => [name, start]));
-    this.state = { ...this.start, ...this.readAddress() };
+    const address = this.readAddress();
+    const isAnswered = typeof this.kept.before === "number" && !Object.keys(address).length;
+    this.state = { ...structuredClone(this.start), ...(isAnswered ? lesson.before.shows : {}), ...address };
     this.data = Object.fromEntries(Object.entries(header.content).map(([name, content]) => [name, this.unpacked(content)]));
     this.presentation = new Presentation(this);
     this.build();
@@ -127,7 +129,7 @@ class Lesson {
     this.previous = previous;
     this.stage = element("div", { class: "stage" });
     this.claim = element("p", { class: "claim" });
-    this.readout = element("dl", { class: "readout", "aria-live": "polite" });
+    this.readout = element("dl", { class: "readout later", "aria-live": "polite" });
     this.formula = element("div", { class: "formula" });
     this.widgets = {};
     this.showAnswers = []; // of each question
@@ -266,7 +268,7 @@ class Lesson {
     const skip = name === "before"
       ? element("button", { type: "button", class: "plain skip", onclick: () => { this.keep(name, "skipped"); show(); } }, say("Skip the question"))
       : null;
-    const wait = name === "before" ? element("p", { class: "wait" }, say("Answer first; then the picture moves.")) : null;
+    const wait = name === "before" ? element("p", { class: "wait" }, this.lesson.before.shows ? say("Answer first; then the picture moves.") : say("Answer first; then move the controls.")) : null;
     const box = element("fieldset", { class: "question" }, markup("legend", text),
       choices.map((words, index) => element("label", {}, inputs[index], markup("span", words))), wait, skip, reason);
     show();
@@ -285,7 +287,14 @@ class Lesson {
     if (typeof choice !== "number") return;
     if (this.lesson[name].shows) this.change(this.lesson[name].shows); // the picture shows the case of the question
     if (isOn) this.presentation.makeRoom();
-    else if (!readCourse().isUncounted) this.outside.answered?.(name, choice, this.course.reader);
+    else if (readCourse().isCounted) this.outside.answered?.(name, choice, this.course.reader);
+  }
+
+  // A presentation asks again, so the picture leaves the case of the question.
+  hideCase() {
+    const shown = Object.entries(this.lesson.before.shows ?? {});
+    if (!shown.every(([name, value]) => String(this.state[name]) === String(value))) return;
+    this.change(structuredClone(Object.fromEntries(shown.map(([name]) => [name, this.start[name]]))));
   }
 
   // The controls, and the claim that would give the answer away, wait for a prediction, or for the reader to skip it.

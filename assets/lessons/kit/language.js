@@ -29,7 +29,7 @@ function formatted(value, kind, least, most) {
 const fixed = (value, digits) => formatted(Number(value.toFixed(digits)), "Fraction", digits, digits);
 const significant = (value, digits) => formatted(value, "Significant", digits, digits);
 const plain = (value) => formatted(value, "Significant", 1, 6);
-const percent = (share, digits = 1) => `${fixed(100 * share, digits)} %`;
+const percent = (share, digits = 1) => `${fixed(100 * share, digits)}\u00a0%`;
 // How many digits the values of a printed equation need so that the printed result follows from the printed values.
 // kind: "toFixed" counts decimals, "toPrecision" significant digits
 function digitsThatHold(values, calculate, digits, { least = digits, kind = "toFixed" } = {}) {
@@ -41,9 +41,9 @@ function digitsThatHold(values, calculate, digits, { least = digits, kind = "toF
 const LIST_SIGN = fixed(0.5, 1).includes(",") ? ";" : ","; // between numbers that have a comma themselves
 const numberList = (numbers) => numbers.join(`${LIST_SIGN} `);
 
-// A text in the language: say("{count} of {all}", {count, all}). Numbers are written as the language does.
+// A text in the language: say("{count} of {all}", {count, all}). Numbers are written as the language does, and stay on the line of their %.
 function say(text, values = {}) {
-  return (TRANSLATED.get(text) ?? text).replace(/\{(\w+)\}/g, (whole, name) => {
+  return (TRANSLATED.get(text) ?? text).replace(/(?<=[\d}]) %/g, "\u00a0%").replace(/\{(\w+)\}/g, (whole, name) => {
     if (!(name in values)) return whole;
     return typeof values[name] === "number" ? plain(values[name]) : values[name];
   });

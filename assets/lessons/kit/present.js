@@ -70,6 +70,7 @@ class Presentation {
     this.keys.hidden = true;
     this.frame.root.classList.toggle(PRESENT, isOn);
     this.frame.lock();
+    if (isOn) this.frame.hideCase();
     document.body.classList.toggle("udml-present", isOn);
     if (keepAddress) {
       const address = new URL(location.href);

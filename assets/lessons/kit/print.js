@@ -15,8 +15,8 @@ const BESIDE = 0.7; // at which text stands beside the picture
 const SMALLEST = 0.7; // share of the letters
 const WRITTEN_ROWS = 2;
 
-// The picture as it stands, with images in place of its canvases.
-function printedPicture(stage) {
+// The picture as it stands, with images in place of its canvases. A handout leaves out what gives the answer away.
+function printedPicture(stage, isHandout = false) {
   const picture = stage.cloneNode(true);
   picture.removeAttribute("style");
   const drawn = [...stage.querySelectorAll("canvas")];
@@ -26,6 +26,7 @@ function printedPicture(stage) {
     image.style.aspectRatio = `${drawn[index].clientWidth || 1} / ${drawn[index].clientHeight || 1}`; // known before it is decoded
     canvas.replaceWith(image);
   });
+  if (isHandout) for (const part of picture.querySelectorAll(".later")) part.remove();
   return `<div class="picture">${picture.outerHTML}</div>`;
 }
 
@@ -44,7 +45,7 @@ function handoutToPrint({ lesson, stage, readout, header: { guide } }) {
   const columns = own?.columns?.map(({ label }) => label) ?? [...lesson.controls.map(({ label }) => label), ...read];
   const cells = (tag, words) => words.map((word) => `<${tag}>${word}</${tag}>`).join("");
   const exercises = [[say("Predict"), `<p>${lesson.before.text}</p>${boxes(lesson.before)}<p>${say("Why do you think so?")}</p>${lines}`],
-    [say("Try"), `${printedPicture(stage)}<p>${lesson.touch}</p>`],
+    [say("Try"), `${printedPicture(stage, true)}<p>${lesson.touch}</p>`],
     [say("Write down two settings and what you read"),
       `<table><tr>${cells("th", columns)}</tr>${`<tr>${cells("td", columns.map(() => ""))}</tr>`.repeat(WRITTEN_ROWS)}</table>`],
     [say("Explain"), `<p>${own?.text ?? say("What changed between the two rows, and why?")} ${say("Was your prediction right?")}</p>${lines}`],

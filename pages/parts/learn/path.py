@@ -51,7 +51,8 @@ def show_path() -> None:
                     "exercises and no answers, and teacher notes that print apart. The download has the course as HTML "
                     "files that work without a server, for a web page or a stick. Their links to this app lead to the "
                     "address at which it runs now.")
-        st.download_button("Download the course", lambda: course_archive(_app_address()), "lessons.zip",
+        address = _app_address()  # the download itself knows no page
+        st.download_button("Download the course", lambda: course_archive(address), "lessons.zip",
                            "application/zip", icon=":material/download:", on_click="ignore")
         show_class()
 
@@ -74,8 +75,8 @@ def show_class() -> None:
     _add_links()
     answers = read_answers(runs_folder())
     if not answers:
-        st.caption("No answers yet. The answers of everyone who opens the lessons on this server are counted here, "
-                   "without names; they stay on this computer. Above the cards you can leave out your own.")
+        st.caption("No answers yet. The answers of each reader on this server who ticks **Count my next answers** "
+                   "above the cards are counted here, without names; they stay on this computer.")
         return
     rows = []
     for lesson in course():
