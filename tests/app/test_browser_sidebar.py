@@ -73,6 +73,7 @@ def test_the_line_of_a_race_stands_at_the_end_of_the_sidebar_and_moves_nothing(p
     page.set_viewport_size(WIDE)
     page.goto("/runs")
     settle(page)
+    page.wait_for_timeout(1000)  # until the sidebar is drawn completely
     before = top_of_links(page)
     assert not page.locator(LINE).count()
     race.write_status(race.stored_status().model_copy(update={"state": "running"}))
@@ -80,6 +81,7 @@ def test_the_line_of_a_race_stands_at_the_end_of_the_sidebar_and_moves_nothing(p
     page.reload()
     expect(page.locator(LINE)).to_contain_text("40 %, 1:20 of its time left")
     settle(page)
+    page.wait_for_timeout(1000)
     assert top_of_links(page) == before
     box, links = (page.locator(place).bounding_box() for place in (LINE, LINKS))
     assert box is not None
