@@ -212,12 +212,12 @@ def advice_of(of: dict[str, Any]) -> dict[str, Any]:
     for name, (method, recipe) in of["searches"].items():
         setup = Setup(backbone=DEFAULT_BACKBONE, method=method, recipe=recipe)
         names[setup] = name
-        outcomes.append(Outcome(name=name, setup=setup, against_start=_comparison(rows[name], " against the start")))
+        outcomes.append(Outcome(name=name, setup=setup, against_start=comparison_in(rows[name], " against the start")))
     race = Race(serves=serves, budget=0, start=Setup(backbone=DEFAULT_BACKBONE), run="", outcomes=tuple(outcomes))
     setups = {name: setup for setup, name in names.items()}
     if race.largest is not None:
         race = race.model_copy(update={"duels": tuple(
-            Duel(simpler=setups[name], largest=race.largest.setup, comparison=_comparison(values))
+            Duel(simpler=setups[name], largest=race.largest.setup, comparison=comparison_in(values))
             for name, values in of["compared with the largest gain"].items())})
     advised, largest = (START if found is None else names[found.setup] for found in (race.best, race.largest))
     best = max(rows, key=lambda name: rows[name][measure])
@@ -229,7 +229,7 @@ def advice_of(of: dict[str, Any]) -> dict[str, Any]:
             "recipe": "" if race.best is None else race.best.setup.recipe}
 
 
-def _comparison(row: dict[str, Any], words: str = "") -> Comparison:
+def comparison_in(row: dict[str, Any], words: str = "") -> Comparison:
     """Return the comparison that `_intervals` wrote."""
     first, groups = (Measured(verdict=verdict, difference=difference, low=low, high=high)
                      for verdict, difference, low, high in (row[f"{name}{words}"] for name in QUESTIONS))

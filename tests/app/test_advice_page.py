@@ -21,7 +21,7 @@ from pages.parts.data.using import judge_link, search_link
 from pages.parts.refine.raced import Raced, compared_words, less_words
 from pages.parts.runs.leaderboard import leaderboard
 from pages.parts.shell.confirming import results_of
-from pages.parts.shell.race_verdict import advised_search, frame_verdict, raced_verdicts
+from pages.parts.shell.race_verdict import advised_search, frame_verdict
 from pages.parts.train.method_cards import SECOND
 from tests.app.opening import opened, switched, texts
 from tests.app.test_opinions_pages import without_labels
@@ -50,7 +50,7 @@ from udml_core.runs.search.judging import Judging
 from udml_core.runs.tasks import Status
 from udml_core.runs.used import use_search, used_search
 from udml_core.work.jobs import concluding, first_method
-from udml_core.work.jobs.advising import race_of, race_words_of, wanted_advice
+from udml_core.work.jobs.advising import judged_in_race, race_of, race_words_of, wanted_advice
 from udml_core.work.jobs.verdicts import beside_best, best_words, said_lines, said_of_run, unraced_words
 from udml_core.work.workers import analyse as worker
 
@@ -665,7 +665,9 @@ def test_all_pages_say_the_same_of_a_gain_that_may_be_chance_among_the_candidate
     said = {metric.label: metric.value for metric in refine.metric}
     assert (said["First result"], said["Whole group"]) == ("no clear difference", "no clear difference")
     st.cache_data.clear()
-    assert raced_verdicts(frozen, None) == ("cannot tell", "cannot tell")
+    raced = judged_in_race(frozen)
+    assert raced is not None
+    assert raced[0].verdicts(raced[1]) == ("cannot tell", "cannot tell")
     pages = {"data": texts(opened("data", **LINK)), "refine": texts(refine),
              "runs": texts(opened("runs", run=frozen.id)), "search": frame_verdict(frozen, refined.id)[0]}
     for page, words in pages.items():

@@ -19,9 +19,9 @@ from experiments.advice import (
     START,
     TRIALS,
     Trial,
-    _comparison,
     advice_of,
     choose_images,
+    comparison_in,
     hidden_images,
     measure,
     scored,
@@ -123,7 +123,7 @@ def verdicts_of(measure: str, of_best: bool = False, titles: Collection[str] = (
         for name, row in of["rows"].items():
             if name != START:
                 rival = best if of_best else START
-                compared = _comparison(row, "" if of_best else " against the start").between(
+                compared = comparison_in(row, "" if of_best else " against the start").between(
                     *(Recipe.parse(of["searches"].get(each, ["", ""])[1]) for each in (rival, name)))
                 told = compared.first if measure == "recall@1" else compared.groups
                 said.append((told, row[measure] - of["rows"][rival][measure]))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.advice import START, _comparison
+from experiments.advice import START, comparison_in
 from experiments.second_opinion import (
     APP,
     APP_RULE,
@@ -181,7 +181,7 @@ def test_the_text_states_the_figures_of_the_record() -> None:
     assert all(total([judged(place, f"first {count}", "recall@1") for place in places.values()])["false better"] == 0
                for count in ("1", "2", "5"))
     assert {of["whole group"]["results"] for of in record["summary"].values()} == {"typical"}
-    called = sum(_comparison(row, " against the start").first.said == "better" for of in advice.values()
+    called = sum(comparison_in(row, " against the start").first.said == "better" for of in advice.values()
                  for name, row in of["rows"].items() if name != START)
     assert f"counts {called} more, of which none loses R@1" in text
 

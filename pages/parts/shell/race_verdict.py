@@ -44,13 +44,6 @@ def race_verdict(run: Run, recipe: str | None = None, is_brief: bool = False) ->
     return escaped(_race_words(run, recipe, is_brief))
 
 
-@st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
-def raced_verdicts(run: Run, recipe: str | None) -> Verdicts | None:
-    """Return the verdicts of the newest race that judged a run's search; see `race_verdict`."""
-    judged = judged_in_race(run, recipe)
-    return None if judged is None else Verdicts(*judged[0].verdicts(judged[1]))
-
-
 def raced_with_steps(run: Run) -> tuple[Race, Outcome] | None:
     """Return the newest race that judged a trained run with further steps, and the search; None without one."""
     judged = None if run.spec().method == FROZEN else judged_in_race(run)

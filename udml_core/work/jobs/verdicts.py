@@ -14,7 +14,7 @@ from udml_core.base.errors import UserError
 from udml_core.base.memory import Memory
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.race_figures import MEASURES, OTHER, recipe_words, said_words, setup_words
-from udml_core.exploration.race_measured import Serves
+from udml_core.exploration.race_measured import Serves, Verdict
 from udml_core.methods import find_method
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run, find_run, list_runs
@@ -218,7 +218,7 @@ def stand_of(run: Run, dataset: Dataset) -> Stand | None:
     if verdicts is None:
         return None
     says = beside_best(search.serves, verdicts, search.name)
-    served, other = verdicts if search.serves == "first" else reversed(verdicts)
+    served, other = _served_first(search.serves, verdicts)
     return Stand(search, f"{says}: compared with {search.name} ({search.words}), judges see {said_words(*verdicts)} in "
                          "this run alone", prefers_run="better" in (served, other) and served != "worse")
 
@@ -241,10 +241,15 @@ def beside_best(serves: Serves, verdicts: Verdicts, name: str = ADVISED) -> str:
         verdicts: The verdicts.
         name: How the other search is called.
     """
-    served, other = verdicts if serves == "first" else reversed(verdicts)
+    served, other = _served_first(serves, verdicts)
     if (served, other) == ("cannot tell", "better"):
         return f"As good as {name} for {MEASURES[serves]}, and better for {MEASURES[OTHER[serves]]}"
     return BEST[served].format(name)
+
+
+def _served_first(serves: Serves, verdicts: Verdicts) -> tuple[Verdict, Verdict]:
+    """Return the verdict on what a race serves, then the other one."""
+    return (verdicts.first, verdicts.groups) if serves == "first" else (verdicts.groups, verdicts.first)
 
 
 def _chosen_from(run: Run) -> int:
