@@ -941,8 +941,9 @@ def test_a_training_whose_step_a_race_judged_as_a_refinement_is_not_called_unjud
     ("trained", "Better than the best search; confirm it by judgments: compared with the best search (whitening), "
                 "judges see better first results, better whole groups in this run alone")])
 def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
-        frozen: Run, sees: str, says: str) -> None:
+        frozen: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sees: str, says: str) -> None:
     """The judge has the eyes of one of both, so that it finds the results of the other one worse."""
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))  # encoders that other tests ran would be judges, too
     trained, dataset = without_labels(worked(runs_folder(), method="pca", split="all",
                                              fields={"dimension": 4})), frozen.dataset()
     without_labels(frozen)
@@ -958,38 +959,35 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
     seen = np.asarray(eyes.take(np.arange(len(dataset))))
     blur = np.random.default_rng(0).normal(size=seen.shape)  # a judge with the very features would be refused
     np.save(path, (seen + 0.05 * seen.std() * blur).astype(np.float32))
-    try:
-        assert best_words(trained, dataset) == says
-        use_search(frozen, plan_analysis(Refinement, recipe="whiten").id)
-        assert best_words(trained, dataset) == says.replace("the best search", "your search")
-        lab = opened("train", dataset="digits", live=trained.id)
-        assert says.partition(":")[0].replace("the best search", "your search") in texts(lab)
-        assert "Compared with the plain search." in texts(lab), "each verdict names what it compares with"
-        keeps, uses = (lab.button(key=f"lab-{name}").proto.type for name in ("keep", "use"))
-        assert (keeps, uses) == (("secondary", "tertiary") if sees == "whitened" else ("tertiary", "secondary"))
-        (link,) = [link for link in lab.get("page_link") if link.label == "Compare with my search"]
-        assert f"a={frozen.id}%3Arefine" in link.proto.query_string
-        assert f"b={trained.id}%3Afinal" in link.proto.query_string
-        st.cache_data.clear()
-        beside = opened("compare", runs=f"{frozen.id}.{trained.id}", part="Settings")
-        assert not beside.exception
-        assert (f"{says.partition(':')[0].replace('the best search', 'your search')}**: compared with your search "
-                "(whitening)") in texts(beside).replace("\\", "")
-        assert "No race judged" not in texts(beside)
-        use_search(frozen, "final")
-        assert "compared with your search (the plain search)" in best_words(trained, dataset)
-        lab.button(key="lab-use").click().run()
-        assert used_search([frozen, trained]) == (trained, "final")
-        assert best_words(trained, dataset) == "", "it is the search in use"
-        (trained.folder / "used.json").unlink()
-        (frozen.folder / "used.json").unlink()
-        st.cache_data.clear()
-        shown = texts(opened("runs", run=trained.id))
-        assert says.partition(":")[0] in shown
-        assert "No race judged this training" not in shown
-        assert says in said_lines(trained)[0]
-    finally:
-        path.unlink()
+    assert best_words(trained, dataset) == says
+    use_search(frozen, plan_analysis(Refinement, recipe="whiten").id)
+    assert best_words(trained, dataset) == says.replace("the best search", "your search")
+    lab = opened("train", dataset="digits", live=trained.id)
+    assert says.partition(":")[0].replace("the best search", "your search") in texts(lab)
+    assert "Compared with the plain search." in texts(lab), "each verdict names what it compares with"
+    keeps, uses = (lab.button(key=f"lab-{name}").proto.type for name in ("keep", "use"))
+    assert (keeps, uses) == (("secondary", "tertiary") if sees == "whitened" else ("tertiary", "secondary"))
+    (link,) = [link for link in lab.get("page_link") if link.label == "Compare with my search"]
+    assert f"a={frozen.id}%3Arefine" in link.proto.query_string
+    assert f"b={trained.id}%3Afinal" in link.proto.query_string
+    st.cache_data.clear()
+    beside = opened("compare", runs=f"{frozen.id}.{trained.id}", part="Settings")
+    assert not beside.exception
+    assert (f"{says.partition(':')[0].replace('the best search', 'your search')}**: compared with your search "
+            "(whitening)") in texts(beside).replace("\\", "")
+    assert "No race judged" not in texts(beside)
+    use_search(frozen, "final")
+    assert "compared with your search (the plain search)" in best_words(trained, dataset)
+    lab.button(key="lab-use").click().run()
+    assert used_search([frozen, trained]) == (trained, "final")
+    assert best_words(trained, dataset) == "", "it is the search in use"
+    (trained.folder / "used.json").unlink()
+    (frozen.folder / "used.json").unlink()
+    st.cache_data.clear()
+    shown = texts(opened("runs", run=trained.id))
+    assert says.partition(":")[0] in shown
+    assert "No race judged this training" not in shown
+    assert says in said_lines(trained)[0]
 
 
 def test_the_first_step_of_the_search_in_use_is_not_judged_against_that_search(frozen: Run) -> None:
