@@ -266,10 +266,9 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     assert search_link(trained, "final")["compare"] == "frozen~final"
     assert search_link(trained, "refine-1")["compare"] == "frozen~refine-1"
     chosen = "You chose **Whitening** for these images."
-    lines = [element.value for element in opened("home").markdown]
-    number = next(number for number, line in enumerate(lines) if "you chose **Whitening** for these images." in line)
-    assert number == 1, "Home begins with it, after the app's sentence"
-    assert "Best search\\: whitening" in lines[number], "with what the race found"
+    home = opened("home")
+    assert "you chose **Whitening** for these images." in home.markdown[1].value, "it follows the app's sentence"
+    assert "Best search\\: whitening" in home.caption[0].value, "with what the race found"
     first = opened("retrieval")
     assert first.session_state["app-run"] == frozen.id, "every page begins with it, although a run is newer"
     assert first.multiselect[0].value == ["final", refinement.id]

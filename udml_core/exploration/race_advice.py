@@ -136,7 +136,7 @@ def _calls(race: Race) -> str:
 def _compared_words(race: Race, best: Outcome) -> str:
     """Return the verdicts on the advice with their figures."""
     assert best.against_start is not None, "the advice was judged"
-    return f"Compared with the plain search: {both_words(best.against_start, race.serves)}."
+    return f"Compared with the plain search: {both_words(best.against_start, race.serves, is_exact=True)}."
 
 
 def _meaning_words(of: Comparison, serves: Serves) -> str:

@@ -78,6 +78,7 @@ class Conclusion:
         use: The search to use; None to keep the plain search.
         basis: What the conclusion rests on.
         headline: What to use.
+        counted: How many of 100 searches get better and worse, in a sentence; empty if judgments decide, or unknown.
         sure: How sure it is, in a sentence; empty if nothing is known.
         next_step: What is next, in a sentence; empty for nothing.
         action: The same as an action.
@@ -92,6 +93,7 @@ class Conclusion:
     use: Outcome | None
     basis: Basis
     headline: str
+    counted: str
     sure: str
     next_step: str
     action: Action
@@ -118,7 +120,8 @@ class Conclusion:
     @property
     def sentences(self) -> list[str]:
         """All sentences."""
-        return [*filter(None, [self.headline, self.sure, self.beside, self.equals, self.next_step]), *self.details]
+        return [*filter(None, [self.headline, self.counted, self.sure, self.beside, self.equals, self.next_step]),
+                *self.details]
 
 
 def subject_of(race: Race, elsewhere: Elsewhere | None = None) -> tuple[Race, Outcome | None]:
@@ -163,8 +166,8 @@ def conclude(race: Race, judgments: Judgments = UNJUDGED, is_done: bool = True, 
         set() if basis == "race" else {_race_sure(race, told)})
     all_else = (*told.shown, *filter(None, [decider_words(own)]), *told.details)
     details = tuple(words for words in all_else if words not in known)
-    sure = " ".join(filter(None, dict.fromkeys((counted, sure))))
-    return Conclusion(own, candidate, use, basis, headline, sure, next_step, action, beside, equals, details,
+    sure = "" if sure == counted else sure
+    return Conclusion(own, candidate, use, basis, headline, counted, sure, next_step, action, beside, equals, details,
                       judgments.stance == "open")
 
 

@@ -38,7 +38,7 @@ class Elsewhere:
     def figures(self, race: Race) -> str:
         """Return both verdicts of the other race, what a race serves first."""
         assert self.best.against_start is not None, "the best search was judged"
-        return both_words(self.best.against_start, race.serves)
+        return both_words(self.best.against_start, race.serves, is_exact=True)
 
     def wins(self, race: Race) -> bool:
         """Return whether a race without a clear winner must advise this search."""

@@ -61,22 +61,28 @@ ROUNDING = 1e-9
 """Ends of intervals are rounded outward, unless they are whole numbers up to this."""
 
 
-def both_words(comparison: Comparison, serves: Serves) -> str:
-    """Return the verdicts on both measures with their figures, the served measure first."""
+def both_words(comparison: Comparison, serves: Serves, is_exact: bool = False) -> str:
+    """Return the verdicts on both measures with their counts, the served measure first; see `measured_words`."""
     served, other = comparison.served(serves), comparison.other(serves)
-    words = f"{measured_words(served, MEASURES[serves])}, {measured_words(other, MEASURES[OTHER[serves]])}"
+    words = ", ".join((measured_words(served, MEASURES[serves], is_exact),
+                       measured_words(other, MEASURES[OTHER[serves]], is_exact)))
     if (served.said, other.said) != ("better", "worse"):
         return words
     amount = "less" if comparison.earns_its_place(serves) else "more"
     return f"{words}, which lose {amount} than {MEASURES[serves]} gain"
 
 
-def measured_words(measured: Measured, name: str) -> str:
-    """Return the verdict on one measure with its difference, and how many of 100 searches gain and lose."""
-    counts = counts_words(measured)
+def measured_words(measured: Measured, name: str, is_exact: bool = False) -> str:
+    """Return the verdict on one measure, and how many of 100 searches gain and lose.
+
+    Args:
+        measured: What the judges measured.
+        name: The measure.
+        is_exact: Whether the mean difference follows the counts; it stands alone where no count is known.
+    """
+    counts, exact = counts_words(measured), f"; {gain_words(measured)}" if is_exact else ""
     doubt = UNDERVALUED if measured.is_undervalued else ""
-    figures = f"{counts}; {gain_words(measured)}" if counts else f"{interval_words(measured)}{doubt}"
-    return f"{verdict_words(measured, name)} ({figures})"
+    return f"{verdict_words(measured, name)} ({f'{counts}{exact}' if counts else f'{interval_words(measured)}{doubt}'})"
 
 
 def said_of_measured(serves: Serves, verdict: str, measured: Measured) -> str:

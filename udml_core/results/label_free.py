@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from udml_core.results.benchmark import Benchmark, DataSet, read
 
-COMPARED = {"recall@1": "how often the first image is right", "map@r": "how much of a group is found"}
-"""The compared measures, and their names in a sentence."""
+COMPARED = ("recall@1", "map@r")
+"""The compared measures."""
 FROZEN = "frozen"
 SUPPORTED = "whiten"
 """The method without labels that the benchmark supports on every data set; `supported_methods` computes it."""
@@ -77,10 +77,18 @@ def record_words(method: str, subject: str = "it") -> str:
     changes = changes_of(method)
     if not changes:
         return ""
-    words = " and ".join(f"{COMPARED[name]} by {_signed(of.low)} to {_signed(of.high)} points"
-                         for name, of in changes.items())
-    count = changes["recall@1"].datasets
-    return f"On {count} data sets whose classes were known, {subject} changed {words} against the plain search."
+    first, groups = changes["recall@1"], changes["map@r"]
+    return (f"{subject[:1].upper()}{subject[1:]} found {more_words(first.low, first.high)} right first images in 100 "
+            f"searches than the plain search, on {first.datasets} data sets with known classes; the score of whole "
+            f"groups (MAP@R, 0 to 100) changed by {_signed(groups.low)} to {_signed(groups.high)}.")
+
+
+def more_words(low: float, high: float) -> str:
+    """Return a range of changes in words, such as "0.1 to 2.0 fewer" or "0.5 fewer to 1.0 more"."""
+    if low < 0 < high:
+        return f"{-low:.1f} fewer to {high:.1f} more"
+    near, far = sorted((abs(low), abs(high)))
+    return f"{near:.1f} to {far:.1f} {'fewer' if low < 0 else 'more'}"
 
 
 def _signed(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import streamlit as st
@@ -51,6 +51,7 @@ from ..shell.race_judgments import outcome_judgments
 from ..shell.race_line import end_of
 from ..shell.run_status import ICONS, escaped
 from ..shell.user_errors import show_user_errors
+from ..shell.verdict_bars import show_verdict_bars
 from ..shell.views import open_view
 from .race import explained, show_race
 from .using import BUDGETS, SEARCH, USE, Kind, open_used, show_awaited, show_race_button, use_button
@@ -86,11 +87,14 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
     again = partial(_show_again, dataset, encoder, race, for_other_aim) if is_done else None
     with st.container(border=True, key="advice-verdict"):
         _show_headline(race, of)
-        if of.sure:
-            st.markdown(f"{escaped(of.sure)} {escaped(of.beside)}".rstrip())
-        if of.equals:
-            _show_equals(of)
-        _show_both_aims(of)
+        is_drawn = of.use is not None and show_verdict_bars(of.race, of.use)
+        counted = "" if is_drawn else of.counted
+        if words := " ".join(filter(None, (counted, of.sure, of.beside))):
+            st.markdown(escaped(words))
+        simpler = alternative_of(of.race) if of.equals else None
+        if simpler is not None:
+            _show_equals(of, simpler)
+        _show_both_aims(of, is_drawn)
         if of.use is not None and of.use == race.best and (caution := caution_words(race)):
             st.caption(f":material/info: {escaped(caution)}")
         if awaited is not None:
@@ -99,7 +103,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
             _show_next(race, of, elsewhere, again)
         with st.expander("Details", icon=":material/list:"):
             _show_actions(race, of, other, again if of.action != "again" else None)
-            _show_details(race, of, elsewhere)
+            _show_details(race, of, elsewhere, [*filter(None, [of.equals])] if simpler is None else [])
             _show_others(race, of)
             show_race(race, f"race-{key}", is_live=False)
 
@@ -142,25 +146,23 @@ def _show_headline(race: Race, of: Conclusion) -> None:
                    help=explained(of.race, of.use.setup))
 
 
-def _show_equals(of: Conclusion) -> None:
+def _show_equals(of: Conclusion, simpler: Outcome) -> None:
     """Show which candidates do about as well as the advice, and the button that searches with a simpler one."""
-    simpler = alternative_of(of.race)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-equals"):
-        st.markdown(escaped(of.equals), width="content" if simpler is None else "stretch")
-        if simpler is not None:
-            words = escaped(setup_words(of.race, simpler.setup))
-            kept = "the plain search" if of.use is None else setup_words(of.race, of.use.setup)
-            use_button(f"Use {words} instead", SEARCH, of.race, simpler, "retrieval",
-                       f"Changes your search to {words}, in place of {escaped(kept)}. {USE}", kind="tertiary",
-                       key="advice-simpler")
+        st.markdown(escaped(of.equals), width="stretch")
+        words = escaped(setup_words(of.race, simpler.setup))
+        kept = "the plain search" if of.use is None else setup_words(of.race, of.use.setup)
+        use_button(f"Use {words} instead", SEARCH, of.race, simpler, "retrieval",
+                   f"Changes your search to {words}, in place of {escaped(kept)}. {USE}", kind="tertiary",
+                   key="advice-simpler")
 
 
-def _show_both_aims(of: Conclusion) -> None:
-    """Show what the race found in the other aim; where judgments keep the plain search, with a button.
+def _show_both_aims(of: Conclusion, is_drawn: bool) -> None:
+    """Show what the race found in the other aim, unless it is drawn; where the plain search is kept, with a button.
 
     Judgments of the other aim follow, which decide nothing here.
     """
-    best, words = best_otherwise(of.race), both_aims_words(of.race, of.use)
+    best, words = best_otherwise(of.race), "" if is_drawn else both_aims_words(of.race, of.use)
     asked: Results = "first" if results_of(of.race) == "ten" else "ten"
     judged = [said for outcome in [of.candidate, *([best] * (best != of.candidate))] if outcome is not None
               if (said := outcome_judgments(of.race, outcome, [asked]))]
@@ -239,14 +241,14 @@ def _use_plain(race: Race, kind: Kind) -> None:
             open_used(find_run(race.run, runs_folder()), FINAL)
 
 
-def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> None:
-    """Show what judgments say, the figures of the race, and explanations."""
+def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None, more: Sequence[str]) -> None:
+    """Show what judgments say, the figures of the race, and explanations, after more sentences."""
     if judged := _judgments(of, race):
         st.markdown(f":material/thumbs_up_down: {judged}")
     named = race.best or next(iter(race.judged), None)
     line, is_groups = figure_line(race, elsewhere), race.serves == "groups"
     counts_groups = named is not None and named.against_start is not None and by_class_words(named.against_start.groups)
-    sentences = [*map(escaped, of.details), *([BY_CLASSES] if line and (is_groups or counts_groups) else [])]
+    sentences = [*map(escaped, (*more, *of.details)), *([BY_CLASSES] if line and (is_groups or counts_groups) else [])]
     st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     if line:
         st.caption(escaped(line),

@@ -8,7 +8,7 @@ import streamlit as st
 
 from udml_core.exploration.race_advice import both_aims_words
 from udml_core.exploration.race_conclusion import Conclusion
-from udml_core.exploration.race_figures import MEASURES
+from udml_core.exploration.race_figures import MEASURES, chain_words
 from udml_core.runs import Run
 from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.used import used_search
@@ -17,6 +17,7 @@ from udml_core.work.jobs.advising import races_from
 from ..data.using import SEARCH, USE, search_link, use_button, used_words
 from ..shell.race_verdict import concluded, conclusion_icon
 from ..shell.run_status import escaped
+from ..shell.verdict_bars import show_verdict_bars
 from ..shell.views import view_link
 from .own_images import show_folder
 
@@ -37,14 +38,18 @@ def show_your_search(runs: Sequence[Run]) -> None:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small", key="home-used"):
         if used is not None:
-            headline = "" if found is None else f"  \n:small[:gray[{escaped(_both_aims(found[1]))}]]"
-            st.markdown(f":material/push_pin: **{escaped(used[0].spec().dataset_title)}**: you chose "
-                        f"**{escaped(used_words(*used))}** for these images.{headline}", width="stretch")
+            words = used_words(*used)
+            with st.container(width="stretch", gap="xsmall"):
+                st.markdown(f":material/push_pin: **{escaped(used[0].spec().dataset_title)}**: you chose "
+                            f"**{escaped(words)}** for these images.")
+                if found is not None:
+                    _show_found(found[1], is_named=_use_words(found[1]) != words)
             _link_search(search_link(*used))
         elif found is not None:
             run, of = found
-            st.markdown(f"{conclusion_icon(of)} **{escaped(run.spec().dataset_title)}**: {escaped(_both_aims(of))}",
-                        width="stretch")
+            with st.container(width="stretch", gap="xsmall"):
+                st.markdown(f"{conclusion_icon(of)} **{escaped(run.spec().dataset_title)}**")
+                _show_found(of)
             if of.use is None:
                 _link_search(search_link(run, FINAL))
             else:
@@ -65,9 +70,23 @@ def _concluded(runs: Sequence[Run]) -> tuple[Run, Conclusion] | None:
     return None
 
 
-def _both_aims(of: Conclusion) -> str:
-    """Return what a race and judgments say of what the race serves, and of its other aim."""
-    return f"{MEASURES[of.race.serves].capitalize()}: {of.headline} {both_aims_words(of.race, of.use)}".rstrip()
+def _show_found(of: Conclusion, is_named: bool = True) -> None:
+    """Show what a race and judgments say: the search to use, and its counts as bars or in words.
+
+    Args:
+        of: The conclusion.
+        is_named: Whether the headline is shown above bars, which names the search.
+    """
+    above = st.container()
+    is_drawn = of.use is not None and show_verdict_bars(of.race, of.use)
+    if is_named or of.is_judged or not is_drawn:
+        aims = "" if is_drawn else both_aims_words(of.race, of.use)
+        above.caption(f"{MEASURES[of.race.serves].capitalize()}: {escaped(of.headline)} {escaped(aims)}".rstrip())
+
+
+def _use_words(of: Conclusion) -> str:
+    """Return the search to use in words, as a chosen search is called; empty for the plain search."""
+    return "" if of.use is None else chain_words(of.race, of.use.setup)
 
 
 def _link_search(parameters: dict[str, str]) -> None:

@@ -24,7 +24,7 @@ def show_races(run: Run, races: Sequence[Raced]) -> None:
     """Show the advice of each race from a run's features, as Data shows it."""
     for race, _, analysis in races:
         of = conclusion_of(analysis, dataset_at_hand(run.spec().dataset))
-        words = f"**{escaped(of.headline)}** {escaped(' '.join(filter(None, (of.sure, of.beside))))}"
+        words = f"**{escaped(of.headline)}** {escaped(' '.join(filter(None, (of.counted, of.sure, of.beside))))}"
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"race-{analysis.id}"):
             measure = MEASURES[race.serves].capitalize()
             st.markdown(f"{conclusion_icon(of)} {measure}: {words}", width="stretch")
@@ -48,7 +48,7 @@ def _figures(race: Race) -> str:
     largest = "" if race.best else "The largest gain: "
     words = setup_words(race, outcome.setup) if largest else chain_words(race, outcome.setup)
     return f"{largest}{words}, compared with the plain search: " \
-           f"{both_words(outcome.against_start, race.serves)}."
+           f"{both_words(outcome.against_start, race.serves, is_exact=True)}."
 
 
 def show_own(run: Run) -> None:

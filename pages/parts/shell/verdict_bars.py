@@ -1,0 +1,75 @@
+"""For how many of 100 searches judges see better and worse results, as two bars: first results and whole groups."""
+
+from __future__ import annotations
+
+import html
+
+import streamlit as st
+
+from udml_core.exploration.race import Outcome, Race
+from udml_core.exploration.race_certainty import close_words
+from udml_core.exploration.race_figures import (
+    BY_CLASSES,
+    BY_LOOKS,
+    COUNTED,
+    HEADINGS,
+    OTHER,
+    balance_words,
+    group_size_words,
+    said_word,
+)
+from udml_core.exploration.race_measured import Measured, Serves
+
+SAME: dict[Serves, str] = {"first": "the same", "groups": "nearly the same"}
+KINDS = ("better", "same", "worse")
+
+
+def show_verdict_bars(race: Race, outcome: Outcome) -> bool:
+    """Show both counts of a candidate against the plain search, the served measure first; return whether it can.
+
+    Args:
+        race: The race.
+        outcome: The candidate.
+    """
+    of, serves = outcome.against_start, race.serves
+    if of is None or shares(of.served(serves)) is None:
+        return False
+    close = close_words(race, outcome)
+    rows = [_row(serves, of.served(serves), close and f"slightly better{close}"),
+            _row(OTHER[serves], of.other(serves))]
+    st.html(f'<div class="verdict-bars">{"".join(rows)}</div>')
+    st.caption(f"Of 100 searches, compared with the plain search, as judges see it: {BY_LOOKS}.",
+               help="\n\n".join(filter(None, (*COUNTED.values(), group_size_words(race.group), BY_CLASSES))))
+    return True
+
+
+def shares(measured: Measured) -> tuple[int, int, int] | None:
+    """Return of how many of 100 searches the results get better, stay, and get worse; None if it is not known."""
+    count = measured.count
+    if count is None or count.better is None or count.worse is None:
+        return None
+    better, worse = round(100 * count.better), round(100 * count.worse)
+    return better, max(0, 100 - better - worse), worse
+
+
+def _row(measure: Serves, measured: Measured, close: str = "") -> str:
+    """Return a bar with its name and its verdict; empty if nothing was counted.
+
+    Args:
+        measure: The measure.
+        measured: What the judges measured.
+        close: What stands in place of the verdict, with which the counts need no other hedge.
+    """
+    counted = shares(measured)
+    if counted is None:
+        return ""
+    words = ["better", SAME[measure], "worse"]
+    said = ", ".join(f"{number} {word}" for number, word in zip(counted, words, strict=True))
+    parts = "".join(
+        f'<span class="{kind}" style="flex-grow:{number}" title="{number} {word}"><b>{number}</b> <i>{word}</i></span>'
+        for number, word, kind in zip(counted, words, KINDS, strict=True) if number)
+    word, balance = said_word(measured), balance_words(measured)
+    verdict = close or (balance[2:] if balance.startswith(f", {word} ") else f"{word}{balance}")
+    return (f'<div><div class="verdict-name"><b>{HEADINGS[measure]}</b> {html.escape(verdict)}</div>'
+            f'<div class="verdict-bar" role="img" aria-label="{HEADINGS[measure]}, of 100 searches: {said}">{parts}'
+            "</div></div>")
