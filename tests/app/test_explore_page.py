@@ -26,6 +26,7 @@ from pages.parts.shell.interesting import MOST, MOST_TEST, recorded_images
 from pages.parts.shell.selection import Selection, select, selection
 from pages.parts.triplets.stored import StoredTriplets
 from tests.app.opening import opened, switched, texts
+from tests.app.test_opinions_pages import without_labels
 from tests.app.test_refine_page import components, tiles
 from tests.running import worked
 from udml_core.data.given.exclusions import exclude, undo
@@ -35,7 +36,7 @@ from udml_core.exploration.clusters import cluster_purity
 from udml_core.exploration.map_content import Color
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.numerics.explanations import Affinities, Clusters, Pairs, Triplets
-from udml_core.runs import Run
+from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import Analysis, finished_maps, plan_analysis
 from udml_core.runs.search import Retrieval
 from udml_core.work.workers import analyse
@@ -100,6 +101,17 @@ def test_a_run_offers_only_the_panels_that_it_can_fill(rpml: Run, ssdml: Run, nm
     assert panels(explored(ssdml)) == [*always, "Triplets", "Labels"]
     assert panels(explored(nml)) == [*always, "Pairs"]
     assert panels(explored(isif)) == [*always, "Instance"]
+
+
+def test_neighbors_are_counted_without_excluded_images_and_a_plain_search_has_one_name() -> None:
+    plain = worked(runs_folder(), method="frozen", split="all")
+    dataset = plain.dataset()
+    exclude(dataset, [3, 4])
+    shown = texts(explored(plain, panel="neighbors"))
+    words = rf"\*\*Raw pixels\*\* · \d+ of 10 hits among {len(dataset) - 2:,} of {len(dataset):,} images"
+    assert re.search(words, shown)
+    without_labels(plain)
+    assert "**The plain search** · " in texts(explored(plain, panel="neighbors"))
 
 
 def test_without_a_choice_the_image_whose_neighbors_changed_most_is_shown(rpml: Run) -> None:

@@ -26,7 +26,7 @@ from udml_core.runs.analyses.kinds.opinion import JUDGES, QUESTIONS, RECIPES, Op
 from udml_core.runs.finding import frozen_runs
 from udml_core.runs.search import FROZEN
 from udml_core.runs.selection import preferred_epoch
-from udml_core.runs.verdict import standing
+from udml_core.runs.verdict import MEASURED, standing
 
 if TYPE_CHECKING:
     from udml_core.data.dataset import Dataset
@@ -40,8 +40,6 @@ OF_REFINEMENTS = plan_analysis(SecondOpinion, frames=("final",), recipes=RECIPES
 JUDGE_WORDS = {"pixels": "raw pixels"}
 """The names of judges in sentences; others go by the title of their backbone."""
 QUESTION_WORDS = tuple(HEADINGS.values())
-MEASURED = ("recall@1", "map@r")
-"""The measure from labels that each question stands for."""
 INSTALL = ("No encoder that took no part can judge. Name one with `udml opinion RUN --judges timm:MODEL` after "
            "`pip install timm`.")
 
@@ -216,11 +214,6 @@ def start_words(run: Run) -> str:
     share = min(1.0, (kept - start) / kept)
     return ("Training itself made the whole gain in whole groups." if share > ALL_OF_IT else
             f"Training itself made about {100 * share:.0f} % of the gain in whole groups. The rest was there before.")
-
-
-def has_labels(evaluation: Mapping[str, Mapping[str, Any]] | None) -> bool:
-    """Return whether an evaluation has a measure from labels that judges a run."""
-    return any(standing(evaluation, measure).after is not None for measure in MEASURED)
 
 
 def obstacle(run: Run) -> str:

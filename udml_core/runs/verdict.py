@@ -11,6 +11,8 @@ from udml_core.numerics.measures import MAIN_MEASURES
 Evaluation = Mapping[str, Mapping[str, Any]]
 Rank = Literal["above", "between", "below", "baseline", "unknown"]
 MAIN_MEASURE = MAIN_MEASURES[0].key
+MEASURED = ("recall@1", "map@r")
+"""The measure from labels that each question of judges stands for: the first result, and the whole group."""
 STILL = 1.0
 """Percentage points below which training has hardly changed a measure."""
 SIDES = {-1: "below", 0: "level with", 1: "above"}
@@ -75,6 +77,11 @@ def standing(evaluation: Evaluation | None, measure: str = MAIN_MEASURE) -> Stan
     """Return one measure of an evaluation, as `Run.evaluation` returns it."""
     values = [(evaluation or {}).get(name, {}).get(measure) for name in ("initial", "final", "frozen", "centered pca")]
     return Standing(*(None if value is None else float(value) for value in values))
+
+
+def has_labels(evaluation: Evaluation | None) -> bool:
+    """Return whether an evaluation has a measure from labels that judges a run."""
+    return any(standing(evaluation, measure).after is not None for measure in MEASURED)
 
 
 def verdict(title: str, evaluation: Evaluation | None, is_frozen: bool = False) -> Verdict:

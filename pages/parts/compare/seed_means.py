@@ -18,10 +18,10 @@ from udml_core.exploration.comparison import mean_interval
 from udml_core.exploration.paper_tables import FEWEST, Cell, PaperTable, ties
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run
-from udml_core.runs.opinions import JUDGED, QUESTION_WORDS, TRUST, agreement, has_labels
+from udml_core.runs.opinions import JUDGED, QUESTION_WORDS, TRUST, agreement
 from udml_core.runs.paper_table import table_of_runs
 from udml_core.runs.run_comparison import Spread, grouped_by_seed, settings_of, share_images, spread
-from udml_core.runs.verdict import MAIN_MEASURE, standing
+from udml_core.runs.verdict import MAIN_MEASURE, has_labels, standing
 
 from ..draw.downloads import share, table_downloads
 from ..draw.palette import percent, points

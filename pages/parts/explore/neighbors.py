@@ -91,7 +91,7 @@ def _ranking(bench: Workbench, frame: str) -> NearestImages:
     """Search all images in an embedding, or the test half in a refined one."""
     retrieval = load_retrieval(bench.run)
     hits = retrieval.search_item(bench.focus, COUNT, frame)
-    searched = among(len(retrieval.frame(frame).indices), retrieval.split, len(bench.dataset))
+    searched = among(int(retrieval.searched(frame).sum()), retrieval.split, len(bench.dataset))
     return NearestImages(frame_words(frame, bench.run), [hit.index for hit in hits],
                          None if any(hit.correct is None for hit in hits) else [bool(hit.correct) for hit in hits],
                          searched, "distance" if any(hit.similarity is None for hit in hits) else "cosine similarity")

@@ -17,11 +17,11 @@ from udml_core.runs.analyses.kinds.exact import ExactEvaluation
 from udml_core.runs.command import command_limits, command_of
 from udml_core.runs.examples import point_of
 from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, MOST_TAGS, Notes
-from udml_core.runs.opinions import JUDGED, has_labels
+from udml_core.runs.opinions import JUDGED
 from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.search import FROZEN, TRAINED
 from udml_core.runs.tasks import LIVE_STATES
-from udml_core.runs.verdict import standing, verdict
+from udml_core.runs.verdict import has_labels, standing, verdict
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import races_from
 from udml_core.work.jobs.estimate import evaluation_kind

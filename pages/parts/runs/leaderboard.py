@@ -12,9 +12,9 @@ import streamlit as st
 from udml_core.exploration.race_figures import SAID
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
-from udml_core.runs.opinions import QUESTION_WORDS, has_labels
+from udml_core.runs.opinions import QUESTION_WORDS
 from udml_core.runs.search import FROZEN
-from udml_core.runs.verdict import best_runs, standing
+from udml_core.runs.verdict import best_runs, has_labels, standing
 from udml_core.work.jobs.advising import is_trial
 
 from ..draw.palette import change_mark

@@ -16,7 +16,6 @@ from udml_core.runs.opinions import (
     OF_RUN,
     QUESTION_WORDS,
     agreement_words,
-    has_labels,
     judge_words,
     kept_words,
     obstacle,
@@ -25,6 +24,7 @@ from udml_core.runs.opinions import (
 )
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
+from udml_core.runs.verdict import has_labels
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import races_from
 from udml_core.work.jobs.verdicts import Stand

@@ -8,9 +8,10 @@ import streamlit as st
 
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
-from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, agreement, has_labels, obstacle
+from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, agreement, obstacle
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
+from udml_core.runs.verdict import has_labels
 from udml_core.work import jobs
 from udml_core.work.sweeps import Combination
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from udml_core.results.embedding_words import words_of
 from udml_core.runs.analyses import REFINED, Scope
+from udml_core.runs.verdict import has_labels
 
 if TYPE_CHECKING:
     from udml_core.runs import Run, Spec
@@ -26,7 +27,8 @@ SCOPE_WORDS: dict[Scope, str] = {"all": "all images", "test": "test half", "trai
 def frame_words(name: str, run: Run | None = None) -> str:
     """Return the name of an embedding in words, such as `after training`.
 
-    Frozen features are not trained, so that their embedding has one name.
+    Frozen features are not trained, so that their embedding has one name; where no labels measure them, it is that of
+    the search with them.
 
     Args:
         name: `frozen`, `initial`, `final`, the number of an epoch, the id of a refinement, or `recipe:` and a recipe.
@@ -36,7 +38,9 @@ def frame_words(name: str, run: Run | None = None) -> str:
         name = "refined"
     elif run is not None:
         name = FROZEN if run.spec().method == FROZEN else trained_name(run, name)
-        name = frozen_name(run.spec()) if name == FROZEN else name
+        if name == FROZEN:
+            evaluation = run.evaluation()
+            name = "plain" if evaluation is not None and not has_labels(evaluation) else frozen_name(run.spec())
     return words_of(name).sentence
 
 

@@ -18,10 +18,10 @@ from udml_core.numerics.measures import measure_of
 from udml_core.numerics.same_pairs import NEIGHBORS
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, list_runs
-from udml_core.runs.opinions import QUESTION_WORDS, has_labels, opinion_of
+from udml_core.runs.opinions import QUESTION_WORDS, opinion_of
 from udml_core.runs.run_comparison import grouped_by_seed, spread
 from udml_core.runs.search import FROZEN, Retrieval
-from udml_core.runs.verdict import verdict
+from udml_core.runs.verdict import has_labels, verdict
 from udml_core.work.exporting import target
 from udml_core.work.jobs.verdicts import said_lines
 
