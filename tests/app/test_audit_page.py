@@ -240,7 +240,14 @@ def test_a_line_counts_the_findings_and_leads_to_them(dataset: Dataset, audited:
     assert count_in_tabs(test) == 7, "an image a little smaller than the others is no finding"
     offer(test).click().run()
     assert count_in_tabs(test) < 7
-    assert test.button(key="audit-show").label == f"Audit: {count_in_tabs(test)} findings"
+    assert "audit-show" not in {button.key for button in test.button}, "the audit is in view"
+    left = opened("data", dataset=dataset.name)
+    assert left.button(key="audit-show").label == f"Audit: {count_in_tabs(test)} findings"
+    first = opened("data", dataset=dataset.name, view="audit")
+    assert first.query_params["finding"] not in ("exact", ["exact"]), "it begins where there is something to decide"
+    assert "audit-next" not in {button.key for button in first.button}
+    assert opened("data", dataset=dataset.name, view="audit", finding="exact").query_params["finding"] in (
+        "exact", ["exact"])
 
 
 def count_in_tabs(test: AppTest) -> int:

@@ -63,20 +63,31 @@ def _count_poor(fingerprint: str, count: int, excluded: bytes, _facts: ImageFact
 
 def count_findings(dataset: Dataset, run: Run, audit: Analysis) -> int:
     """Return the number of findings of a finished audit about which something can be decided."""
+    return sum(_decidable(dataset, run, audit).values())
+
+
+def first_finding(dataset: Dataset, run: Run, audit: Analysis) -> str:
+    """Return the first finding of a finished audit about which something can be decided; exact copies without any."""
+    return next((kind for kind, count in _decidable(dataset, run, audit).items() if count), "exact")
+
+
+def _decidable(dataset: Dataset, run: Run, audit: Analysis) -> dict[str, int]:
+    """Return the number of each finding about which something can be decided, at the default settings."""
     ticket = audit.stored_status().ticket
     decisions = decisions_of(dataset)
-    return _sum_findings(dataset, run, audit.id, ticket, dataset.fingerprint, excluded_images(dataset).tobytes(),
-                         decisions.same.tobytes(), decisions.different.tobytes(), decisions)
+    return _count_decidable(dataset, run, audit.id, ticket, dataset.fingerprint, excluded_images(dataset).tobytes(),
+                            decisions.same.tobytes(), decisions.different.tobytes(), decisions)
 
 
 @st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
-def _sum_findings(_dataset: Dataset, run: Run, analysis_id: str, ticket: float, fingerprint: str,  # noqa: ARG001
-                  excluded: bytes, same: bytes, different: bytes, _decisions: Decisions) -> int:  # noqa: ARG001
+def _count_decidable(_dataset: Dataset, run: Run, analysis_id: str, ticket: float, fingerprint: str,  # noqa: ARG001
+                     excluded: bytes, same: bytes, different: bytes,  # noqa: ARG001
+                     _decisions: Decisions) -> dict[str, int]:
     listed, facts = np.frombuffer(excluded, np.int64), load_facts(_dataset)
     audit = load_audit(run, analysis_id, ticket)
     findings = find_problems(audit, _dataset, listed, AuditSettings(), facts, _decisions)
     counts = counts_of(_dataset, findings, listed, facts)
-    return sum(counts[kind] for kind in kinds_of(_dataset, audit) if kind not in NOT_COUNTED)
+    return {kind: counts[kind] for kind in kinds_of(_dataset, audit) if kind not in NOT_COUNTED}
 
 
 def load_facts(dataset: Dataset) -> ImageFacts | None:

@@ -34,7 +34,17 @@ from ..shell.growth import load_changes
 from ..shell.run_status import escaped
 from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
-from .audited import FINDINGS, NOT_COUNTED, VIEW, count_findings, counts_of, kinds_of, load_audit, load_facts
+from .audited import (
+    FINDINGS,
+    NOT_COUNTED,
+    VIEW,
+    count_findings,
+    counts_of,
+    first_finding,
+    kinds_of,
+    load_audit,
+    load_facts,
+)
 from .classes import show_skipped
 from .computed import chosen_encoder
 from .duplicates import show_border, show_groups
@@ -61,7 +71,8 @@ def show_audit(dataset: Dataset) -> None:
     key = f"data-audit-{dataset.fingerprint[:12]}-{encoder.key}"
     if state.run is not None and state.finished is not None:
         _show_findings(dataset, state.run, load_audit(state.run, state.finished.id,
-                                                       state.finished.stored_status().ticket))
+                                                       state.finished.stored_status().ticket),
+                       first_finding(dataset, state.run, state.finished))
     elif state.task is not None:
         _show_first(dataset, state.task if isinstance(state.task, Analysis) else None, key)
     else:
@@ -115,10 +126,12 @@ def audit_line(dataset: Dataset) -> None:
     state = find_auditing(dataset, encoder, runs_folder())
     if state.run is not None and state.finished is not None:
         count = count_findings(dataset, state.run, state.finished)
-        _line_of_audit().button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:", key="audit-show",
-                  type="primary" if count and st.session_state.get(VIEW) != "audit" else "tertiary",
-                  on_click=st.session_state.update, args=({VIEW: "audit"},),
-                  help="Show duplicates, quality, outliers and small classes, at the default settings.")
+        if st.session_state.get(VIEW) != "audit":
+            _line_of_audit().button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:",
+                                    key="audit-show", type="primary" if count else "tertiary",
+                                    on_click=st.session_state.update, args=({VIEW: "audit"},),
+                                    help="Show duplicates, quality, outliers and small classes, at the default "
+                                         "settings.")
     elif state.task is not None:
         with _line_of_audit():
             _await_audit(dataset, encoder)
@@ -160,16 +173,17 @@ def _offer(dataset: Dataset, key: str, start: Callable[[], object]) -> None:
         show_excluded(dataset)
 
 
-def _show_findings(dataset: Dataset, run: Run | None, audit: Audit) -> None:
+def _show_findings(dataset: Dataset, run: Run | None, audit: Audit, default: str = "exact") -> None:
     """Show the findings.
 
     Args:
         dataset: The data set.
         run: The run of its features; None as long as the images are compared without features.
         audit: The comparison of the images.
+        default: The finding that is shown first, unless the address names one.
     """
     kinds = kinds_of(dataset, audit)
-    first = choice_from_address("finding", kinds, "exact")
+    first = choice_from_address("finding", kinds, default)
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with toolbar:
         slot = st.container(width="content")
@@ -179,7 +193,7 @@ def _show_findings(dataset: Dataset, run: Run | None, audit: Audit) -> None:
     counts = counts_of(dataset, findings, excluded, facts)
     finding = slot.segmented_control("Finding", kinds, default=first, key=FINDING, required=True,
                                      format_func=lambda name: _title(name, counts[name]))
-    write_address("finding", finding, "exact")
+    write_address("finding", finding)  # always: the first one changes with decisions
     if not audit.is_complete:
         st.warning("So many images have close hashes that only the closest pairs are compared. In drawings and small "
                    "gray images the features tell more: open Settings and choose them.", icon=":material/warning:")
