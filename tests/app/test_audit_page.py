@@ -222,12 +222,18 @@ def test_poor_images_that_take_part_in_races_and_judgments_are_counted_and_can_b
 def test_a_race_that_is_offered_during_the_audit_says_to_begin_after_it(
         dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
-    said = "The audit of these images still looks for copies"
-    assert said not in texts(opened("data", dataset=dataset.name, view="advice"))
+    said = "First, the audit looks for copies"
+    test = opened("data", dataset=dataset.name, view="advice")
+    assert said not in texts(test)
+    assert test.button(key="advice-start").label == "Find the best search"
     assert start_auditing(dataset, computed.chosen_encoder(dataset), runs_folder()).task is not None
     test = opened("data", dataset=dataset.name, view="advice")
     assert not test.exception
     assert said in texts(test)
+    (bar,) = test.get("progress")
+    assert re.match(r"Step \d of 5, ", bar.proto.text), "with its steps and, once known, the time left"
+    assert "leave copies out, and begin." in bar.proto.text
+    assert test.button(key="advice-start").label == "Begin without waiting"
 
 
 def test_a_line_counts_the_findings_and_leads_to_them(dataset: Dataset, audited: None,

@@ -41,7 +41,7 @@ from ..shell.empty_state import show_empty
 from ..shell.run_status import UNSEEN, escaped, escaped_message
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from .computed import choose_backbone, chosen_encoder
-from .copies import offer_deciding, offer_excluding
+from .copies import offer_deciding, offer_excluding, show_audit_first
 from .ended_race import ICON, show_ended
 from .race import show_race
 from .using import BUDGETS, SEARCH, USE, awaited_search, show_awaited, show_race_button, use_button
@@ -135,10 +135,12 @@ def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
 
 
 def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str) -> None:
-    """Show what a race does, and the button that starts it."""
+    """Show what a race does, and the button that starts it, which is not advised while an audit looks for copies."""
+    waits = show_audit_first(dataset)
     show_empty(what_words(encoder.backbone), "trophy")
     with st.container(horizontal_alignment="center"):
-        clicked = st.button(ACTION, type="primary", icon=ICON, key="advice-start", on_click=keep_clicks,
+        clicked = st.button("Begin without waiting" if waits else ACTION, type="tertiary" if waits else "primary",
+                            icon=ICON, key="advice-start", on_click=keep_clicks,
                             help="Runs in the background: you can leave the page or close the browser.")
     with keep_user_errors(key, dataset.fingerprint, clicked):
         if clicked:

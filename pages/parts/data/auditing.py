@@ -47,6 +47,7 @@ from .audited import (
 )
 from .classes import show_skipped
 from .computed import chosen_encoder
+from .copies import audit_key
 from .duplicates import show_border, show_groups
 from .excluding import NONE, ShownImages, change_list, list_buttons, offer_button, select_images, show_excluded
 from .growing import FINDING, show_new, show_new_files
@@ -68,7 +69,7 @@ def show_audit(dataset: Dataset) -> None:
     say_moved()
     encoder = chosen_encoder(dataset)
     state = find_auditing(dataset, encoder, runs_folder())
-    key = f"data-audit-{dataset.fingerprint[:12]}-{encoder.key}"
+    key = audit_key(dataset, encoder)
     if state.run is not None and state.finished is not None:
         _show_findings(dataset, state.run, load_audit(state.run, state.finished.id,
                                                        state.finished.stored_status().ticket),
@@ -132,7 +133,7 @@ def audit_line(dataset: Dataset) -> None:
                                     on_click=st.session_state.update, args=({VIEW: "audit"},),
                                     help="Show duplicates, quality, outliers and small classes, at the default "
                                          "settings.")
-    elif state.task is not None:
+    elif state.task is not None and st.session_state.get(VIEW) != "advice":  # which shows it where it matters
         with _line_of_audit():
             _await_audit(dataset, encoder)
 
@@ -151,7 +152,7 @@ def _await_audit(dataset: Dataset, encoder: EncoderSpec) -> None:
     status = task.status()
     if status.state in LIVE_STATES:  # else the page shows another step of these images, which comes first
         line = line_of(task, status)
-        is_beside = isinstance(task, Run) and st.session_state.get(VIEW) != "advice"  # with its step and time left
+        is_beside = isinstance(task, Run)  # with its step and time left
         st.caption(":material/hourglass_top: " + ("Their audit follows." if is_beside else
                                                   f"Audit: {escaped(line[:1].lower() + line[1:])}."))
 

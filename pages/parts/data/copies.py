@@ -9,6 +9,7 @@ import streamlit as st
 
 from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import EncoderSpec
 from udml_core.data.given.duplicate_decisions import Decisions, decisions_of
 from udml_core.data.given.exclusions import excluded_images
 from udml_core.exploration.audit import AuditSettings, find_problems
@@ -17,6 +18,7 @@ from udml_core.runs import Run, runs_folder
 from udml_core.work.jobs.auditing import find_auditing
 from udml_core.work.jobs.browse import DataAnalysis
 
+from ..shell.awaited import show_progress
 from ..shell.run_hash import RUN_HASH
 from ..shell.views import view_link
 from .audited import VIEW, count_poor, load_audit, load_facts
@@ -26,17 +28,26 @@ from .growing import FINDING
 NOTHING = "an image with a copy finds that copy first in every search, so it cannot show which search is better"
 
 
-def offer_deciding(dataset: Dataset) -> None:
-    """Say how many copies take part in a race, with a button that leads to them, or that an audit still looks for them.
+def show_audit_first(dataset: Dataset) -> bool:
+    """Show how far the audit that looks for copies is, if it is in progress; return whether it is."""
+    encoder = chosen_encoder(dataset)
+    state = find_auditing(dataset, encoder, runs_folder())
+    if state.finished is not None or state.task is None:
+        return False
+    with st.container(border=True, key="advice-audit"):
+        st.markdown(f"**First, the audit looks for copies**: {NOTHING}.")
+        show_progress(state.task, audit_key(dataset, encoder), "The audit", "Then leave copies out, and begin.")
+    return True
 
-    Nothing is said without copies.
-    """
-    state = find_auditing(dataset, chosen_encoder(dataset), runs_folder())
-    if state.finished is None and state.task is not None:
-        st.markdown(f":material/hourglass_top: The audit of these images still looks for copies: {NOTHING}. Begin "
-                    "after it, and leave copies out.")
-        return
-    copies = copies_of(dataset, state)
+
+def audit_key(dataset: Dataset, encoder: EncoderSpec) -> str:
+    """Return the name in the session of an audit in progress."""
+    return f"data-audit-{dataset.fingerprint[:12]}-{encoder.key}"
+
+
+def offer_deciding(dataset: Dataset) -> None:
+    """Say how many copies take part in a race, with a button that leads to them; nothing without copies."""
+    copies = copies_of(dataset, find_auditing(dataset, chosen_encoder(dataset), runs_folder()))
     if not copies.count:
         return
     takes = "takes" if copies.count == 1 else "take"
