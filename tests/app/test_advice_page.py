@@ -789,7 +789,7 @@ def test_two_runs_of_one_race_are_compared_as_the_race_judged_them(
     for run in (rival, frozen):
         without_labels(run)
     shown = texts(opened("compare", runs=f"{rival.id}.{frozen.id}", part="Settings"))
-    assert "against Plain search. First result: no clear difference. Whole group: better." in shown
+    assert "against Plain search**. First result: no clear difference. Whole group: better." in shown
     assert "First result: better" not in shown
 
 
@@ -1047,7 +1047,7 @@ def test_two_searches_with_their_steps_have_one_verdict_on_every_part(frozen: Ru
 
     monkeypatch.setattr("pages.parts.compare.opinions._against", against)
     link = {"runs": f"{frozen.id}.{trained.id}", "a": f"{trained.id}:{first}", "b": f"{frozen.id}:{second}"}
-    says = ", then averaging with 4 neighbors against Whitening. First result: better. Whole group: better."
+    says = ", then averaging with 4 neighbors against Whitening**. First result: better. Whole group: better."
     for part in ("Where they differ", "Same query", "Settings", "Curves", "Maps"):
         test = opened("compare", part=part, **link)
         assert not test.exception

@@ -32,6 +32,7 @@ from ..shell.opinions import stored_opinion, verdict_cells
 from ..shell.race_verdict import joint_verdicts, race_verdict, raced_figures, said_of
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_titles, search_title
+from ..shell.verdict_bars import show_bars
 from .colors import swatch
 from .own_judgments import show_own_judgments
 
@@ -83,10 +84,17 @@ class Pair:
     judges: str
     note: str = ""
 
-    def words(self, name: str, other: str) -> str:
-        """Return the verdicts on two runs by their names, counted as on every page, in Markdown."""
-        said = ". ".join(said_of_measured(*of) for of in zip(MEASURES, self.verdicts, self.measured, strict=True))
-        return f"**{escaped(name)} against {escaped(other)}. {said}.** {self.note}".rstrip()
+    def show(self, name: str, other: str) -> None:
+        """Show the verdicts on two runs by their names, counted as on every page, as bars or else in words."""
+        line = st.container()
+        of = list(zip(MEASURES, self.verdicts, self.measured, strict=True))
+        is_drawn = show_bars([(serves, measured, "" if verdict == measured.said else SAID[verdict])
+                              for serves, verdict, measured in of], other)
+        said = "" if is_drawn else "".join(f" {said_of_measured(*each)}." for each in of)
+        line.markdown(f":material/balance: **{escaped(name)} against {escaped(other)}**{'.' * bool(said)}{said}",
+                      help=escaped(self.judges))
+        if self.note:
+            st.caption(self.note)
 
 
 def judged_pair(run: Run, rival: Run) -> Pair | None:
@@ -175,7 +183,7 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     brief = brief_names([run for run, in two.values()])
     beside = _beside_best(named)
     if pair is not None:
-        st.markdown(f":material/balance: {(replace(pair, note='') if beside else pair).words(*brief)}")
+        (replace(pair, note="") if beside else pair).show(*brief)
     elif len(named) == 2:
         _offer_pair([run for runs in named.values() for run in runs])
     for words in beside:
@@ -189,8 +197,6 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
             note = "" if beside else escaped(unraced_words(*(run for runs in named.values() for run in runs)))
             st.markdown(f":material/balance: {words} {note}".rstrip())
         with st.expander("What the judges measured", expanded=len(named) > 2):  # of two, it repeats the verdicts
-            if pair is not None:
-                st.markdown(pair.judges)
             st.html(opinions_html(named, positions))
             st.caption(f"{'The largest gain in the whole group comes first. ' * (len(named) > 2)}"
                        "Difference to the plain search: how similar a query and the images found look to a judge, "

@@ -48,7 +48,7 @@ def show_searches_verdict(searches: Sequence[Search], names: Sequence[str]) -> N
         return
     pair = judged_searches(first, second)
     if pair is not None:
-        st.markdown(f":material/balance: {pair.words(name, other)}", help=escaped(pair.judges))
+        pair.show(name, other)
         return
     shown = [_show_alone(*search, name) for search, name in named if not _is_start(search)]
     if not any(shown):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 import streamlit as st
 
@@ -19,6 +20,9 @@ from udml_core.exploration.race_figures import (
     said_word,
 )
 from udml_core.exploration.race_measured import Measured, Serves
+from udml_core.results.embedding_words import words_of
+
+from .run_status import escaped
 
 SAME: dict[Serves, str] = {"first": "the same", "groups": "nearly the same"}
 KINDS = ("better", "same", "worse")
@@ -35,11 +39,24 @@ def show_verdict_bars(race: Race, outcome: Outcome) -> bool:
     if of is None or shares(of.served(serves)) is None:
         return False
     close = close_words(race, outcome)
-    rows = [_row(serves, of.served(serves), close and f"slightly better{close}"),
-            _row(OTHER[serves], of.other(serves))]
+    served = (serves, of.served(serves), close and f"slightly better{close}")
+    return show_bars([served, (OTHER[serves], of.other(serves), "")], words_of("plain").sentence, race.group)
+
+
+def show_bars(measures: Sequence[tuple[Serves, Measured, str]], other: str, group: int = 0) -> bool:
+    """Show counts of a search against another one as bars; return whether any is known.
+
+    Args:
+        measures: Measures, what judges measured, and what stands in place of the verdict and its hedge; empty for none.
+        other: The other search, in a sentence.
+        group: Number of results that judges look at in a whole group; 0 if it is not known.
+    """
+    rows = [row for of in measures if (row := _row(*of))]
+    if not rows:
+        return False
     st.html(f'<div class="verdict-bars">{"".join(rows)}</div>')
-    st.caption(f"Of 100 searches, compared with the plain search, as judges see it: {BY_LOOKS}.",
-               help="\n\n".join(filter(None, (*COUNTED.values(), group_size_words(race.group), BY_CLASSES))))
+    st.caption(f"Of 100 searches, compared with {escaped(other)}, as judges see it: {BY_LOOKS}.",
+               help="\n\n".join(filter(None, (*COUNTED.values(), group_size_words(group), BY_CLASSES))))
     return True
 
 
@@ -52,14 +69,8 @@ def shares(measured: Measured) -> tuple[int, int, int] | None:
     return better, max(0, 100 - better - worse), worse
 
 
-def _row(measure: Serves, measured: Measured, close: str = "") -> str:
-    """Return a bar with its name and its verdict; empty if nothing was counted.
-
-    Args:
-        measure: The measure.
-        measured: What the judges measured.
-        close: What stands in place of the verdict, with which the counts need no other hedge.
-    """
+def _row(measure: Serves, measured: Measured, verdict: str) -> str:
+    """Return a bar with its name and its verdict; empty if nothing was counted; see `show_bars`."""
     counted = shares(measured)
     if counted is None:
         return ""
@@ -69,7 +80,7 @@ def _row(measure: Serves, measured: Measured, close: str = "") -> str:
         f'<span class="{kind}" style="flex-grow:{number}" title="{number} {word}"><b>{number}</b> <i>{word}</i></span>'
         for number, word, kind in zip(counted, words, KINDS, strict=True) if number)
     word, balance = said_word(measured), balance_words(measured)
-    verdict = close or (balance[2:] if balance.startswith(f", {word} ") else f"{word}{balance}")
+    verdict = verdict or (balance[2:] if balance.startswith(f", {word} ") else f"{word}{balance}")
     return (f'<div><div class="verdict-name"><b>{HEADINGS[measure]}</b> {html.escape(verdict)}</div>'
             f'<div class="verdict-bar" role="img" aria-label="{HEADINGS[measure]}, of 100 searches: {said}">{parts}'
             "</div></div>")
