@@ -40,7 +40,7 @@ def show_verdict_bars(race: Race, outcome: Outcome) -> bool:
         return False
     close = close_words(race, outcome)
     served = (serves, of.served(serves), close and f"slightly better{close}")
-    return show_bars([served, (OTHER[serves], of.other(serves), "")], words_of("plain").sentence, race.group)
+    return show_bars([served, (OTHER[serves], of.other(serves), "")], words_of("plain").title, race.group)
 
 
 def show_bars(measures: Sequence[tuple[Serves, Measured, str]], other: str, group: int = 0) -> bool:
@@ -48,14 +48,14 @@ def show_bars(measures: Sequence[tuple[Serves, Measured, str]], other: str, grou
 
     Args:
         measures: Measures, what judges measured, and what stands in place of the verdict and its hedge; empty for none.
-        other: The other search, in a sentence.
+        other: The name of the other search.
         group: Number of results that judges look at in a whole group; 0 if it is not known.
     """
-    rows = [row for of in measures if (row := _row(*of))]
+    rows, plain = [row for of in measures if (row := _row(*of))], words_of("plain")
     if not rows:
         return False
     st.html(f'<div class="verdict-bars">{"".join(rows)}</div>')
-    st.caption(f"Of 100 searches, compared with {escaped(other)}, as judges see it: {BY_LOOKS}.",
+    st.caption(f"Of 100 searches, compared with {plain.sentence if other == plain.title else escaped(other)}, as judges see it: {BY_LOOKS}.",
                help="\n\n".join(filter(None, (*COUNTED.values(), group_size_words(group), BY_CLASSES))))
     return True
 
