@@ -59,6 +59,11 @@ class Estimate:
         return self.start_seconds + self.feature_seconds + self.seconds_from_training
 
     @property
+    def seconds_without_map(self) -> float:
+        """Time of a run that no map and graph follow, as in a sweep."""
+        return self.seconds - self.follow_seconds
+
+    @property
     def seconds_from_training(self) -> float:
         """Time from the first epoch to the results."""
         return self.training_seconds + self.evaluation_seconds + self.follow_seconds
