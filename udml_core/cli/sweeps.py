@@ -25,8 +25,8 @@ Budget = Annotated[float | None, typer.Option(metavar="MINUTES", min=0.01, show_
 
 def sweep(file: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML file; see below.")],
           budget: Budget = None,
-          plan: Annotated[bool, typer.Option("--plan", help="Print the planned runs, with the expected time once it was "
-                                                            "measured on this machine, and start nothing.")] = False,
+          plan: Annotated[bool, typer.Option("--plan", help="Print the planned runs, with the expected time once "
+                                                            "it was measured here, and start nothing.")] = False,
           engine: Engine = "local", engine_options: EngineOptions = None,
           wait: Annotated[bool, typer.Option(help="Follow the runs until they end.")] = True,
           root: Root = None, as_json: Json = False) -> None:
