@@ -63,7 +63,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     np.save(folder / "table.npy", points.astype(np.float32))
     parquet.write_table(pa.table({"label": labels, "shop": labels % 3}), folder / "table.parquet")
     with pytest.MonkeyPatch.context() as patch:
-        for module in (dataset, evaluate, train, map_kind, map_content, frame):
+        for module in (dataset, evaluate, map_kind, map_content, frame):
             patch.setattr(module, "LARGE", 1_000)
         patch.setattr(evaluate, "ASKED_ALL", 1_000)
         patch.setattr(evaluate, "ASKED", ASKED)
@@ -133,7 +133,7 @@ def four_shards(run: Run, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of the shards that are written from now on, four for each index of a run."""
     for name, value in (("EXACT_UP_TO", 1_000), ("SHARDS", 4), ("LEAST_SHARD", 100)):
         monkeypatch.setattr(build, name, value)
-    for module in (dataset, evaluate, train):
+    for module in (dataset, evaluate):
         monkeypatch.setattr(module, "LARGE", 1_000)
     monkeypatch.setattr(evaluate, "ASKED_ALL", 1_000)
     monkeypatch.setattr(evaluate, "ASKED", ASKED)
