@@ -99,8 +99,7 @@ def _print_plan(spec: Any, root: Path, engine: EngineRequest | None, as_json: bo
              "values": core.chosen_values(run.request, spec.varied), "exists": run.key in existing,
              "possible": run.spec is not None} for run in planned]
     new = [run.spec for run in planned if run.spec is not None and run.key not in existing]
-    is_local = engine is None or engine.engine == "local"
-    seconds = core.measured_seconds(new) if new and is_local else None
+    seconds = core.measured_seconds(new) if new and engine is None else None
     time = "" if seconds is None else f": about {duration(seconds)}, measured on this machine"
     options = {} if engine is None else engine.model_dump(exclude={"engine"}, exclude_defaults=True)
     print_answer({"criterion": spec.criterion, "runs": rows, "new": len(new), "expected_seconds": seconds,
