@@ -17,18 +17,22 @@ from pages.parts.shell import cached, run_picker
 from pages.parts.shell.run_status import escaped
 from tests.app.opening import opened, switched, texts
 from tests.running import spec, trained, worked, write_digits
+from udml_core.base.errors import duration
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import choose_spec
 from udml_core.data.given.exclusions import exclude
+from udml_core.data.speed import record_speed
 from udml_core.exploration.browsing import neighbor_similarities, order_images, outlier_scores
 from udml_core.exploration.sample import KINDS, Kind, neighborhoods_of, sample_rows
 from udml_core.numerics.neighbors import nearest
-from udml_core.runs import Run, create_run, runs_folder
+from udml_core.runs import Run, RunRequest, create_run, runs_folder
 from udml_core.runs.analyses import AnalysisSpec, list_analyses
 from udml_core.runs.analyses.kinds.pca import PCA
+from udml_core.work import jobs
 from udml_core.work.jobs import browse
 from udml_core.work.jobs.browse import continue_browsing, find_browsing
+from udml_core.work.jobs.estimate import encoding_kind, evaluation_kind, follow_kind, record_epoch, start_kind
 from udml_core.work.workers import analyse as analyse_worker
 from udml_core.work.workers import train as worker
 
@@ -207,6 +211,20 @@ def test_browsing_computes_features_then_a_map(digits: Dataset, tmp_path: Path, 
     assert state.finished is not None
     assert state.task is None
     assert state.finished.projection().frames == ("final",)
+
+
+def test_browsing_says_a_time_only_once_it_was_measured_to_the_map(shown: list[list[int]], digits: Dataset,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(computed, "DEFAULT_BACKBONE", "pixels")
+    planned = jobs.plan(RunRequest(dataset="digits", method="frozen", backbone="pixels"), digits)
+    record_epoch(planned, len(planned.halves(digits).train), 1.0)
+    for kind, seconds in ((encoding_kind, 0.01), (start_kind, 5.0), (evaluation_kind, 50.0), (follow_kind, 400.0)):
+        words = texts(opened("data", dataset="digits"))
+        assert "Map, grid, search without training" in words
+        assert "without training:" not in words, "a part was never measured"
+        record_speed(kind(planned), seconds)
+    expected = duration(jobs.estimate(planned, digits).seconds)
+    assert f"without training: about {expected}, measured here" in texts(opened("data", dataset="digits"))
 
 
 def test_runs_of_other_methods_and_encoders_are_no_browsing(digits: Dataset, tmp_path: Path) -> None:

@@ -16,17 +16,19 @@ from sklearn.datasets import load_sample_image
 from tests.running import spec
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
+from udml_core.base.files import read_json
 from udml_core.base.paths import dataset_cache
 from udml_core.data import catalog, features, image_facts, image_hashes
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder
-from udml_core.data.features import features_of, stored_words
+from udml_core.data.features import features_of, features_path, stored_words
 from udml_core.data.given.duplicate_decisions import decide, decisions_of
 from udml_core.data.given.exclusions import exclude, excluded_names, include
 from udml_core.data.given.growth import changes_of, mark_seen, note_looked, since_words, was_looked_at
 from udml_core.data.given.labels import assign, assigned_labels
 from udml_core.data.image_facts import facts_of
 from udml_core.data.image_hashes import hashes_of
+from udml_core.data.inference import Inference, torch_inference
 from udml_core.data.sources.versions import image_to_draw
 from udml_core.exploration import duplicates
 from udml_core.exploration.audit import AuditSettings, audit_of, find_problems
@@ -105,6 +107,24 @@ def test_only_new_and_changed_files_are_computed_and_the_rows_equal_a_fresh_comp
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "fresh"))
     for reused, fresh in zip(rows, compute(catalog.load(str(folder))), strict=True):
         np.testing.assert_array_equal(reused, fresh)
+
+
+def test_rows_of_two_engines_name_both(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compute_by(engine: str) -> str:
+        monkeypatch.setattr(features, "inference_of", lambda encoder, **_: Inference(
+            torch_inference(encoder).rows, engine))
+        dataset = catalog.load(str(folder))
+        encoder = Encoder(jobs.encoder_of(dataset, "pixels"))
+        features_of(dataset, encoder)
+        return str(read_json(features_path(dataset, encoder.spec).with_suffix(".json"))["engine"])
+
+    assert compute_by("torch 1") == "torch 1"
+    grow(folder)
+    assert compute_by("ONNX Runtime 1") == "torch 1, ONNX Runtime 1"
+    (folder / "02.png").unlink()
+    assert compute_by("torch 2") == "torch 1, ONNX Runtime 1", "every row was copied"
+    part(35).save(folder / "other.png")
+    assert compute_by("torch 1") == "torch 1, ONNX Runtime 1"
 
 
 def test_pairs_of_old_images_are_not_aligned_again(folder: Path, read: dict[str, list[Any]]) -> None:

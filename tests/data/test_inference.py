@@ -142,12 +142,32 @@ def test_a_network_that_cannot_be_converted_is_tried_once(monkeypatch: pytest.Mo
         "squeezenet, mean, 40 px: torch computes the features, as ONNX Runtime cannot: no operator for this layer"]
 
 
+@pytest.mark.parametrize("error", [
+    OSError(28, "No space left on device"), MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
+@pytest.mark.parametrize("step", ["network_graph", "replace_bytes", "Graph"])
+def test_a_full_disk_or_memory_is_no_failure_of_the_network(
+        error: Exception, step: str, graphs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_arguments: object) -> None:
+        try:
+            raise error
+        except Exception as cause:
+            raise RuntimeError("the step failed") from cause
+
+    with monkeypatch.context() as full:
+        full.setattr(inference, "network_graph", lambda *_: b"a graph")
+        full.setattr(inference, step, fail)
+        assert inference_of(squeezenet(), photos(), 20).engine == BY_TORCH
+    assert not list(graphs.glob("*.json")), "a later run tries again"
+
+
 def test_a_damaged_graph_is_not_used(graphs: Path, written: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     inference_of(squeezenet(), photos(), 20)
     next(graphs.glob("*.onnx")).write_bytes(b"damaged")
     monkeypatch.setattr(inference, "_opened", {})
     assert inference_of(squeezenet(), photos(), 20).engine == BY_TORCH
     assert len(written) == 1
+    assert inference_of(squeezenet(), photos(), 20).engine != BY_TORCH, "it was written again"
+    assert len(written) == 2
 
 
 @pytest.mark.parametrize(("spec", "count"), [

@@ -240,6 +240,9 @@ def test_asked_queries_search_all_images_and_have_a_margin() -> None:
     known = scores[~np.isnan(scores)]
     assert row["map@r margin"] == pytest.approx(196 * np.std(known, ddof=1) / np.sqrt(len(known)))
     assert "queries" not in evaluate(embeddings, labels, embeddings)
+    of_classes = evaluate(embeddings, None, embeddings, classes=labels[:, None] == np.unique(labels), asked=asked)
+    assert of_classes["queries"] == len(asked)
+    assert of_classes["mprec@1"] == pytest.approx(row["mprec@1"])
 
 
 def test_results_do_not_depend_on_the_chunk_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,6 +250,7 @@ def test_results_do_not_depend_on_the_chunk_size(monkeypatch: pytest.MonkeyPatch
     in_one_chunk = recall_at_k(embeddings, labels), map_at_r(embeddings, labels)
     trust_in_one_chunk = trustworthiness(embeddings[::-1], embeddings)
     monkeypatch.setattr(ranking, "CHUNK_ENTRIES", 7 * len(labels))
+    monkeypatch.setattr(ranking, "LEAST_ROWS", 1)
     assert len(list(rankings(embeddings, 3))) == 13
     in_chunks = recall_at_k(embeddings, labels), map_at_r(embeddings, labels)
     trust_in_chunks = trustworthiness(embeddings[::-1], embeddings)

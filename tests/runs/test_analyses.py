@@ -228,6 +228,9 @@ def test_an_exact_evaluation_replaces_a_sampled_one(tmp_path: Path, monkeypatch:
     assert run.evaluation()["final"]["queries"] == 50
     assert run.evaluation()["final"]["recall@1"] != exact["final"]["recall@1"]
     assert jobs.analyse(run, request).result() == run.evaluation() == exact
+    run.write_evaluation({"final": {"images": 359.0, "effective rank": 8.0}})
+    with pytest.raises(UserError, match=r"asks no image, because its test images have no labels"):
+        jobs.analyse(run, request)
 
 
 @pytest.mark.usefixtures("in_this_process")

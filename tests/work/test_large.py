@@ -28,10 +28,12 @@ from udml_core.base.errors import UserError
 from udml_core.base.paths import ASSETS
 from udml_core.data import catalog, dataset
 from udml_core.data.given.labels import assign, assigned_labels, labels_by_index
+from udml_core.data.splits import fixed_sample
 from udml_core.data.thumbnails import are_sheets_made
 from udml_core.exploration import map_content
 from udml_core.exploration.map_content import Color, Layout
 from udml_core.exploration.map_values import hide_rest
+from udml_core.numerics.evaluation import nearest_is_hit
 from udml_core.numerics.galleries import build, build_gallery, remove_vectors
 from udml_core.numerics.galleries.manifest import Manifest, Recall, Shard, read_manifest
 from udml_core.numerics.galleries.storage import write_shard
@@ -40,12 +42,14 @@ from udml_core.numerics.projection import pca
 from udml_core.numerics.projection.sampled import place_by_neighbors, sampled_layouts
 from udml_core.runs import Run, RunRequest, create_run
 from udml_core.runs.analyses import list_analyses, map_kind
+from udml_core.runs.analyses.kinds.exact import ExactEvaluation
 from udml_core.runs.search import Query, Retrieval
 from udml_core.work.exporting import export_shards
 from udml_core.work.jobs.planning import plan
 from udml_core.work.workers import evaluate, train
 
 ROWS, WIDTH, CLASSES = 20_000, 32, 10
+ASKED = 300
 GUIDE = (ASSETS.parent / "docs" / "galleries.md").read_text(encoding="utf-8")
 
 
@@ -59,9 +63,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     np.save(folder / "table.npy", points.astype(np.float32))
     parquet.write_table(pa.table({"label": labels, "shop": labels % 3}), folder / "table.parquet")
     with pytest.MonkeyPatch.context() as patch:
-        for module in (dataset, evaluate, train, map_kind, map_content, frame):
+        for module in (dataset, evaluate, map_kind, map_content, frame):
             patch.setattr(module, "LARGE", 1_000)
-        patch.setattr(evaluate, "EVALUATED", 300)
+        patch.setattr(evaluate, "ASKED_ALL", 1_000)
+        patch.setattr(evaluate, "ASKED", ASKED)
         patch.setattr(map_kind, "MOST_JUDGED", 1_000)
         patch.setattr(train, "MOST_ANALYZED", 1_000)
         patch.setenv("UDML_RUNS", str(folder / "runs"))
@@ -82,9 +87,15 @@ def test_a_large_run_has_a_gallery_and_a_map_and_a_sampled_evaluation(run: Run) 
     assert run.gallery_path.is_dir()
     assert not run.index_path.exists()
     assert not are_sheets_made(run.dataset())
-    evaluation = run.evaluation()
-    assert evaluation is not None
-    assert evaluation["final"]["images"] == 300
+    final, test = run.evaluation()["final"], Retrieval(run).split.test
+    assert (final["images"], final["queries"]) == (len(test), ASKED)
+    rows = np.flatnonzero(np.isin(test, fixed_sample(test, ASKED)))
+    hits = nearest_is_hit(np.asarray(run.embeddings("final"))[test], run.dataset().labels[test])[rows]
+    assert final["recall@1"] == pytest.approx(100 * hits.mean()), "queries of the sample, gallery of all"
+    assert final["recall@1 margin"] == pytest.approx(196 * hits.std(ddof=1) / np.sqrt(ASKED))
+    ExactEvaluation().check_run(run)
+    words = texts(opened("runs", run=run.id))
+    assert f"A sample of {ASKED} of {len(test):,} is asked" in words
     (map_,) = list_analyses(run)
     projection = map_.projection()
     assert projection.neighbors.shape == (2, ROWS, 0)
@@ -122,9 +133,10 @@ def four_shards(run: Run, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of the shards that are written from now on, four for each index of a run."""
     for name, value in (("EXACT_UP_TO", 1_000), ("SHARDS", 4), ("LEAST_SHARD", 100)):
         monkeypatch.setattr(build, name, value)
-    for module in (dataset, evaluate, train):
+    for module in (dataset, evaluate):
         monkeypatch.setattr(module, "LARGE", 1_000)
-    monkeypatch.setattr(evaluate, "EVALUATED", 300)
+    monkeypatch.setattr(evaluate, "ASKED_ALL", 1_000)
+    monkeypatch.setattr(evaluate, "ASKED", ASKED)
     written: list[int] = []
 
     def write(folder: Path, manifest: Manifest, shard: Shard, *rest: Any) -> None:

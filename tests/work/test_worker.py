@@ -469,9 +469,12 @@ def test_a_failed_map_does_not_fail_the_run(error: Exception, tmp_path: Path,
     assert len(Retrieval(run).search_item(0, 3)) == 3
 
 
-def test_large_data_sets_get_no_map_without_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_data_sets_get_a_map_but_no_graph_without_a_request(tmp_path: Path,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "MOST_ANALYZED", 1796)
-    assert list_analyses(trained(tmp_path, method="pca", fields={"dimension": 8})) == []
+    (map_,) = list_analyses(trained(tmp_path, method="pca", fields={"dimension": 8}))
+    assert (map_.spec().kind, map_.is_done()) == ("pca", True)
+    assert map_.projection().neighbors.shape == (2, 1797, 10)
     monkeypatch.setattr(worker, "MOST_ANALYZED", 1797)
     kinds = {analysis.spec().kind for analysis in list_analyses(trained(tmp_path, method="frozen", fields={}))}
     assert kinds == {"pca", "graph"}

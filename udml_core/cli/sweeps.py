@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from udml_core.base.errors import UserError, quoted
+from udml_core.base.errors import UserError, duration, quoted
 from udml_core.cli.engines import Engine, EngineOptions, destination_of, requested_engine
 from udml_core.cli.options import Json, Root, root_of
 from udml_core.cli.output import POLL_SECONDS, exit_with, print_answer
@@ -25,8 +25,8 @@ Budget = Annotated[float | None, typer.Option(metavar="MINUTES", min=0.01, show_
 
 def sweep(file: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML file; see below.")],
           budget: Budget = None,
-          plan: Annotated[bool, typer.Option("--plan", help="Print the planned runs and the expected time, and start "
-                                                            "nothing.")] = False,
+          plan: Annotated[bool, typer.Option("--plan", help="Print the planned runs, with the expected time once "
+                                                            "it was measured here, and start nothing.")] = False,
           engine: Engine = "local", engine_options: EngineOptions = None,
           wait: Annotated[bool, typer.Option(help="Follow the runs until they end.")] = True,
           root: Root = None, as_json: Json = False) -> None:
@@ -99,15 +99,16 @@ def _print_plan(spec: Any, root: Path, engine: EngineRequest | None, as_json: bo
              "values": core.chosen_values(run.request, spec.varied), "exists": run.key in existing,
              "possible": run.spec is not None} for run in planned]
     new = [run.spec for run in planned if run.spec is not None and run.key not in existing]
-    seconds = sum(core.seconds_of_runs(new))
+    seconds = core.measured_seconds(new) if new and engine is None else None
+    time = "" if seconds is None else f": about {duration(seconds)}, measured on this machine"
     options = {} if engine is None else engine.model_dump(exclude={"engine"}, exclude_defaults=True)
     print_answer({"criterion": spec.criterion, "runs": rows, "new": len(new), "expected_seconds": seconds,
                   "engine": "local" if engine is None else engine.engine, "engine_options": options}, as_json,
                  lambda: [*(f"{row['method']} on {row['dataset']}, seed {row['seed']}  {_words(row['values'])}"
                             + ("" if row["possible"] else "  (not possible)") + ("  (exists)" if row["exists"] else "")
                             for row in rows),
-                          f"{len(rows)} runs, {len(new)} of them new: about {seconds / 60:.1f} minutes; best by "
-                          f"{spec.criterion}", f"new runs go to {destination_of(engine)}"])
+                          f"{len(rows)} runs, {len(new)} of them new{time}; best by {spec.criterion}",
+                          f"new runs go to {destination_of(engine)}"])
 
 
 def _print_list(root: Path, as_json: bool) -> None:

@@ -497,9 +497,20 @@ def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
     log.info("%s: %d of %d rows computed%s, %.1f per second", path.stem, len(missing) - done, shape[0],
              work.engine and f" by {work.engine}", (len(missing) - done) / seconds)
     if work.engine:
-        replace_text(path.with_suffix(".json"), json.dumps({"engine": work.engine}))
+        replace_text(path.with_suffix(".json"), json.dumps({"engine": _engines(work.engine, earlier)}))
     unfinished.replace(path)
     progress.unlink(missing_ok=True)
+
+
+def _engines(engine: str, earlier: Earlier | None) -> str:
+    """Return the engine that computed rows, with the engines of rows that were copied from an earlier state."""
+    if earlier is None or not len(earlier.known):
+        return engine
+    try:
+        known = str(read_json(earlier.path.with_suffix(".json"))["engine"])
+    except (OSError, ValueError, KeyError, TypeError):
+        known = "unknown"
+    return ", ".join(dict.fromkeys([*known.split(", "), *engine.split(", ") * bool(len(earlier.missing))]))
 
 
 def _earlier_rows(dataset: Dataset, path: Path, shape: tuple[int, ...]) -> Earlier | None:

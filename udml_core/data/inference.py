@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ COMPARED = 16
 """Images on which both engines are compared before ONNX Runtime is used."""
 WORTH_SECONDS = 10.0
 """Expected seconds of torch from which a network is converted, which takes about five."""
+NO_MEMORY = re.compile(r"(can't|failed to) allocate memory|bad.?alloc|(out of|not enough) memory", re.IGNORECASE)
+"""Libraries report a lack of memory by a plain RuntimeError."""
 _fitting: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
 """The number of images that an encoder's device has memory for, where that is fewer."""
 MOST_OPEN = 4
@@ -216,6 +219,7 @@ def _open_graph(encoder: Encoder, path: Path, is_worth: bool) -> Graph | None:
     may_write = is_worth and threading.current_thread() is threading.main_thread() and not failed.is_file()
     if path not in _opened and not path.is_file() and not may_write:
         return None
+    was_kept = path.is_file()
     try:
         if path not in _opened:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -229,10 +233,24 @@ def _open_graph(encoder: Encoder, path: Path, is_worth: bool) -> Graph | None:
         return _opened[path]
     except Exception as error:  # torch's tracer and ONNX Runtime pass on any exception of a network
         reason = next(iter(str(error.__cause__ or error).strip().splitlines()), type(error).__name__)
+        if _is_passing(error) or was_kept:
+            log.warning("%s: torch computes the features this time: %s", encoder.spec.words, reason)
+            if not _is_passing(error):  # the file is damaged
+                path.unlink(missing_ok=True)
+            return None
         log.warning("%s: torch computes the features, as ONNX Runtime cannot: %s", encoder.spec.words, reason)
         path.unlink(missing_ok=True)
         replace_text(failed, json.dumps({"reason": reason}))
         return None
+
+
+def _is_passing(error: BaseException | None) -> bool:
+    """Return whether a failure says nothing of the network: files could not be written or read, or memory was full."""
+    while error is not None:
+        if isinstance(error, OSError | MemoryError) or NO_MEMORY.search(str(error)):
+            return True
+        error = error.__cause__
+    return False
 
 
 def _graph_path(encoder: Encoder) -> Path:

@@ -226,7 +226,7 @@ def _preparing_left(run: Run, dataset: Dataset, status: Status) -> str:
         return ""
     if key not in st.session_state:
         whole = jobs.estimate(run.spec(), dataset)
-        st.session_state[key] = Countdown(), whole.seconds - whole.follow_seconds if whole.measured else 0.0
+        st.session_state[key] = Countdown(), whole.seconds_without_map if whole.measured else 0.0
     countdown, whole_seconds = st.session_state[key]
     return preparing_words(countdown, whole_seconds, time.time() - status.started, status.seconds_left)
 

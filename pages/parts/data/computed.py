@@ -34,8 +34,6 @@ LEAST_TRAINED = 100
 """Fewer images are not offered for training: half of them trains, and RPML's graph joins each image to 50 others."""
 THEN = "then"
 """Address parameter of the view that opens once the images are compared."""
-MAP_SECONDS = 10
-"""Roughly the time to start the two steps and to compute a small map."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +152,6 @@ def chosen_encoder(dataset: Dataset) -> EncoderSpec:
 
 def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: DataAnalysis) -> None:
     """Show the button that starts browsing, with the expected time."""
-    request = RunRequest(dataset=dataset.name, method="frozen", backbone=encoder.backbone)
-    seconds = 0.0 if state.run else jobs.estimate(jobs.plan(request, dataset), dataset).feature_seconds
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if st.button("Browse these images", icon=":material/travel_explore:",
                      help="Map, grid and search without training, and orders of the gallery by outliers and "
@@ -165,10 +161,18 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: DataAnalys
             st.rerun()
         if encoder.reads_images:
             choose_backbone(encoder)
-        st.caption(f"Map, grid, search without training: about {duration(seconds + MAP_SECONDS)}", width="content")
+        st.caption(f"Map, grid, search without training{_time_words(dataset, encoder, state)}", width="content")
     failure = st.session_state.pop(f"{begun}-failure", "")
     if failure:
         st.error(failure, icon=":material/error:")
+
+
+def _time_words(dataset: Dataset, encoder: EncoderSpec, state: DataAnalysis) -> str:
+    """Return the expected time until the map; empty unless all of it was measured on this machine."""
+    request = RunRequest(dataset=dataset.name, method="frozen", backbone=encoder.backbone)
+    expected = jobs.estimate(jobs.plan(request, dataset), dataset)
+    seconds = expected.follow_seconds if state.run else expected.seconds
+    return f": about {duration(seconds)}, measured here" if expected.measured and expected.follow_seconds else ""
 
 
 def choose_backbone(encoder: EncoderSpec) -> None:

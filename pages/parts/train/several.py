@@ -54,7 +54,7 @@ def show_several(request: RunRequest, spec: Spec, dataset: Dataset) -> None:
             if count < 2:
                 start.caption("Choose fields to vary, or several seeds.")
                 return
-            seconds = expected.feature_seconds + count * (expected.seconds - expected.feature_seconds)
+            seconds = expected.feature_seconds + count * (expected.seconds_without_map - expected.feature_seconds)
             time = f" Together about {duration(seconds)}, measured here." if expected.measured else ""
             with start:
                 if st.button(f"Start {count} runs", icon=":material/play_arrow:", key="several-start", width="stretch"):

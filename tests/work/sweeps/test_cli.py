@@ -10,10 +10,13 @@ import pytest
 from experiments import __file__ as experiments
 from tests.cli.test_cli import answer, call
 from tests.work.sweeps.test_outcome import finished, run_of
+from udml_core.data import catalog
+from udml_core.data.speed import record_speed
 from udml_core.runs import list_runs, runs_folder
 from udml_core.runs.engines import submission
 from udml_core.work import sweeps
 from udml_core.work.jobs import launch
+from udml_core.work.jobs.estimate import encoding_kind, evaluation_kind, follow_kind, record_epoch, start_kind
 
 TEXT = """
 data: digits
@@ -39,7 +42,7 @@ def test_a_sweep_from_a_file_to_its_best_combination(capsys: pytest.CaptureFixtu
                                                      monkeypatch: pytest.MonkeyPatch, file: str) -> None:
     planned = answer(capsys, monkeypatch, "sweep", file, "--plan")
     assert (planned["criterion"], planned["new"], len(planned["runs"])) == ("validation map@r", 2, 2)
-    assert planned["expected_seconds"] > 0
+    assert planned["expected_seconds"] is None, "no such run was measured here"
     assert list_runs(runs_folder()) == []
     begun = answer(capsys, monkeypatch, "sweep", file, "--no-wait")
     assert (begun["sweep"], begun["state"], begun["runs"], begun["best"]) == ("widths", "waiting", {"waiting": 2}, {})
@@ -55,6 +58,24 @@ def test_a_sweep_from_a_file_to_its_best_combination(capsys: pytest.CaptureFixtu
     assert " ".join(out.splitlines()[2].split()) == (
         "* 70.00 1 seed pca on digits dimension=4 (test half: MAP@R 10.00)")
     assert answer(capsys, monkeypatch, "sweeps")["sweeps"][0]["runs"] == {"done": 2}
+
+
+def test_a_plan_says_a_time_only_once_all_of_it_was_measured(capsys: pytest.CaptureFixture[str],
+                                                             monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    read = sweeps.complete(sweeps.read_sweep(Path(file)))
+    planned = [run.spec for run in sweeps.plan_runs(read) if run.spec is not None]
+    for spec in planned:
+        record_epoch(spec, len(spec.halves(catalog.load("digits")).train), 2.0)
+    for kind, seconds in ((encoding_kind, 0.001), (follow_kind, 500.0), (start_kind, 5.0), (evaluation_kind, 50.0)):
+        _, out, _ = call(capsys, monkeypatch, "sweep", file, "--plan")
+        assert "2 runs, 2 of them new; best by validation map@r" in out, "a part was never measured"
+        record_speed(kind(planned[0]), seconds)
+    answered = answer(capsys, monkeypatch, "sweep", file, "--plan")
+    assert answered["expected_seconds"] == pytest.approx(2 * (2 + 5 + 50) + 1.797), "features once, and no map"
+    _, out, _ = call(capsys, monkeypatch, "sweep", file, "--plan")
+    assert "2 of them new: about 2 min, measured on this machine; best by" in out
+    elsewhere = answer(capsys, monkeypatch, "sweep", file, "--plan", "--engine", "slurm")
+    assert elsewhere["expected_seconds"] is None, "another machine takes other times"
 
 
 @pytest.mark.parametrize(("words", "engine", "options", "place"), [

@@ -17,6 +17,8 @@ from udml_core.numerics.neighbors.centers import nearest_centers
 
 CHUNK_ENTRIES = 1_500_000
 """Number of distances computed at once, few enough to stay in the processor's cache."""
+LEAST_ROWS = 16
+"""Fewest queries of a chunk: among 300,000 points a query alone takes several times longer than as one of 16."""
 QUANTUM = 1e-9
 """Resolution of a squared distance, as a share of itself and the query's squared norm. It is coarser than the rounding
 errors of a pair, whatever the size of other points: the other point's squared norm is at most twice the sum of both."""
@@ -48,15 +50,19 @@ class Distances:
         some = torch.from_numpy(np.array(self._points[:: -(-len(self._points) // CENTERED_ON)]))
         self._center = some.median(0).values.double().numpy()
         if not self.is_wide:
-            self._points, self._center = self._points.astype(np.float64) - self._center, np.zeros(len(self._center))
+            self._points = self._points.astype(np.float64)
+            self._points -= self._center
+            self._center = np.zeros(len(self._center))
         self.norms = torch.zeros(len(self._points), dtype=torch.float64)
         for columns in self._columns():
-            self.norms += self._block(slice(None), columns).square().sum(1)
+            for rows in blocks(len(self._points), min(WIDE, self._points.shape[1])):
+                self.norms[rows] += self._block(rows, columns).square().sum(1)
         self._scales = self.norms.clamp_min(1e-300)
 
     def narrow_points(self) -> Array:
-        """Return the centered points (n, d) float32."""
-        return np.ascontiguousarray(self._points - self._center, dtype=np.float32)
+        """Return the centered points (n, d) float32, rounded from float64 without a copy in float64."""
+        narrow = np.empty(self._points.shape, np.float32)
+        return np.subtract(self._points, self._center, out=narrow, casting="same_kind")
 
     def _columns(self) -> Iterator[slice]:
         return blocks(self._points.shape[1], len(self._points)) if self.is_wide else iter([slice(None)])
@@ -179,4 +185,4 @@ def row_chunks(count: int, width: int) -> tuple[Tensor, ...]:
         count: Number of rows.
         width: Number of points to which each row has a distance.
     """
-    return torch.arange(count).split(max(1, CHUNK_ENTRIES // width))
+    return torch.arange(count).split(max(LEAST_ROWS, CHUNK_ENTRIES // width))

@@ -35,7 +35,7 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
     - With labels and queries: recall@k of the queries among the other images, as `gallery recall@k`.
     - With classes in place of labels: mprec@1 to mprec@50.
     - Always: the effective rank, and trustworthiness and continuity against `space` (not for fewer than 3 images).
-    - With rows that are asked: the number of queries, and half the 95 % interval of recall@1 and MAP@R.
+    - With rows that are asked: the number of queries, and with labels half the 95 % interval of recall@1 and MAP@R.
 
     Args:
         embeddings: (n, d).
@@ -71,6 +71,7 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
     elif classes is not None:
         of_depths = retrieval_measures(embeddings, classes, depths=DEPTHS, asked=asked).mean_precisions
         result |= {f"mprec@{k}": 100 * value for k, value in of_depths.items()}
+        result |= {} if asked is None else {"queries": float(len(asked))}
         report(0.8)
     chosen = evenly_spaced(len(embeddings), sample)
     if len(chosen) > 2:

@@ -7,23 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 import psutil
 
-from udml_core.base.arrays import LARGE, WIDE, Integers
+from udml_core.base.arrays import Integers
 from udml_core.data.augmentation import CROPS, Augmentation
 from udml_core.data.dataset import Dataset, step_name
 from udml_core.data.encoders import EncoderSpec, activation_bytes, feature_width, image_seconds, late_share
 from udml_core.data.features import features_path, views_path
 from udml_core.data.speed import measured_speed, record_speed
-from udml_core.methods import Method
 from udml_core.runs import Spec
 from udml_core.runs.tasks import Status
+from udml_core.work.jobs.needed_memory import ASSUMED_WIDTH, expected_memory
 
 FEATURES = "features"
 OF_FEATURES = (FEATURES, "activations")
 """How the names of the phases begin that compute features."""
 BUSY = 2.0
 """Tasks for each core that wait or work, above which a machine is busy."""
-ASSUMED_WIDTH = 1024
-"""Assumed dimension of features whose network reports it only after loading."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +55,11 @@ class Estimate:
     def seconds(self) -> float:
         """Time of the whole run."""
         return self.start_seconds + self.feature_seconds + self.seconds_from_training
+
+    @property
+    def seconds_without_map(self) -> float:
+        """Time of a run that no map and graph follow, as in a sweep."""
+        return self.seconds - self.follow_seconds
 
     @property
     def seconds_from_training(self) -> float:
@@ -97,7 +100,7 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
     start, evaluation = measured_speed(start_kind(spec)), measured_speed(evaluation_kind(spec))
     needed = [epoch_speed, start, evaluation] + [image_speed] * (whole + early > 0) + [view_speed] * (views > 0)
     return Estimate((whole + (1 - late) * early) * per_image + views * per_view, epoch * method.epochs_planned,
-                    expected_memory(method, spec.encoder, len(train), len(halves.test)),
+                    expected_memory(method, spec.encoder, dataset, halves),
                     4.0 * (whole + views) * width + activation_bytes(spec.encoder) * early,
                     None not in needed, evaluation or 0.0, start or 0.0, measured_speed(follow_kind(spec)) or 0.0,
                     views * per_view)
@@ -120,27 +123,6 @@ def measured_image_speed(encoder: EncoderSpec, device: str) -> float | None:
     """Return the seconds an image takes in all encoders, as measured on this machine; None if one was not measured."""
     speeds = [measured_speed(image_kind(source, device)) for source in encoder.sources]
     return None if None in speeds else sum(filter(None, speeds))
-
-
-def expected_memory(method: Method, encoder: EncoderSpec, train: int, test: int) -> float:
-    """Return the bytes of memory that a run needs in its largest phase: training, PCA, or the evaluation.
-
-    Args:
-        method: The method.
-        encoder: The encoder of the features.
-        train: Number of training images.
-        test: Number of test images.
-    """
-    width = feature_width(encoder) or ASSUMED_WIDTH
-    own = min(int(getattr(method, "dimension", width)), width)
-    late = late_share(encoder) if method.trained_part == "last" and encoder.trainable else 1.0
-    gradients = 120 * 600 * late * encoder.size**2 if method.trains_encoder else 0
-    # Unit features, the directions and their squares; wider features than images are projected by smaller products.
-    principal = train * width * 8 + 4 * width * min(own, train) + 24 * min(train, width)**2
-    # One embedding at a time beside the frozen features; in float64 unless it is wide.
-    evaluation = min(test, LARGE) * (4 * width + (8 if own >= WIDE else 20) * own)
-    stored = 8 * (train + test) * own  # the embeddings and their index
-    return 600e6 + max(method.expected_bytes(train, width) + gradients, principal, evaluation, stored)
 
 
 def training_left(spec: Spec, status: Status) -> float | None:

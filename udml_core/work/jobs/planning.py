@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import psutil
 import torch
 
 from udml_core.base.arrays import Array
@@ -27,7 +26,7 @@ from udml_core.methods import Method, find_method, names_of
 from udml_core.methods.embedder import histograms
 from udml_core.runs import ExclusionList, Run, RunRequest, Spec
 from udml_core.runs.tasks import ADVICE
-from udml_core.work.jobs.estimate import expected_memory
+from udml_core.work.jobs.needed_memory import check_memory, expected_memory
 from udml_core.work.jobs.presets import apply_preset
 from udml_core.work.jobs.queue import resolve_device, resolve_processes
 
@@ -70,7 +69,7 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None, gp
     method.check(len(halves.train), feature_width(encoder))
     method.check_encoder(encoder)
     if gpus is None:  # else the run works on another machine
-        _check_memory(expected_memory(method, encoder, len(halves.train), len(halves.test)))
+        check_memory(expected_memory(method, encoder, dataset, halves))
     _check_features(method, dataset, encoder, halves.train)
     if request.compile:
         if method.trained_part != "all":
@@ -277,18 +276,6 @@ def plan_continuation(run: Run, dataset: Dataset, pairs: PairSet, fields: Mappin
     return Spec.model_validate(spec.model_dump(exclude={"created", "version", "versions"}) | {
         "version": Spec.model_fields["version"].get_default(), "fields": method.model_dump(),
         "device": resolve_device(device), "pairs": "given", "starts_from": run.id})
-
-
-def _check_memory(needed: float) -> None:
-    """Check that this machine has the memory that a run needs.
-
-    Raises:
-        UserError: It has not.
-    """
-    if needed > (total := psutil.virtual_memory().total):
-        raise UserError(f"This run needs about {needed / 1e9:.0f} GB of memory, and this machine has {total / 1e9:.0f} "
-                        "GB. Choose a smaller size, a backbone whose features have fewer dimensions, or a method for "
-                        "fewer images.")
 
 
 def _labels_per_class(request: RunRequest, dataset: Dataset, halves: Split) -> int | None:

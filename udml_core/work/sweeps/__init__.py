@@ -17,7 +17,7 @@ from udml_core.work.sweeps.outcome import (
     shared_first,
 )
 from udml_core.work.sweeps.plan import MOST_RUNS, SweepSpec, chosen_values, count_runs, requests_of
-from udml_core.work.sweeps.prepare import complete, plan_runs, seconds_of_runs
+from udml_core.work.sweeps.prepare import complete, measured_seconds, plan_runs, seconds_of_runs
 from udml_core.work.sweeps.progress import GroupProgress, GroupState, progress_of
 from udml_core.work.sweeps.reading import OPTIONS, make_sweep, parse_sweep, read_sweep
 
@@ -41,6 +41,7 @@ __all__ = [
            "forget_sweep",
            "list_sweeps",
            "make_sweep",
+           "measured_seconds",
            "paper_table",
            "parse_sweep",
            "plan_runs",

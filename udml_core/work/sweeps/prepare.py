@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,13 +130,23 @@ def plan_runs(spec: SweepSpec, load: Loader = catalog.load, gpus: int | None = N
 
 def seconds_of_runs(specs: Sequence[Spec], load: Loader = catalog.load) -> list[float]:
     """Return the expected seconds of runs that start in this order; features count once."""
-    seconds, encoded = [], set()
+    return [seconds for seconds, _ in _expected_times(specs, load)]
+
+
+def measured_seconds(specs: Sequence[Spec], load: Loader = catalog.load) -> float | None:
+    """Return the expected seconds of all runs one after another; None unless all rest on runs of this machine."""
+    times = list(_expected_times(specs, load))
+    return sum(seconds for seconds, _ in times) if all(is_measured for _, is_measured in times) else None
+
+
+def _expected_times(specs: Sequence[Spec], load: Loader) -> Iterator[tuple[float, bool]]:
+    """Yield the expected seconds of each run from its start to its evaluation, and whether they were measured here."""
+    encoded = set()
     for spec in specs:
-        expected = jobs.estimate(spec, load(spec.dataset))
-        features = (spec.fingerprint, spec.encoder.key)
-        seconds.append(expected.training_seconds + (0.0 if features in encoded else expected.feature_seconds))
+        expected, features = jobs.estimate(spec, load(spec.dataset)), (spec.fingerprint, spec.encoder.key)
+        yield (expected.seconds_without_map - (expected.feature_seconds if features in encoded else 0.0),
+               expected.measured)
         encoded.add(features)
-    return seconds
 
 
 def fit_budget(expected: Sequence[float], seconds: float) -> list[int]:

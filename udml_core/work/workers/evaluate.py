@@ -27,8 +27,6 @@ KNN = 200
 COMPARED, COMPARED_NEIGHBORS = 2000, 10
 ASKED_ALL, ASKED = 25_000, 2_000
 """Largest number of test images that are all queries, which takes about a minute, and the number of queries of more."""
-EVALUATED = 10_000
-"""Number of test images that are evaluated if there are more than `LARGE`, because the time grows with its square."""
 log = logging.getLogger("udml")
 
 
@@ -38,8 +36,7 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report, exact: bool = False) 
     The candidates are the initial, frozen, centered PCA (of the final dimension) and final embeddings, and the
     method's own. PCA has unit length if the final embedding has, so that both are compared by the same distance.
     Versions before 0.3 stored an uncentered PCA as "pca". Of more than `ASKED_ALL` test images a fixed sample of
-    `ASKED` are queries among all of them; of more than `LARGE` a fixed sample of `EVALUATED` is evaluated: its images
-    are queries and gallery. The split `seen` with labels adds k-nearest-neighbor and linear accuracy.
+    `ASKED` are queries among all of them. The split `seen` with labels adds k-nearest-neighbor and linear accuracy.
 
     Args:
         run: A run with stored embeddings.
@@ -51,7 +48,7 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report, exact: bool = False) 
         Measures in percent, by candidate and name.
     """
     if not exact:
-        loaded = _thinned(loaded)
+        loaded = _with_fewer_voters(loaded)
     dataset, test = loaded.dataset, loaded.split.test
     labels, voters = known_labels(loaded)
     voting = voters if labels is not None and loaded.split.name == "seen" else voters[:0]
@@ -86,14 +83,13 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report, exact: bool = False) 
     return result
 
 
-def _thinned(loaded: Loaded) -> Loaded:
-    """Return the input with a fixed sample of the test half, and of the training images that vote, if it is large."""
+def _with_fewer_voters(loaded: Loaded) -> Loaded:
+    """Return the input with a fixed sample of at most `LARGE` training images, which vote and make PCA's directions."""
     split = loaded.split
-    if max(len(split.train), len(split.test)) <= LARGE:
+    if len(split.train) <= LARGE:
         return loaded
-    test = fixed_sample(split.test, EVALUATED) if len(split.test) > LARGE else split.test
-    log.info("the evaluation uses %d of %d test images", len(test), len(split.test))
-    return replace(loaded, split=replace(split, train=fixed_sample(split.train, LARGE), test=test))
+    log.info("the evaluation learns from %d of %d training images", LARGE, len(split.train))
+    return replace(loaded, split=replace(split, train=fixed_sample(split.train, LARGE)))
 
 
 def known_labels(loaded: Loaded) -> tuple[Integers | None, Integers]:

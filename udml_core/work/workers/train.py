@@ -20,7 +20,7 @@ import torch
 from filelock import BaseFileLock
 from torch import Tensor
 
-from udml_core.base.arrays import LARGE, Array
+from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import WAITING, Dataset, Report
 from udml_core.data.features import features_path
@@ -57,7 +57,7 @@ from udml_core.work.workers.watching import StepWatcher
 POLL = 0.3
 TRIPLETS_KEPT = 2000
 MOST_ANALYZED = 20_000
-"""Largest data set for which a map and a graph are computed without a request, in about two minutes of one core."""
+"""Largest data set for which a graph is computed without a request, in about two minutes of one core with the map."""
 LONGEST_START = 60.0
 """Seconds that a process may take to load its libraries."""
 VOTING = 5000
@@ -159,6 +159,7 @@ class _Work:
         began = time.monotonic()
         self._keep(loaded, embedder)
         self.reporter.change(phase="evaluation", share=0.0, searchable=True)
+        # The device stays locked: its memory still holds the encoder, and plans count the memory of one run at a time.
         evaluate_run(self.run, loaded, self.reporter.share)
         record_stage(evaluation_kind(self.spec), time.monotonic() - began, len(loaded.dataset))
         if analyse:
@@ -391,9 +392,9 @@ class _Work:
     def _analyse(self, dataset: Dataset, trained: int) -> None:
         """Compute the PCA map of all images and the graph of the training half.
 
-        A failure does not fail the run. The time grows with the square of the number of images, and the run cannot be
-        searched meanwhile, so large data sets wait for a user's request. The PCA map of a very large one takes seconds,
-        because its neighbors are not computed.
+        A failure does not fail the run, which can be searched meanwhile. The time of the graph grows with the square of
+        the number of images, so that of a large data set waits for a user's request. Its map follows every run: the
+        neighbors of 200,000 images take minutes, and of more images none are computed.
         """
         from udml_core.work.workers import analyse as analysis_worker  # its libraries delay the first epoch
 
@@ -401,7 +402,7 @@ class _Work:
             PCA: {}, NeighborGraph: {"scope": "train", "n_neighbors": self.method.graph_neighbors(trained)}}
         if len(dataset) > MOST_ANALYZED:
             log.info("no graph is computed for more than %d images without a request", MOST_ANALYZED)
-            analyses = {PCA: {}} if len(dataset) > LARGE else {}
+            del analyses[NeighborGraph]
         for kind, options in analyses.items():
             try:
                 analysis_worker.keep(self.run, plan_analysis(kind, **options), self.reporter.share, dataset)

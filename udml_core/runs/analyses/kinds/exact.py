@@ -33,8 +33,10 @@ class ExactEvaluation(AnalysisKind):
         """Reject a run whose evaluation has asked every test image."""
         final = (run.evaluation() or {}).get("final") or {}
         if final and not final.get("queries"):
-            raise UserError(f"The evaluation of {run.id} has asked all of its {final['images']:,.0f} test images. "
-                            "There is nothing to add.")
+            does_ask = any(name.startswith(("recall@", "mprec@")) for name in final)
+            raise UserError(f"The evaluation of {run.id} " + (
+                f"has asked all of its {final['images']:,.0f} test images." if does_ask else
+                "asks no image, because its test images have no labels.") + " There is nothing to add.")
 
     def compute(self, material: Material) -> Arrays:
         """Evaluate, and store the measures with the run and here; an embedding without a measure has NaN."""
