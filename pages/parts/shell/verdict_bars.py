@@ -52,10 +52,11 @@ def show_bars(measures: Sequence[tuple[Serves, Measured, str]], other: str, grou
         group: Number of results that judges look at in a whole group; 0 if it is not known.
     """
     rows, plain = [row for of in measures if (row := _row(*of))], words_of("plain")
+    against = plain.sentence if other == plain.title else escaped(other)
     if not rows:
         return False
     st.html(f'<div class="verdict-bars">{"".join(rows)}</div>')
-    st.caption(f"Of 100 searches, compared with {plain.sentence if other == plain.title else escaped(other)}, as judges see it: {BY_LOOKS}.",
+    st.caption(f"Of 100 searches, compared with {against}, as judges see it: {BY_LOOKS}.",
                help="\n\n".join(filter(None, (*COUNTED.values(), group_size_words(group), BY_CLASSES))))
     return True
 
