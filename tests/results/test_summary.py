@@ -193,3 +193,14 @@ def test_the_card_and_the_preset_of_distillation_state_the_records() -> None:
     assert (f"by MAP@R: {change('birds100-last', 'Distilled refinement'):.1f} points above frozen features, where "
             f"whitening, which trains nothing, gains {change('birds100-heads', 'Whitening'):.1f}. By R@1 whitening is "
             f"better: {benchmark('birds100', white, R1)[0]:.1f}, and Distill {summary['final'][R1][0]:.1f}.") in preset
+
+
+def test_the_preset_of_pslr_says_that_test_images_chose_it() -> None:
+    says = next(entry["says"] for entry in suggestions._read()["best"] if entry["method"] == "pslr")
+    shown = {name: [record(f"{name}-pslr-components")["rows"][row]["summary"]["final"][measure][0]
+                    for row in ("on instance features", "L_z + L_r + L_s")]
+             for name, measure in (("cifar10", "knn@200"), ("birds100", MAP))}
+    assert "Chosen on CIFAR-10 by test images of classes that training saw" in says
+    assert "ends at a kNN accuracy of {:.1f}, on the latent layer at {:.1f}. As test images".format(
+        *shown["cifar10"]) in says
+    assert "agree: MAP@R {:.1f} and {:.1f} on unseen species".format(*shown["birds100"]) in says
