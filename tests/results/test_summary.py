@@ -159,6 +159,10 @@ def test_the_text_of_the_benchmark_counts_the_orders_of_the_papers_tables() -> N
                 ] == gains
     assert all(abs(benchmark(dataset, "Angular, labels alone")[0] - benchmark(dataset, "Learning rate 0")[0]) < 0.02
                for dataset in read.datasets), "the angular loss trains nothing"
+    isif, anchors = (benchmark("birds100", row, R1) for row in ("ISIF", "AND"))
+    assert isif[0] + isif[1] < anchors[0] - anchors[1]
+    assert f"R@1 {anchors[0]:.1f} and MAP@R {benchmark('birds100', 'AND')[0]:.1f}, up to 0.1 points above" in text
+    assert "ISIF stays below it" in text
     (rows,) = {len(dataset.entries) for dataset in read.datasets.values()}
     guide = (records.FOLDER.parents[1] / "docs" / "results.md").read_text(encoding="utf-8")
     assert f"All {rows} rows of digits, CIFAR-10, clothes and birds are measured." in " ".join(guide.split())
