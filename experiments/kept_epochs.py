@@ -22,7 +22,7 @@ import numpy as np
 from experiments.benchmark_rows import benchmark_rows
 from experiments.campaign import first_images
 from experiments.recording import provenance, record_parser, write_record
-from experiments.second_opinion import JUDGES, tracks
+from experiments.second_opinion import JUDGES, SEED, tracks
 from udml_core.base.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.encoders import Encoder, EncoderSpec, choose_spec
@@ -32,7 +32,7 @@ from udml_core.methods import find_method
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement.linear import unit_rows
 from udml_core.numerics.second_opinion import Judge
-from udml_core.runs import Run
+from udml_core.runs import Run, Spec
 from udml_core.runs.baselines import JUDGED, judged_images, sample_measures
 from udml_core.runs.sample_opinion import SampleJudge
 from udml_core.runs.selection import preferred_epoch
@@ -58,13 +58,19 @@ def main() -> None:
             for run in found:
                 spec = run.spec()
                 if spec.dataset == name and is_chosen(run) and (epochs := measured(run)) is not None:
-                    runs[f"{name}, {spec.backbone}: {find_method(spec.method).card.title}"] = epochs
+                    runs[key_of(spec)] = epochs
                     print(list(runs)[-1], flush=True)
     summary = {side: summarize(runs.values(), side) for side in SIDES}
     write_record(options.out, provenance("kept_epochs") | {
         "datasets": {f"Kept instead of the last epoch, {side}": {"rows": table(runs, side)} for side in SIDES},
         "summary": summary, "runs": runs})
     print(summary)
+
+
+def key_of(spec: Spec) -> str:
+    """Return the name of a run in the record: data set, backbone and method, and its seed if that is not 0."""
+    title = f"{spec.dataset}, {spec.backbone}: {find_method(spec.method).card.title}"
+    return f"{title}{SEED}{spec.seed}" if spec.seed else title
 
 
 def is_chosen(run: Run) -> bool:

@@ -14,6 +14,9 @@ Protocols, never mixed in one table: inductive steps are fitted on the training 
 images of the test half (of a small half, a third) are queries outside of the gallery; for the transductive protocol
 every image of the test half is in the gallery and a query. `--per-class N` takes the first N training images of every
 class and N/5 test images of a data set with the folders `train` and `test`.
+
+With several encoders, `--backbone efficientnet-lite0+squeezenet`, the features of each are averaged over the views and
+joined without whitening, so that the step `whiten` is the only one that is fitted on images.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +35,12 @@ import numpy as np
 
 from experiments.recording import mean_and_deviation, provenance, record_parser, write_record
 from experiments.seen_categories import link_first_images
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, Integers
 from udml_core.data import catalog
-from udml_core.data.encoders import DEFAULT_BACKBONE, Encoder, EncoderSpec
-from udml_core.data.refinement_views import average_features, views_of_step
+from udml_core.data.dataset import Dataset
+from udml_core.data.encoders import DEFAULT_BACKBONE, EncoderSpec, choose_spec
+from udml_core.data.refinement_views import View, average_features, views_of_step
+from udml_core.data.side_by_side import frozen_encoder
 from udml_core.data.splits import make_split
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.linear import unit_rows
@@ -43,8 +48,12 @@ from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 from udml_core.numerics.refinement.recipe import Average, Expand, Recipe, Views, make_step
 
 QUERIES, SEEDS, DEEPEST = 600, 3, 1000
-VIEWS = {"image": Views(flip=False, zoom=1), "flip": Views(zoom=1), "zoom": Views(flip=False), "flip and zoom": Views()}
+VIEWS = {name: views_of_step(step) for name, step in {
+    "image": Views(flip=False, zoom=1), "flip": Views(zoom=1), "zoom": Views(flip=False),
+    "flip and zoom": Views()}.items()}
 """The views among which the choice is made."""
+TWO_ZOOMS = {"flip and two zooms": [View(zoom, flip) for zoom in (1.0, 0.85, 0.7) for flip in (False, True)]}
+"""Further views, for the option `--two-zooms`."""
 PROTOCOLS = {"inductive": "no step has seen the test images", "gallery": "gallery seen, queries from outside",
              "transductive": "gallery seen, with the queries in it"}
 """The title of each table."""
@@ -66,6 +75,7 @@ def main() -> None:
     parser.add_argument("--backbone", default=DEFAULT_BACKBONE)
     parser.add_argument("--gray", action="store_true", help="read one channel")
     parser.add_argument("--per-class", type=int, help="number of training images of every class; a fifth as many test")
+    parser.add_argument("--two-zooms", action="store_true", help="compare six views too, with crops of 85 and 70 %%")
     parser.add_argument("--choose", action="store_true", help="choose the options on the training half only, and stop")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -74,9 +84,9 @@ def main() -> None:
         dataset = catalog.load(options.dataset)
         if dataset.labels is None:
             parser.error(f"{dataset.title} has no labels. Choose a data set with classes.")
-        encoder = Encoder(EncoderSpec(backbone=options.backbone, size=options.size, gray=options.gray))
-        features = {name: average_features(dataset, encoder, views_of_step(step)) for name, step in VIEWS.items()}
-    split, labels = make_split(dataset, "zero-shot"), np.asarray(dataset.labels)
+        split, labels = make_split(dataset, "zero-shot"), np.asarray(dataset.labels)
+        spec = choose_spec(options.backbone, dataset.native_size, options.gray, size=options.size, whitening="none")
+        features = viewed(dataset, spec, split.train, VIEWS | (TWO_ZOOMS if options.two_zooms else {}))
     if options.choose:
         views, chosen = choose({name: rows[split.train] for name, rows in features.items()}, labels[split.train])
         record = provenance("refinement") | {"views": views, "chosen": chosen}
@@ -84,9 +94,9 @@ def main() -> None:
         record = json.loads(options.out.read_text()) if options.out.exists() else {}
         if "chosen" not in record:
             sys.exit(f"{options.out} has no chosen options. Run the command with --choose first.")
-        viewed = features[record["views"]]
-        halves = {"training": (features["image"][split.train], viewed[split.train]),
-                  "test": (features["image"][split.test], viewed[split.test])}
+        plain, averaged = features["image"], features[record["views"]]
+        halves = {"training": (plain[split.train], averaged[split.train]),
+                  "test": (plain[split.test], averaged[split.test])}
         recipes = [choice["recipe"] for choice in record["chosen"].values()]
         tables = measure(halves, labels[split.test], record["views"], recipes)
         own = provenance("refinement")
@@ -103,6 +113,13 @@ def main() -> None:
             "datasets": {f"{dataset.title}, {options.backbone} at {options.size} px: {title}": {"rows": rows}
                          for title, rows in titled(tables, record["chosen"])}}
     write_record(options.out, record)
+
+
+def viewed(dataset: Dataset, spec: EncoderSpec, train: Integers, views: Mapping[str, Sequence[View]]
+           ) -> dict[str, Array]:
+    """Average the features (n, d) of all images over each set of views, which `views` holds by name."""
+    encoder = frozen_encoder(dataset, spec.fitted(train, dataset.fingerprint), train)
+    return {name: average_features(dataset, encoder, of) for name, of in views.items()}
 
 
 def titled(tables: dict[str, dict[str, Any]], chosen: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

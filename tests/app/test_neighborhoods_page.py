@@ -132,6 +132,19 @@ def test_neighborhoods_pass_through_what_the_run_used_until_the_other_reading_is
     assert test.segmented_control(key="geometry-through").value == "point"
 
 
+def test_the_members_say_which_images_and_embedding_they_come_from(run: Run, rpml_run: Run) -> None:
+    def captions(of: Run) -> str:
+        return " ".join(caption.value for caption in opened("neighborhoods", run=of.id, section="members").caption)
+
+    everywhere, trained = "test images among them, in the embedding chosen above.", "Training took them from batches"
+    assert everywhere in captions(run)
+    assert f"{everywhere} {trained}" in captions(run)
+    assert everywhere in captions(rpml_run)
+    assert trained not in captions(rpml_run), "a training without neighborhoods"
+    assert trained not in " ".join(caption.value for caption in opened(
+        "neighborhoods", run=run.id, section="pair").caption), "it stands beside the members"
+
+
 def test_a_run_of_an_ablation_opens_with_its_own_geometry(ablation: Run) -> None:
     text = texts(opened("neighborhoods", run=ablation.id))
     assert "Members: 12" in text

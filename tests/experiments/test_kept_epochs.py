@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from experiments.kept_epochs import SIDES, choice, gain, held_out_words, kept_words, summarize
+from experiments.kept_epochs import SIDES, choice, gain, held_out_words, kept_words, key_of, summarize, table
+from experiments.second_opinion import SEED
 from tests.project.documents import ROOT
+from tests.running import spec
 from udml_core.results.records import FOLDER, findings
 
 
@@ -47,3 +49,11 @@ def test_a_gain_is_that_of_the_kept_epoch_over_the_last() -> None:
     assert (summary["changed"], summary["start kept"], summary["map@r"]["better"], summary["recall@1"]["better"]) == (
         1, 0, 1, 0)
     assert summary["map@r"]["worst against the start"] == [20, 10]
+
+
+def test_runs_of_several_seeds_stand_side_by_side(record: dict[str, Any]) -> None:
+    keys = [key_of(spec(seed=seed)) for seed in range(3)]
+    assert keys == ["digits, pixels: RPML", f"digits, pixels: RPML{SEED}1", f"digits, pixels: RPML{SEED}2"]
+    side = next(iter(SIDES))
+    assert table(dict.fromkeys(keys, record["runs"][keys[0]]), side)["digits, pixels"]["runs"] == 3
+    assert not any(SEED in key for key in record["runs"]), "the published record has one seed of each method"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-import re
 import subprocess
 import sys
 from importlib import import_module
@@ -17,7 +16,6 @@ from udml_core.base.errors import UserError
 from udml_core.methods import METHODS, Method, find_method
 from udml_core.methods.registry import declared_in
 from udml_core.methods.rpml import RPML
-from udml_core.results.records import findings
 
 ORDER = ["rpml", "srpml", "plm", "ssdml", "lrml", "seraph", "isdml", "apllr", "apit", "triplet", "angular", "nml",
          "ml", "kml", "nca", "lmnn", "pslr", "isif", "nce", "exemplar", "deepcluster", "rotnet",
@@ -65,10 +63,3 @@ def test_a_card_that_cannot_be_found_is_refused(first: str, second: str, message
         (tmp_path / f"{name}.py").write_text(f"class {name.title()}(Method):\n    {card})\n", encoding="utf-8")
     with pytest.raises(TypeError, match=message):
         declared_in(tmp_path)
-
-
-def test_the_records_that_cards_name_exist() -> None:
-    titles = {finding.title for finding in findings()}
-    named = [title for method in METHODS for title in re.findall(r"record '([^']+)'", method.card.source)]
-    assert len(named) >= 6
-    assert set(named) <= titles

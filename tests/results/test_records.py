@@ -15,12 +15,17 @@ from typing import Any
 
 import pytest
 
+from tests.project.documents import DOCUMENTS, ROOT
 from udml_core.base.errors import UserError
+from udml_core.methods import METHODS
 from udml_core.results import records
 from udml_core.results.records import FINDINGS, FOLDER, Experiment, Finding
 
 ALL = records.findings()
 COMMAND = re.compile(r"python -m ((?:experiments|tests\.benchmarks)\.\w+) ")
+CITATION = re.compile(r"""(?:(?<!without a )[Rr]ecord|\bsee) "([^"]+)"|record '([^']+)'|^As '([^']+)'|"""
+                      r"""[Rr]ecord \*\*([^*]+)\*\*|\(\*\*([A-Z][^*]+)\*\*\)""")
+"""The title of a record where a text names it; only the guide `results.md` says what has no record."""
 
 
 @cache
@@ -48,6 +53,25 @@ def test_the_command_of_a_record_exists(finding: Finding) -> None:
         module = COMMAND.match(command)
         assert module, f"{command!r} is not a command of this project"
         assert callable(importlib.import_module(module[1]).main)
+
+
+def citations(text: str) -> list[str]:
+    """Return the titles of records that a text names."""
+    return [next(filter(None, groups)) for groups in CITATION.findall(" ".join(text.split()))]
+
+
+def test_every_record_that_a_text_names_exists() -> None:
+    documents = [*DOCUMENTS, ROOT / "CHANGELOG.md"]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in documents} | {
+        "summary": records.summary()} | {method.__name__: method.card.source for method in METHODS} | {
+        f"{finding.name}: {part}": words for finding in ALL
+        for part, words in (("text", finding.text), ("source", finding.source))}
+    named = {name: citations(text) for name, text in texts.items()}
+    titles = {finding.title for finding in ALL}
+    assert {(name, title) for name, of in named.items() for title in of if title not in titles} == set()
+    assert min(len(named[name]) for name in ("results.md", "judging.md", "CHANGELOG.md")) > 0
+    assert sum(len(named[method.__name__]) for method in METHODS) >= 6
+    assert sum(len(of) for name, of in named.items() if ": " in name) >= 12
 
 
 def test_only_the_instrument_is_measured_by_a_benchmark() -> None:

@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 
+from udml_core.methods.distill import Distill
 from udml_core.results import benchmark as benchmark_record
 from udml_core.results import records
+from udml_core.work.jobs import suggestions
 
 MAP, R1 = "map@r", "recall@1"
 LOSING = ("ISIF", "STML", "AND", "sRPML", "NCE", "PSLR")
 GAINING = ("RotNet", "DeepCluster", "Exemplar")
 SUPERVISED = ("ML, linear", "NCA", "LMNN")
+HEADS = ("ISIF", "NCE", "NPSoftmax", "PLM", "RPML")
 FROM_KERNELS = ("NML", "KML, kernelized")
 UNTRAINED = ("Frozen features", "PCA", "Views, whitening", "Whitening from mutual neighbors", "Averages",
              "Averages, re-ranking", "Re-ranking", "Diffusion")
@@ -68,7 +71,7 @@ def frozen(dataset: str) -> tuple[str, str]:
 
 
 def test_the_first_sentence_states_the_gains_on_birds() -> None:
-    heads = {row: f"{change('birds100-heads', row):.1f}" for row in ("ISIF", "NCE", "NPSoftmax", "PLM", "Whitening")}
+    heads = {row: f"{change('birds100-heads', row):.1f}" for row in (*HEADS, "Whitening")}
     triplet, distilled = "Triplet, labels alone", "Distilled refinement"
     deviation = record("birds100-last")["rows"][distilled]["summary"]["final"][MAP][1]
     text = sentence(1)
@@ -79,13 +82,14 @@ def test_the_first_sentence_states_the_gains_on_birds() -> None:
             f"{deviation:.1f} and {change('birds100-last', distilled, R1):.1f};",
             f"Deep-APIT on the same labels {gain('Deep-APIT')} and {over_frozen('birds100', 'Deep-APIT', R1):.1f}",
             f"SupCon on all labels {gain('SupCon')} and {over_frozen('birds100', 'SupCon', R1):.1f}",
-            f"ISIF gains {heads['ISIF']} of MAP@R, NCE {heads['NCE']}, NPSoftmax {heads['NPSoftmax']} and PLM "
+            f"ISIF gains {heads['ISIF']} of MAP@R, NCE {heads['NCE']}, NPSoftmax {heads['NPSoftmax']}, PLM and RPML "
             f"{heads['PLM']}, and none R@1",
             f"gains {heads['Whitening']} and {change('birds100-heads', 'Whitening', R1):.1f}, and "
             f"{over_frozen('birds100', 'Views, whitening'):.1f} and "
             f"{over_frozen('birds100', 'Views, whitening', R1):.1f} with averaged views"):
         assert words in text
-    assert all(change("birds100-heads", row, R1) < 0.1 for row in ("ISIF", "NCE", "NPSoftmax", "PLM"))
+    assert heads["PLM"] == heads["RPML"]
+    assert all(change("birds100-heads", row, R1) < 0.1 for row in HEADS)
     named = {triplet, "Deep-APIT", "SupCon", distilled, "Views, whitening", "Whitening from mutual neighbors"}
     rows = record("benchmark")["datasets"]["birds100"]["rows"]
     others = [over_frozen("birds100", name) for name, row in rows.items()
@@ -155,6 +159,10 @@ def test_the_text_of_the_benchmark_counts_the_orders_of_the_papers_tables() -> N
                 ] == gains
     assert all(abs(benchmark(dataset, "Angular, labels alone")[0] - benchmark(dataset, "Learning rate 0")[0]) < 0.02
                for dataset in read.datasets), "the angular loss trains nothing"
+    isif, anchors = (benchmark("birds100", row, R1) for row in ("ISIF", "AND"))
+    assert isif[0] + isif[1] < anchors[0] - anchors[1]
+    assert f"R@1 {anchors[0]:.1f} and MAP@R {benchmark('birds100', 'AND')[0]:.1f}, up to 0.1 points above" in text
+    assert "ISIF stays below it" in text
     (rows,) = {len(dataset.entries) for dataset in read.datasets.values()}
     guide = (records.FOLDER.parents[1] / "docs" / "results.md").read_text(encoding="utf-8")
     assert f"All {rows} rows of digits, CIFAR-10, clothes and birds are measured." in " ".join(guide.split())
@@ -173,3 +181,30 @@ def test_the_fifth_sentence_names_no_claim_that_the_records_confirm() -> None:
     assert "ten labels per class or five hundred give the same R@1" in text
     labels = [row["summary"]["final"][R1][0] for row in record("cifar10-ssdml-labels")["rows"].values()]
     assert labels[0] == pytest.approx(labels[-1], abs=0.1), "ten labels or five hundred"
+
+
+def test_the_card_and_the_preset_of_distillation_state_the_records() -> None:
+    summary, runs = (record("birds100-last")["rows"]["Distilled refinement"][part] for part in ("summary", "runs"))
+    card, preset = Distill.card.source, suggestions._read()["kind"]["photographs"]["says"]
+    assert len(runs) == 3
+    assert "Measured on birds at 112 pixels with three seeds: MAP@R {:.1f} with frozen features, {:.1f} at".format(
+        *(summary[candidate][MAP][0] for candidate in ("frozen", "initial"))) in card
+    assert f"and {summary['final'][MAP][0]:.1f} after two epochs" in card
+    assert ("On CIFAR-10 a head of 64 dimensions ends at {:.1f}, where frozen features have {:.1f}, a head at a "
+            "learning rate of 0 has {:.1f} and PCA {:.1f}").format(*(benchmark("cifar10", row)[0] for row in (
+                "Distilled refinement", "Frozen features", "Learning rate 0", "PCA"))) in card
+    white = "Whitening from mutual neighbors"
+    assert (f"by MAP@R: {change('birds100-last', 'Distilled refinement'):.1f} points above frozen features, where "
+            f"whitening, which trains nothing, gains {change('birds100-heads', 'Whitening'):.1f}. By R@1 whitening is "
+            f"better: {benchmark('birds100', white, R1)[0]:.1f}, and Distill {summary['final'][R1][0]:.1f}.") in preset
+
+
+def test_the_preset_of_pslr_says_that_test_images_chose_it() -> None:
+    says = next(entry["says"] for entry in suggestions._read()["best"] if entry["method"] == "pslr")
+    shown = {name: [record(f"{name}-pslr-components")["rows"][row]["summary"]["final"][measure][0]
+                    for row in ("on instance features", "L_z + L_r + L_s")]
+             for name, measure in (("cifar10", "knn@200"), ("birds100", MAP))}
+    assert "Chosen on CIFAR-10 by test images of classes that training saw" in says
+    assert "ends at a kNN accuracy of {:.1f}, on the latent layer at {:.1f}. As test images".format(
+        *shown["cifar10"]) in says
+    assert "agree: MAP@R {:.1f} and {:.1f} on unseen species".format(*shown["birds100"]) in says

@@ -59,9 +59,6 @@ def _choose_admission(own: Mapping[str, Any]) -> tuple[bool, Through]:
                        choice_from_address("admission", (YES, NO), default) == YES, key="geometry-admission",
                        help="Without rejection all k candidates are members, as in the paper's first ablation.")
     write_address("admission", YES if reject else NO, default)
-    if "admission" in own:
-        st.caption("Candidates here are the nearest of all images, test images among them. Training took them from "
-                   "batches of random views, by the embedding of its teacher, so its neighborhoods were others.")
     through = _choose_through(own.get("through", describe_field(PLM, "through").default))
     if own.get("similarity") == "binary":
         st.caption("This run was trained with similarities of 0 and 1 by membership. The similarity s on this page is "

@@ -53,6 +53,7 @@ def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.
                f"{'image' if geometry.through == 'point' else 'origin'}. A candidate is admitted if every member keeps "
                "a quality of at least T: the share of its squared distance that lies in the flat.",
                help=_explain_untested(geometry))
+    st.caption(_source_words(center))
     clicks = []
     for column, mask, word, sign in zip(st.columns(2), (members, ~members), ("Members", "Rejected"), "≥<", strict=True):
         with column:
@@ -70,6 +71,14 @@ def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.
         "Member": members, "Lowest quality in its test, %": worst, "Quality in the final flat, %": quality,
         "Distance from the flat": views.coordinates(center.around, hoods)[1].round(4)}))
     return clicked_tile(clicks)
+
+
+def _source_words(center: Center) -> str:
+    """Say which images and which embedding the candidates come from, here and in training."""
+    here = "Candidates are the nearest of all images, test images among them, in the embedding chosen above."
+    if "admission" not in center.run.spec().build_method().model_dump():
+        return here
+    return f"{here} Training took them from batches of random views, in the embedding of its teacher."
 
 
 def _explain_untested(geometry: views.Geometry) -> str:
