@@ -143,7 +143,7 @@ const LESSON = {
       const words = element("div", { style: "font-size:0.85em;min-height:4em" });
       return { name, title, canvas, words, box: element("div", {}, element("b", { style: "font-size:0.9em" }, title), canvas, words) };
     });
-    stage.append(element("div", { style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:8px" }, maps.map(({ box }) => box)));
+    stage.append(element("div", { style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(max(130px,min(50% - 8px,(560px - 100%) * 999)),1fr));gap:8px" }, maps.map(({ box }) => box)));
     const button = element("button", { type: "button", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, say("Train one epoch"));
     stage.append(button);
     const { classes } = data.hardness;

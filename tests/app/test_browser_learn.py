@@ -148,6 +148,11 @@ def test_a_presentation_hides_the_sidebar_and_the_next_lesson_is_presented_too(p
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_contain_text("next slide")
     page.keyboard.press("Escape")
+    page.keyboard.press("9")  # there is no such choice
+    expect(page.locator(".because:visible")).to_have_count(0)
+    page.keyboard.press("2")
+    expect(page.locator(".question:visible input").nth(1)).to_be_checked()
+    expect(page.locator(".because:visible")).to_have_count(1)
     page.keyboard.press("End")
     page.keyboard.press("Enter")
     page.wait_for_url("**/learn?lesson=flat&present=1")

@@ -50,7 +50,7 @@ class Presentation {
 
   listOfKeys() {
     const keys = [[say("→, Space, Enter, Page Down"), say("next slide")], [say("←, Page Up"), say("previous slide")], [say("Home, End"), say("first slide, last slide")],
-      ["↑ ↓", say("move a slider")], [say("Enter"), say("on the last slide: present the next lesson")], ["?", say("show or hide these keys")], ["Esc", say("end the presentation")]];
+      ["1, 2, 3", say("answer the question")], ["↑ ↓", say("move a slider")], [say("Enter"), say("on the last slide: present the next lesson")], ["?", say("show or hide these keys")], ["Esc", say("end the presentation")]];
     return element("div", { class: "slide-keys", role: "dialog", "aria-label": say("Keys"), hidden: true }, element("h2", {}, say("Keys")),
       element("dl", {}, keys.flatMap(([key, words]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, words)])));
   }
@@ -125,14 +125,21 @@ class Presentation {
     const way = TURNS[event.key];
     const isPress = event.key === " " || event.key === "Enter";
     const isHelp = event.key === "?";
+    const answer = /^[1-9]$/.test(event.key) && this.choices()[Number(event.key) - 1];
     if (!this.keys.hidden) this.keys.hidden = true; // and no more
     else if (isHelp) this.keys.hidden = false;
     else if (event.key === "Escape") this.set(false, true);
+    else if (answer) answer.click();
     else if (!way || (isPress && event.composedPath()[0].closest?.("button, a, summary, .handle, input[type=radio]:not(:checked)"))) return;
     else if (event.key === "Enter" && this.slide === this.slides.length - 1) this.goOn();
     else this.turn(way);
     event.preventDefault();
     event.stopImmediatePropagation();
+  }
+
+  // The choices of the question on the slide, which keys answer.
+  choices() {
+    return [...this.frame.root.querySelectorAll(".question input[type=radio]")].filter((input) => input.offsetParent);
   }
 
   // Present the next lesson.
