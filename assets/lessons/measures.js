@@ -72,7 +72,7 @@ const LESSON = {
     const slots = PIXEL_RANKING.map((_image, rank) => {
       const canvas = picture(52);
       const [top, bottom] = [element("span", {}), element("span", {})];
-      const button = element("button", { type: "button", class: "tile", style: "touch-action:none;cursor:grab;width:68px" }, top, canvas, bottom);
+      const button = element("button", { type: "button", class: "tile", style: "touch-action:none;cursor:grab;width:65px" }, top, canvas, bottom);
       return { button, canvas, top, bottom, rank };
     });
     const move = (from, to) => {
@@ -112,7 +112,7 @@ const LESSON = {
       };
     }
     const rankingCases = cases(say("Ranking"), RANKINGS, "order");
-    const row = element("div", { class: "tiles", role: "group", style: "gap:3px" }, slots.map(({ button }) => button));
+    const row = element("div", { class: "tiles", role: "group", style: "gap:3px;max-width:clamp(337px,(100% - 752px) * 999,100%)" }, slots.map(({ button }) => button));
     const query = picture(52);
     paint(query, 0);
     const searched = element("div", { style: "display:flex;gap:12px;margin:6px 0 16px" },
