@@ -7,6 +7,7 @@ const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page 
   button { border: 1px solid #999; background: none; padding: 2px; font-size: 8pt; } img, button > * { display: block; } button img { margin: auto; }
   .lines { height: 0.8cm; margin-top: 0.7cm; border: solid #999; border-width: 1px 0; }
   table { border-collapse: collapse; width: 100%; table-layout: fixed; font-size: 9pt; } th, td { border: 1px solid #999; padding: 2pt 5pt; text-align: left; overflow-wrap: break-word; height: 0.75cm; font-weight: 400; }
+  math { font-family: "Cambria Math", "STIX Two Math", "Latin Modern Math", "Libertinus Math", "DejaVu Math TeX Gyre", math, serif; font-size: 1.1em; } mfrac > * { padding-block: 0.12em; }
   .boxes { display: flex; flex-wrap: wrap; gap: 0 16pt; padding: 0; list-style: none; } .boxes li::before { content: "□ "; } .name { float: right; }`;
 const PAPER = [190, 252]; // mm inside of margins of 10 mm, on A4 and on Letter
 const MM = 96 / 25.4; // pixels of a millimeter
