@@ -24,11 +24,12 @@ from udml_core.data.given.log import log_path_of
 from udml_core.data.given.own_columns import parse_columns
 from udml_core.data.given.pair_sets import PairLog
 from udml_core.runs import Run, runs_folder
-from udml_core.runs.analyses import AnalysisSpec, plan_analysis
+from udml_core.runs.analyses import AnalysisSpec, create_analysis, plan_analysis
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Judging
 from udml_core.runs.search.judgment_files import write_judgments
+from udml_core.runs.tasks import Status
 from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -215,3 +216,18 @@ def test_a_sweep_is_no_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
         measured(run_of(sweep, position), 0.5 + 0.01 * position, float(member.request.fields["alpha"]))
     for page in ("sweeps", "runs", "train", "home"):
         assert raw_texts(opened(page)) == []
+
+
+def test_the_reason_of_a_failure_is_no_markdown(runs: dict[str, Run]) -> None:
+    """It can name a file of the user."""
+    reason = f"The image a{MARK}.png cannot be read."
+    run = worked(runs_folder(), method="frozen", split="all")
+    run.write_status(run.status().model_copy(update={"state": "failed", "message": reason}))
+    images = runs["images"]
+    analysis = create_analysis(images, plan_analysis(kind="pca", scope="sample", frames=("final",)))
+    analysis.write_status(Status(state="failed", message=reason))
+    found = [f"{page}: {text}" for page in ("home", "runs", "train", "sweeps", "labels", "data")
+             for text in raw_texts(opened(page, run=run.id))]
+    found += [f"{page}: {text}" for page in ("explore", "refine", "data")
+              for text in raw_texts(opened(page, run=images.id, dataset=images.spec().dataset))]
+    assert found == []
