@@ -60,8 +60,9 @@ IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
 ADDRESS = '<script>window.__streamlit = {BACKEND_BASE_URL: new URL(".", document.baseURI).href};</script>'
 """Names the server in Streamlit's page: below the address of a page such as /explore, Streamlit would look for it at
 /explore first, with two requests that fail at each visit. The server is where the page's scripts come from."""
-READERS = ("udml_core.data.catalog", "udml_core.data.given.uploads", "pandas", "pyarrow.parquet")
-"""What reads files of users, for `bounded.start`."""
+READERS = ("udml_core.data.catalog", "udml_core.data.given.uploads", "pandas", "pyarrow.parquet", "PIL.JpegImagePlugin",
+           "PIL.PngImagePlugin", "PIL.GifImagePlugin", "PIL.TiffImagePlugin")
+"""What reads files of users, for `bounded.start`; Pillow would import its formats in each call."""
 HEADERS = {
     # Streamlit's own pages need inline styles, compiled scripts and blobs. Nothing comes from another host.
     "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; "

@@ -32,6 +32,11 @@ BROWSERS = 2
 """Visitors with a real browser."""
 STEPS = 10
 """Movements of each visitor while all move."""
+MOVERS = 12
+"""Visitors who move ε while memory is measured."""
+TENTHS = 10
+GUESTS, MEMORY = "Memory while guests come and go", f"Memory while {MOVERS} visitors move ε"
+"""Tables of the server's memory."""
 PICTURE = "canvas"
 WARM = 600.0
 """Seconds that the server has to import everything."""
@@ -93,20 +98,25 @@ def choose_value(draw: random.Random) -> Callable[[dict[str, Any]], float]:
 async def move_all(visitors: list[Visitor], steps: int, seed: int = 0) -> tuple[list[float], int]:
     """Let visitors move ε again and again at the same time.
 
+    Args:
+        visitors: The visitors.
+        steps: Movements of all together; the numbers of two visitors differ by at most one.
+        seed: Seed of the values that they choose.
+
     Returns:
         The seconds of each movement, and the number of movements that changed what the page draws.
     """
     draw = random.Random(seed)
 
-    async def move(visitor: Visitor) -> list[tuple[float, bool]]:
+    async def move(place: int, visitor: Visitor) -> list[tuple[float, bool]]:
         moves = []
-        for _ in range(steps):
+        for _ in range((steps + place) // len(visitors)):
             before = dict(visitor.pictures.drawn)
             seconds = await visitor.move(choose_value(draw), epsilon_of(visitor))
             moves.append((seconds, visitor.pictures.drawn != before))
         return moves
 
-    moves = [move for each in await asyncio.gather(*map(move, visitors)) for move in each]
+    moves = [move for each in await asyncio.gather(*map(move, range(len(visitors)), visitors)) for move in each]
     return [seconds for seconds, _ in moves], sum(changed for _, changed in moves)
 
 
@@ -125,7 +135,7 @@ async def come_and_go(server: Server, number: int, together: int) -> None:
     """Let visitors open the page, move ε once and leave, some of them together."""
     for start in range(0, number, together):
         visitors, _ = await open_all(server, min(together, number - start))
-        await move_all(visitors, 1, start)
+        await move_all(visitors, len(visitors), start)
         await asyncio.gather(*(visitor.close() for visitor in visitors))
 
 
@@ -144,7 +154,7 @@ def browse(url: str, number: int, seconds: list[float]) -> None:
 
 
 def measure(server: Server, number: int) -> dict[str, float]:
-    """Measure visits and movements of a number of visitors at once."""
+    """Measure visits of a number of visitors at once, a few with a browser, then movements of as many without one."""
     browsers, seen = min(BROWSERS, number - 1) if number > 1 else 0, list[float]()
     browsing = threading.Thread(target=browse, args=(server.url, browsers, seen))
     before = server.megabytes()
@@ -158,30 +168,70 @@ def measure(server: Server, number: int) -> dict[str, float]:
             await asyncio.to_thread(browsing.join)
         used = server.seconds() - began
         held = server.megabytes() - before
-        began = server.seconds()
-        moved, changed = await move_all(visitors, STEPS)
-        stepped = server.seconds() - began
+        visitors += (await open_all(server, browsers))[0]  # in place of the browsers, which have closed
+        row = {"first picture p50 s": median(opened + seen), "first picture slowest s": max(opened + seen),
+               "processor s per visitor": used / number, "MB per session": held / number}
+        row |= await measure_steps(server, visitors, STEPS * number)
         await asyncio.gather(*(visitor.close() for visitor in visitors))
-        return {"first picture p50 s": median(opened + seen), "first picture slowest s": max(opened + seen),
-                "processor s per visitor": used / number, "MB per session": held / number,
-                "step p50 s": median(moved), "step slowest s": max(moved),
-                "processor s per step": stepped / len(moved), "steps that changed the picture": changed / len(moved),
-                "kB per session": sum(visitor.bytes for visitor in visitors) / len(visitors) / 1e3}
+        return row | {"kB per session": sum(visitor.bytes for visitor in visitors) / number / 1e3}
 
     row = asyncio.run(visit())
     server.settle()
-    return {title: round(value, 3) for title, value in row.items()} | {"browsers": browsers}
+    return rounded(row) | {"browsers": browsers}
 
 
-async def hold(server: Server, steps: int) -> list[float]:
-    """Let 12 visitors move ε; return the server's megabytes after each tenth of the steps."""
-    visitors, _ = await open_all(server, 12)
-    sizes = []
-    for tenth in range(10):
-        await move_all(visitors, max(1, steps // 120), tenth)
-        sizes.append(round(server.megabytes(), 1))
+async def measure_steps(server: Server, visitors: list[Visitor], steps: int, parts: int = 1,
+                        after: Callable[[int], None] = lambda _steps: None) -> dict[str, float]:
+    """Measure movements of visitors.
+
+    Args:
+        server: The server.
+        visitors: The visitors, who move at the same time.
+        steps: Movements of all together.
+        parts: Number of parts into which the movements are divided.
+        after: Called with the number of movements so far after each part.
+    """
+    began, moved, changed = server.seconds(), list[float](), 0
+    for part in range(parts):
+        seconds, pictures = await move_all(visitors, (part + 1) * steps // parts - part * steps // parts, part)
+        moved += seconds
+        changed += pictures
+        after(len(moved))
+    return {"steps": len(moved), "step p50 s": median(moved), "step slowest s": max(moved),
+            "processor s per step": (server.seconds() - began) / len(moved),
+            "steps that changed the picture": changed / len(moved)}
+
+
+async def hold(server: Server, steps: int) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """Let visitors move ε for long.
+
+    Returns:
+        The measures of the movements, and the server's memory after each tenth of them, as rows of a table.
+    """
+    visitors, _ = await open_all(server, MOVERS)
+    sizes = {}
+    row = await measure_steps(server, visitors, steps, TENTHS,
+                              lambda made: sizes.update({f"{made:,} steps": memory_row(server)}))
     await asyncio.gather(*(visitor.close() for visitor in visitors))
+    return rounded(row), sizes
+
+
+def welcome(server: Server, guests: int, together: int = 20) -> dict[str, dict[str, float]]:
+    """Let guests come and go in groups; return the server's memory after each group, as rows of a table."""
+    sizes = {"0 guests": memory_row(server)}
+    for start in range(0, guests, together):
+        group = min(together, guests - start)
+        asyncio.run(come_and_go(server, group, group))
+        sizes[f"{start + group} guests"] = memory_row(server)
     return sizes
+
+
+def memory_row(server: Server) -> dict[str, float]:
+    return {"server MB": round(server.megabytes(), 1)}
+
+
+def rounded(row: dict[str, float]) -> dict[str, float]:
+    return {title: round(value, 3) for title, value in row.items()}
 
 
 def main() -> None:
@@ -195,21 +245,19 @@ def main() -> None:
         for number in options.numbers:
             rows[f"{number} visitors"] = measure(server, number)
             print(number, rows[f"{number} visitors"], flush=True)
-        sizes = [round(server.megabytes(), 1)]
-        for start in range(0, options.guests, 20):
-            asyncio.run(come_and_go(server, min(20, options.guests - start), 20))
-            sizes.append(round(server.megabytes(), 1))
-        print("guests", sizes, flush=True)
-        memory = {"MB while guests come and go": sizes, "MB over the steps": asyncio.run(hold(server, options.steps))}
-        print(memory, flush=True)
+        welcomed = welcome(server, options.guests)
+        print(welcomed, flush=True)
+        name = f"{MOVERS} visitors, {options.steps:,} steps"
+        rows[name], held = asyncio.run(hold(server, options.steps))
+        print(name, rows[name], held, flush=True)
     if options.out:
         protocol = (f"view Clusters of an example on a warm server of {os.cpu_count()} processor cores, which the "
                     f"visitors share; a visit ends with the map, up to {BROWSERS} visitors use headless Chromium; "
-                    f"{STEPS} movements of ε by each of the others at the same time; then {options.guests} guests in "
-                    f"groups of 20, and {options.steps:,} movements by 12 visitors")
+                    f"then {STEPS} movements of ε by each of as many visitors without a browser at the same time; then "
+                    f"{options.guests} guests in groups of 20, and {options.steps:,} movements by {MOVERS} visitors")
         write_record(options.out, provenance("visitors") | {
-            "protocol": protocol, "guests": options.guests, "steps": options.steps, "memory": memory,
-            "datasets": {"Visitors at once": {"rows": rows}}})
+            "protocol": protocol, "guests": options.guests, "steps": options.steps,
+            "datasets": {"Visitors at once": {"rows": rows}, GUESTS: {"rows": welcomed}, MEMORY: {"rows": held}}})
 
 
 if __name__ == "__main__":

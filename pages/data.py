@@ -17,7 +17,7 @@ from pages.parts.data.leading import lead_on, lead_to_race
 from pages.parts.shell.address import address_decides, choice_from_address, note_address, note_click, write_address
 from pages.parts.shell.cached import load_dataset, signature_of
 from pages.parts.shell.run_picker import app_dataset, app_run, note_dataset
-from pages.parts.shell.run_status import escaped
+from pages.parts.shell.run_status import escaped, escaped_message
 from pages.parts.shell.user_errors import show_user_errors
 from udml_core.base.paths import is_exposed, readable_roots
 from udml_core.data import catalog
@@ -72,7 +72,7 @@ def choose_name() -> str | None:
     note_dataset(name)
     problem = next(source for source in sources if source.name == name).missing()
     if problem:
-        st.warning(problem, icon=":material/download:")
+        st.warning(escaped_message(problem), icon=":material/download:")
         return None
     return name
 

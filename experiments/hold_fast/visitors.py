@@ -34,7 +34,7 @@ def visit(draw: np.random.Generator, _scratch: Path) -> str | None:
 
     async def stay() -> tuple[list[float], list[float], int]:
         visitors, opened = await open_all(asked, number)
-        (moved, changed), _ = await asyncio.gather(move_all(visitors, 3, int(draw.integers(10**6))),
+        (moved, changed), _ = await asyncio.gather(move_all(visitors, 3 * number, int(draw.integers(10**6))),
                                                    come_and_go(asked, guests, max(1, guests // 2)))
         await asyncio.gather(*(visitor.close() for visitor in visitors))
         return opened, moved, changed

@@ -11,7 +11,7 @@ import streamlit as st
 from pages.parts.benchmark.chart import chart_ranked
 from pages.parts.benchmark.difference import show_difference
 from pages.parts.benchmark.table import COST_CAPTION, GROUP_WORDS, METHOD, RANK, RankedTable, ranked_table, show_cell
-from pages.parts.draw.downloads import Download, share
+from pages.parts.draw.downloads import Download, frame_file, share
 from pages.parts.draw.tables import table_behind
 from pages.parts.results.table import show_provenance
 from pages.parts.shell.address import choice_from_address, choose_in_box, write_address
@@ -160,7 +160,7 @@ def show_benchmark(benchmark: Benchmark) -> None:
                "learning rate of 0. Methods without a field for the dimension (Deep-LRML, Deep-SERAPH and others) keep "
                "all dimensions.")
     show_provenance(benchmark.provenance)
-    share([Download("This table (CSV)", "benchmark.csv", "text/csv", lambda: table.frame.to_csv(index=False).encode()),
+    share([Download("This table (CSV)", "benchmark.csv", "text/csv", lambda: frame_file(table.frame)),
            Download("Complete record (JSON)", "benchmark.json", "application/json",
                     (FOLDER / f"{record.NAME}.json").read_bytes)], "benchmark")
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from pages.parts.draw.downloads import Download, share, table_downloads
+from pages.parts.draw.downloads import Download, frame_file, share, table_downloads
 from pages.parts.draw.figures import curve, curve_names
 from pages.parts.results.charts import MOST_ROWS, chart_by_row, chart_by_width, has_widths, top_rows
 from pages.parts.results.headline import headline
@@ -132,7 +132,7 @@ def downloads(experiment: Experiment) -> Iterator[Download]:
     name = experiment.finding.name
     for number, table in enumerate(experiment.tables):
         yield Download(f"{table.title} (CSV)", f"{name}-{number}.csv", "text/csv",
-                       lambda table=table: number_frame(table).to_csv().encode())  # type: ignore[misc]
+                       lambda table=table: frame_file(number_frame(table)))  # type: ignore[misc]
         yield from table_downloads(f"{name}-{number}", partial(paper_table, table), ("latex", "markdown"), table.title)
     yield Download("Complete record (JSON)", f"{name}.json", "application/json",
                    (records.FOLDER / f"{name}.json").read_bytes)

@@ -233,7 +233,7 @@ def draw() -> None:
         settle_colors()
         failure = st.session_state.pop("train-like-failure", "")
         if failure:
-            st.warning(failure, icon=":material/link_off:")
+            st.warning(escaped_message(failure), icon=":material/link_off:")
         show_task_in_lab()
         with st.container(key="lab"):
             left, right = st.columns([3, 9], gap="medium")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from pages.parts.draw.downloads import table_file
+from pages.parts.draw.downloads import frame_file, table_file
 from pages.parts.maps.columns import column_color
 from udml_core.base.errors import UserError
 from udml_core.data import catalog
@@ -33,6 +34,12 @@ def test_an_exported_table_gives_values_to_its_images_only(digits: Dataset) -> N
     numbers = column_color("column: score", scores, ids)
     assert numbers.names == ()
     assert numbers.values.tolist() == [0.5, -1.0, 3.25]
+
+
+def test_a_frame_is_written_without_formulas() -> None:
+    frame = pd.DataFrame({"=a": ["@b", None], "c": [1.5, float("nan")]}, index=["-d", "e"])
+    assert frame_file(frame).decode().splitlines() == [",'=a,c", "'-d,'@b,1.5", "e,,"]
+    assert frame_file(pd.DataFrame({"a": [1, 2]})).decode().splitlines() == ["a", "1", "2"]
 
 
 def test_a_table_with_one_row_for_each_image_needs_no_names(digits: Dataset) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import struct
@@ -20,8 +21,8 @@ from tests.data.test_official_packed import write_cifar10
 from udml_core.base import bounded
 from udml_core.base.errors import UserError
 from udml_core.base.paths import python_path
-from udml_core.data import catalog
-from udml_core.data.dataset import Dataset
+from udml_core.data import catalog, dataset
+from udml_core.data.dataset import Dataset, UserImage
 from udml_core.data.given.uploads import parse_upload
 from udml_core.data.sources.official import packed
 from udml_core.data.sources.vector_files import ChoiceError
@@ -123,6 +124,16 @@ def test_images_of_a_folder_are_decoded_by_another_process(tmp_path: Path, monke
         Image.new("RGB", (20, 20), (80 * number, 0, 0)).save(tmp_path / f"{number}.png")
     monkeypatch.setattr(ImageFile.ImageFile, "load", lambda _image: pytest.fail("decoded in the server"))
     assert len(catalog.load(str(tmp_path))) == 3
+
+
+def test_query_images_are_decoded_by_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = io.BytesIO()
+    Image.new("RGB", (40, 20), "red").save(content, "PNG")
+    monkeypatch.setattr(dataset, "_upright_rgb", lambda _image: pytest.fail("decoded in the server"))
+    read = UserImage(content.getvalue(), "a.png").reduced(8)
+    assert (read.size, read.getpixel((0, 0))) == ((40, 20), (255, 0, 0))
+    with pytest.raises(UserError, match=r"b\.png must be an image in one of the formats"):
+        UserImage(b"text", "b.png").reduced()
 
 
 def test_pickles_are_read_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -38,3 +39,10 @@ def test_rows_are_guarded() -> None:
     table = io.StringIO()
     write_rows(table, [["=a", "b"], [-1, "+2"]])
     assert list(csv.reader(io.StringIO(table.getvalue()))) == [["'=a", "b"], ["-1", "'+2"]]
+
+
+def test_no_table_is_written_without_the_guard() -> None:
+    root = Path(__file__).parents[2]
+    files = [path for folder in ("pages", "udml_core") for path in (root / folder).rglob("*.py")]
+    assert len(files) > 300
+    assert [str(path) for path in files if ".to_csv(" in path.read_text(encoding="utf-8")] == []

@@ -7,6 +7,7 @@ import io
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
@@ -17,17 +18,17 @@ from urllib.parse import quote
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
+from udml_core.base import bounded
 from udml_core.base.arrays import LARGE, Array, Booleans, Integers
-from udml_core.base.errors import UserError, byte_words, counted
+from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset_columns import Columns, class_columns
+from udml_core.data.large_images import check_memory, shrink, turn
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "AVIF")
 """Formats that are read, independent of the file extension. Pillow supports more, but runs PostScript as code."""
 NEEDS_HEIC = "HEIC images need the package pi-heif"
 """Begin of the reason why a HEIC image, which is not damaged, is not read."""
 HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
-MOST_BYTES = 1e9
-"""Largest memory that an image may need while it is decoded: 125 million pixels."""
 STRIP = 256
 """Rows of an image that are converted at once, where a conversion needs several times the memory of its result."""
 ORIENTATION = 0x0112
@@ -153,7 +154,7 @@ class FileImages(EncodedImages):
 
 @dataclass(frozen=True)
 class UserImage:
-    """An image that a user provides, decoded by its readers as small as each of them allows.
+    """An image that a user provides, decoded by bounded calls as small as each of its readers allows.
 
     Attributes:
         source: The path of its file, or the content of its file.
@@ -169,8 +170,22 @@ class UserImage:
         Raises:
             UserError: The content is not an image, is damaged, or is too large.
         """
-        source = io.BytesIO(self.source) if isinstance(self.source, bytes) else self.source
-        return read_user_image(source, self.name, side)
+        if not bounded.is_on():
+            return self._read(side)
+        with turn(self._size(side)):  # the processes of the calls do not know of each other
+            return bounded.call(self.name, self._read, side)
+
+    def _read(self, side: int | None) -> Image.Image:
+        return read_user_image(self._file(), self.name, side)
+
+    def _size(self, side: int | None) -> tuple[int, int]:
+        """Return the size at which the image is decoded; none if it cannot be read, which the reader says."""
+        with suppress(Exception), _drafted(self._file(), side) as image:
+            return image.size
+        return 0, 0
+
+    def _file(self) -> Any:
+        return io.BytesIO(self.source) if isinstance(self.source, bytes) else self.source
 
 
 def read_user_image(source: Any, name: str, side: int | None = None) -> Image.Image:
@@ -211,33 +226,30 @@ def read_image(source: Any, side: int | None = None) -> Image.Image:
         source: A path or an open binary file.
         side: Pixels of the shorter side that are needed; by default all. A JPEG file is then decoded at the smallest of
             the scales 1, 1/2, 1/4 and 1/8 that leaves twice as many, which takes a third of the time for a photograph
-            of 12 megapixels.
+            of 12 megapixels. Other large images are made smaller after decoding.
     """
+    with _drafted(source, side) as image, turn(image.size):
+        return shrink(_upright_rgb(image), side)
+
+
+@contextmanager
+def _drafted(source: Any, side: int | None) -> Iterator[Image.Image]:
+    """Open an image, choose the scale at which it is decoded, and check what that needs."""
     with open_image(source) as image:
         if side is not None:
             image.draft(None, (2 * side, 2 * side))
         check_memory(image)
-        turn = TURNS.get(_orientation(image))
-        turned = image if turn is None else image.transpose(turn)
-        if turned.mode[0] in "IF":
-            return _eight_bits(turned).convert("RGB")
-        if turned.mode in ("RGBA", "LA", "PA") or "transparency" in turned.info:
-            return _on_white(turned)
-        return turned.convert("RGB")
+        yield image
 
 
-def check_memory(image: Image.Image) -> None:
-    """Check the size that an opened image declares before memory is reserved for its pixels.
-
-    Raises:
-        ValueError: It needs more than `MOST_BYTES`.
-    """
-    width, height = image.size
-    # Pillow keeps three channels in four bytes. A copy is turned upright or converted.
-    needed = 2 * 4 * width * height
-    if needed > MOST_BYTES:
-        raise ValueError(f"its {width:,} × {height:,} pixels need more than {byte_words(MOST_BYTES)} of memory "
-                         f"({byte_words(needed)}); save it smaller")
+def _upright_rgb(image: Image.Image) -> Image.Image:
+    transposition = TURNS.get(_orientation(image))
+    turned = image if transposition is None else image.transpose(transposition)
+    if turned.mode[0] in "IF":
+        return _eight_bits(turned).convert("RGB")
+    if turned.mode in ("RGBA", "LA", "PA") or "transparency" in turned.info:
+        return _on_white(turned)
+    return turned.convert("RGB")
 
 
 def _on_white(image: Image.Image) -> Image.Image:

@@ -24,7 +24,7 @@ from udml_core.runs.search.judgment_files import read_judgments, write_judgments
 
 from ..draw.downloads import Download, share
 from ..draw.gallery import gallery
-from ..shell.run_status import escaped
+from ..shell.run_status import escaped, escaped_message
 from ..shell.user_errors import keep_user_errors
 from .judge_pictures import rows_html
 
@@ -151,4 +151,4 @@ def show_files(judging: Judging) -> None:
             clicked = st.button("Add these judgments", icon=":material/upload:", key="judge-add", disabled=file is None)
             with keep_user_errors("judge-import", file and file.file_id, clicked):
                 if clicked and file is not None:
-                    st.success(read_judgments(file.getvalue(), file.name, judging).words)
+                    st.success(escaped_message(read_judgments(file.getvalue(), file.name, judging).words))

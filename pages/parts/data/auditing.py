@@ -31,7 +31,7 @@ from ..shell.address import choice_from_address, write_address
 from ..shell.awaited import line_of, show_progress
 from ..shell.empty_state import show_empty
 from ..shell.growth import load_changes
-from ..shell.run_status import escaped
+from ..shell.run_status import escaped, escaped_message
 from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from .audited import (
@@ -169,7 +169,7 @@ def _offer(dataset: Dataset, key: str, start: Callable[[], object]) -> None:
             start()
             st.rerun()
     elif failure := st.session_state.pop(f"{key}-failure", ""):
-        st.error(failure, icon=":material/error:")
+        st.error(escaped_message(failure), icon=":material/error:")
     if len(excluded_images(dataset)) or can_undo(dataset):
         show_excluded(dataset)
 

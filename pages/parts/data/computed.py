@@ -26,6 +26,7 @@ from ..shell.analyses import load_projection
 from ..shell.awaited import await_run, awaited_run, is_renewed, show_progress
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_picker import CHOSEN, choose_run
+from ..shell.run_status import escaped_message
 from ..shell.views import open_view, view_link
 
 PAGES = (("explore", "Map", ":material/explore:"), ("retrieval", "Search", ":material/image_search:"))
@@ -164,7 +165,7 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: DataAnalys
         st.caption(f"Map, grid, search without training{_time_words(dataset, encoder, state)}", width="content")
     failure = st.session_state.pop(f"{begun}-failure", "")
     if failure:
-        st.error(failure, icon=":material/error:")
+        st.error(escaped_message(failure), icon=":material/error:")
 
 
 def _time_words(dataset: Dataset, encoder: EncoderSpec, state: DataAnalysis) -> str:

@@ -32,7 +32,7 @@ from udml_core.data.given.uploads import parse_upload
 
 from ..draw.gallery import selectable_gallery, tile_of
 from ..shell.awaited import note_exclusion
-from ..shell.run_status import escaped
+from ..shell.run_status import escaped, escaped_message
 from ..shell.selection import select, selection
 from ..shell.user_errors import as_user_errors
 from .enlarged import enlarge
@@ -160,7 +160,7 @@ def list_buttons(dataset: Dataset) -> None:
     if message := st.session_state.pop(MESSAGE, ""):
         st.toast(message, icon=":material/check_circle:")
     if problem := st.session_state.pop(PROBLEM, ""):
-        st.error(problem, icon=":material/error:")
+        st.error(escaped_message(problem), icon=":material/error:")
 
 
 def change_list(dataset: Dataset, change: Callable[[Dataset, Iterable[int]], int], images: Integers) -> None:

@@ -127,7 +127,7 @@ def choose_level(path: str) -> int | None:
     """
     levels, found_layout, _ = _preview(path)
     if found_layout:
-        st.info(found_layout, icon=":material/dataset:")
+        st.info(escaped_message(found_layout), icon=":material/dataset:")
     beside = [] if levels else _levels_beside(path)
     if beside and not st.checkbox("Use this list", value=True, key=f"import-list-{path}",
                                   help="Off: the images of the folder are opened without the list of classes."):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+import pandas as pd
 import streamlit as st
 
 from udml_core.base.arrays import Array
@@ -58,6 +59,14 @@ def table_downloads(name: str, table: Callable[[], PaperTable], forms: Sequence[
     """
     return [Download(f"{title} ({FORM_WORDS[form]})", f"{name}.{SUFFIXES[form]}", f"text/{form}",
                      lambda form=form: table().written(form).encode()) for form in forms]  # type: ignore[misc]
+
+
+def frame_file(frame: pd.DataFrame) -> bytes:
+    """Return a frame as a CSV table; names of rows, if there are any, come first."""
+    rows = frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index(names="")
+    table = io.StringIO()
+    write_rows(table, [list(rows.columns), *rows.astype(object).where(rows.notna(), "").to_numpy().tolist()])
+    return table.getvalue().encode()
 
 
 def image_list(dataset: Dataset, ids: Array) -> bytes:

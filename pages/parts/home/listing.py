@@ -15,7 +15,7 @@ from udml_core.runs.tasks import LIVE_STATES
 
 from ..draw.pictures import inline
 from ..shell.race_verdict import run_verdicts
-from ..shell.run_status import ICONS, escaped, live_panel, run_title, state_line
+from ..shell.run_status import ICONS, escaped, escaped_message, live_panel, run_title, state_line
 from ..shell.views import view_link
 from .doors import show_first_run
 from .example_maps import maps_of
@@ -92,7 +92,7 @@ def _show_ended_run(run: Run) -> None:
     final = (run.evaluation() or {}).get("final", {})
     measures = "  ·  ".join(f"{PLAIN[measure.key]} {measure.text(final[measure.key])}"
                             for measure in MAIN_MEASURES[::-1] if final.get(measure.key) is not None)
-    _row(run, measures or _judged_words(run) or state_line(run, run.status())[:300])
+    _row(run, measures or _judged_words(run) or escaped_message(state_line(run, run.status())[:300]))
 
 
 def _judged_words(run: Run) -> str:

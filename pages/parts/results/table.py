@@ -11,7 +11,7 @@ from udml_core.exploration.paper_tables import Cell, PaperTable
 from udml_core.numerics.measures import measure_of
 from udml_core.results.records import Spread, Table
 
-WHOLE_NUMBERS = ("epoch", "size", "events", "tried", "held", "broken", "mended", "sessions")
+WHOLE_NUMBERS = ("epoch", "size", "events", "tried", "held", "broken", "mended", "sessions", "steps", "browsers")
 """Counts that only records have."""
 
 

@@ -30,7 +30,7 @@ from ..draw.tables import RELATIVE, evaluation_table
 from ..shell.analyses import request_analysis, show_analysis_progress
 from ..shell.cached import dataset_of
 from ..shell.pools import images_of
-from ..shell.run_status import ICONS, escaped, method_title, run_title, since, state_line, title_of
+from ..shell.run_status import ICONS, escaped, escaped_message, method_title, run_title, since, state_line, title_of
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view, view_link
 from .advised import show_advised_actions
@@ -92,11 +92,11 @@ def show_actions(run: Run) -> None:
     if broken:
         st.error(broken, icon=":material/error:")
     elif status.state == "failed":
-        st.error(state_line(run, status), icon=":material/error:")
+        st.error(escaped_message(state_line(run, status)), icon=":material/error:")
         with st.expander("Last lines of the error trace"):
             st.code(run.error() or run.log_tail(), language=None)
     elif status.state in ("stopped", "interrupted"):
-        st.warning(state_line(run, status), icon=":material/pause_circle:")
+        st.warning(escaped_message(state_line(run, status)), icon=":material/pause_circle:")
 
 
 def _compare_with_example(run: Run) -> None:

@@ -25,6 +25,7 @@ from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work import jobs
 
 from .run_hash import RUN_HASH
+from .run_status import escaped_message
 from .times import time_words
 from .user_errors import show_user_errors
 
@@ -196,7 +197,7 @@ def _show_ended(analysis: Analysis) -> None:
     reason = " ".join(part for part in (status.message, ADVICE[status.state]) if part)
     message = f"{title_of_analysis(analysis.spec())} is {status.state}. {reason}"
     left, middle, right = st.columns([6, 1, 1], vertical_alignment="center")
-    (left.error if status.state == "failed" else left.warning)(message)
+    (left.error if status.state == "failed" else left.warning)(escaped_message(message))
     if middle.button("Retry", icon=":material/replay:", key=f"again-{analysis.id}", width="stretch"):
         with show_user_errors():
             jobs.resume(analysis)

@@ -21,6 +21,7 @@ from udml_core.runs.search import Retrieval
 from udml_core.runs.search.same import Threshold, has_plan, same_threshold
 
 from .run_hash import RUN_HASH
+from .run_status import escaped_message
 
 
 def load_dataset(name: str) -> Dataset:
@@ -152,10 +153,10 @@ def progress_bar(text: str = "") -> Iterator[Report]:
     Args:
         text: Shown at once; without it the bar appears with the first report.
     """
-    bar = st.progress(0.0, text) if text else st.empty()
+    bar = st.progress(0.0, escaped_message(text)) if text else st.empty()
 
     def report(share: float, phase: str) -> None:
-        bar.progress(min(1.0, share), f"{phase[:1].upper()}{phase[1:]} …")
+        bar.progress(min(1.0, share), escaped_message(f"{phase[:1].upper()}{phase[1:]} …"))
 
     try:
         yield report

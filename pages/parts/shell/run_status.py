@@ -269,7 +269,7 @@ def live_panel(run: Run, key: str) -> None:
         with left:
             st.markdown(f"{ICONS[status.state]} **{escaped(run_title(run))}**")
             line = state_line(run, status)
-            st.progress(progress_of(status) if status.state == "running" else 0.0, line)
+            st.progress(progress_of(status) if status.state == "running" else 0.0, escaped_message(line))
             st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
         with right:
             stop_button(run, key, "Stop", "Finished epochs are kept, and the run can be resumed.")

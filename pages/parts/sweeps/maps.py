@@ -12,7 +12,7 @@ from udml_core.runs.verdict import standing
 from udml_core.work.sweeps import Combination
 
 from ..maps.scatter import draw_map
-from ..shell.run_status import state_line
+from ..shell.run_status import escaped_message, state_line
 from ..shell.setting_words import setting_words
 from ..train.live import STEP, next_epoch, plays
 from ..train.start_map import framed
@@ -59,7 +59,7 @@ def _draw_run(run: Run, combination: Combination) -> None:
         if status.state in LIVE_STATES:
             plays(run, begin=True)
         with st.container(border=True, height=HEIGHT):
-            st.caption(state_line(run, status))
+            st.caption(escaped_message(state_line(run, status)))
         return
     watched = watch_images(run, compares=True)
     epoch = next_epoch(run, epochs)

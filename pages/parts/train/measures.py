@@ -24,6 +24,7 @@ from ..shell.cached import dataset_of
 from ..shell.run_status import (
     ICONS,
     escaped,
+    escaped_message,
     method_title,
     run_title,
     state_line,
@@ -138,11 +139,11 @@ def _beside_example(run: Run, final: dict[str, float]) -> str:
 def _show_end(run: Run, status: Status) -> None:
     """Say why a run ended without results, and offer to resume it."""
     if status.state == "failed":
-        st.error(state_line(run, status), icon=":material/error:")
+        st.error(escaped_message(state_line(run, status)), icon=":material/error:")
         with st.expander("Last lines of the error trace"):
             st.code(run.error() or run.log_tail(), language=None)
     else:
-        st.warning(state_line(run, status), icon=":material/pause_circle:")
+        st.warning(escaped_message(state_line(run, status)), icon=":material/pause_circle:")
     if st.button("Resume", icon=":material/resume:", key=f"lab-resume-{run.id}", width="stretch"):
         with show_user_errors():
             jobs.resume(run)

@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 from udml_core.base import bounded
 from udml_core.base.files import replace_text
 from udml_core.base.paths import cache_folder
-from udml_core.data.dataset import DETAIL, NEEDS_HEIC, Report, check_memory, open_image, reads_heic
+from udml_core.data.dataset import DETAIL, NEEDS_HEIC, Report, open_image, reads_heic
+from udml_core.data.large_images import check_memory, turn
 from udml_core.data.sources.listing import HEIC_ENDINGS, is_text
 
 SCAN_KEYS = frozenset({"bytes", "time", "digest", "size", "gray", "reason"})
@@ -134,7 +135,8 @@ def _describe_content(file: BinaryIO) -> dict[str, Any]:
         entry |= {"size": list(image.size), "gray": image.mode in ("1", "L", "I;16")}
         image.draft("RGB", (64, 64))
         check_memory(image)
-        image.load()
+        with turn(image.size):
+            image.load()
     width, height = entry["size"]
     return entry | {"reason": f"too small: {width}×{height} pixels" if min(width, height) < 4 else None}
 

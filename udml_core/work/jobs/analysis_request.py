@@ -82,7 +82,7 @@ def place_images(run: Run, projection: Analysis, frame: str, files: Sequence[tup
     if frame not in projection.spec().frames:
         raise UserError(f"The map {projection.id} has the frames {', '.join(projection.spec().frames)}, got '{frame}'.")
     for name, content in files:
-        UserImage(content, name).reduced()  # refuses what cannot be read before a task starts
+        UserImage(content, name).reduced(1)  # refuses what cannot be read before a task starts
     images = {f"{number:04d}": content for number, (_, content) in enumerate(files)}
     digest = hashlib.sha256(b"".join(hashlib.sha256(content).digest() for _, content in files)).hexdigest()
     spec = plan_analysis(NewImages, source=projection.id, frame=frame, names=tuple(name for name, _ in files),
