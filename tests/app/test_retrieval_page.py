@@ -361,6 +361,28 @@ def test_an_own_image_stays_the_query_after_a_reload_and_is_said_to_be_gone_late
         assert tiles(test, "Sample queries")
 
 
+def test_an_own_image_is_joined_by_no_remembered_image_and_replaced_by_a_link(run: Run) -> None:
+    def brought() -> AppTest:
+        test = opened("retrieval", run=run.id, add="3")
+        image = own_image(as_file(Image.new("RGB", (40, 40), "red"), "mine.png"), "add")
+        test.session_state["brought"] = (image,)
+        test.query_params["add"] = ""
+        return switched(test.run(), "data")
+
+    back = brought()
+    back.query_params.clear()
+    back = switched(back, "retrieval")
+    assert not back.exception
+    assert "add" not in back.query_params, "the image of the query before, which other pages show"
+    assert "Query: **mine.png**" in texts(back).replace("\\", "")
+    linked = brought()
+    linked.query_params.clear()
+    linked.query_params["add"] = "5"
+    linked = switched(linked, "retrieval")
+    assert linked.session_state["brought"] == ()
+    assert "mine.png" not in texts(linked)
+
+
 def test_more_results_are_shown_below_those_that_are_there(run: Run) -> None:
     test = opened("retrieval", run=run.id, add="3")
     shown = [tile["id"] for tile in tiles(test, "The 10 nearest images, after training")]
@@ -383,6 +405,7 @@ def test_an_own_image_that_nothing_resembles_is_said_above_the_results(run: Run)
         test.run()
         assert not test.exception
         assert (words in " ".join(shown.value for shown in test.warning)) == expected
+        assert ("This picture is among the images" in texts(test)) != expected
         assert tiles(test, "The 10 nearest images, after training")
     test.session_state["brought"] = (own_image(as_file(Image.new("RGB", (40, 40), "red"), "mine.png"), "add"),)
     test.query_params["add"] = "3"

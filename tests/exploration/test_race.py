@@ -56,7 +56,7 @@ from udml_core.exploration.race_running import (
 from udml_core.exploration.race_words import (
     brief_words,
     caution_words,
-    is_small,
+    needs_eyes,
     outcome_words,
     race_judges_words,
     searched_words,
@@ -550,11 +550,14 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
         "Compared with the plain search: better first results (+0.020, 0.017 to 0.023), no clear difference in "
         "whole groups (0.000, −0.017 to 0.017). For first results, 2 of 2 candidates are better beyond chance. The "
         f"race ended when every candidate was tried (2). {limits(race)}")
-    assert is_small(race)
+    assert needs_eyes(race)
     assert caution_words(race).startswith(
-        "Your images may differ. PLM found 0.0 to 2.5 fewer right first images in 100 searches")
+        "PLM found 0.0 to 2.5 fewer right first images in 100 searches")
     assert not caution_words(race_of(whiten)), "nothing is trained"
-    assert not is_small(race_of(judged("PLM", 0.02, 0.001, "plm", changed=0.3)))
+    assert "So look before you use it." in caution_words(race)
+    assert needs_eyes(race_of(judged("PLM", 0.02, 0.001, "plm", changed=0.3))), "of a training, no label said more"
+    assert needs_eyes(race_of(judged("Whitening", 0.02, 0.001, changed=0.13)))
+    assert not needs_eyes(race_of(judged("Whitening", 0.02, 0.001, changed=0.3)))
     assert searched_words(race, plm) == (
         "The race for the best search compared PLM with the plain search, without labels: better first results "
         "(+0.020, 0.017 to 0.023), no clear difference in whole groups (0.000, −0.017 to 0.017). It changes the "
@@ -601,8 +604,8 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
     few = best.model_copy(update={"against_start": of.model_copy(update={"first": measured("better"), "changed": 0.1})})
     assert searched_words(race, few).endswith("It is a small change, so confirm it by eye.")
     assert told.shown == ("Of 100 searches, 58 get a better group of results, 32 a worse one, and 10 nearly the same "
-                          "group, as the judges see it, by looks, not by species or class; counted by class, "
-                          "tests found 17 fewer to 14 more.",)
+                          "group, as the judges see it, by looks, not by species or class; by class instead of "
+                          "looks, tests counted 17 fewer to 14 more of 100.",)
     assert "better whole groups (of 100 searches 58 get better, 32 worse; +0.020, 0.003 to 0.037)" in told.details[0]
     assert "no clear difference in first results (of 100 searches 20 get better, 10 worse;" in told.details[0]
     assert figure_line(race) == (
@@ -617,7 +620,7 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
 
 
 @pytest.mark.parametrize(("better", "said"), [
-    (0.78, "; counted by class, tests found 17 fewer to 14 more"), (0.1, "")])
+    (0.78, "; by class instead of looks, tests counted 17 fewer to 14 more of 100"), (0.1, "")])
 def test_a_count_of_groups_never_stands_without_what_limits_it(better: float, said: str) -> None:
     count = Count(changed=0.98, better=better, worse=0.2, low=better - 0.06, high=better + 0.06)
     groups = measured("better").model_copy(update={"count": count})

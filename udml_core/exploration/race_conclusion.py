@@ -17,7 +17,7 @@ from udml_core.exploration.race_certainty import certainty_words, effort_of, eff
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import setup_words
 from udml_core.exploration.race_measured import Verdict
-from udml_core.exploration.race_words import changed_sentence, decider_words, is_small
+from udml_core.exploration.race_words import changed_sentence, decider_words, needs_eyes
 
 Stance = Literal["none", "open", "better", "level", "worse"]
 """What judgments say of a search against the frozen features: nothing, not decided yet, or that it is better, hardly
@@ -230,7 +230,7 @@ def _next(race: Race, told: Advised, judgments: Judgments, use: Outcome | None, 
         if not is_done or not race.is_judged:
             return "", "again" if is_done and not race.reason else ""
         return told.next_step or "Search with the plain search.", "search"
-    if basis == "race" and use == race.best and (is_close(race, use) or is_small(race)):
+    if basis == "race" and use == race.best and (is_close(race, use) or needs_eyes(race)):
         return _confirm(race, use)
     if is_ready:
         return "All images are prepared for this search: name the groups that it finds.", "name"

@@ -112,7 +112,7 @@ def by_class_words(measured: Measured) -> str:
     count = measured.count
     if count is None or count.better is None or count.worse is None or count.better <= count.worse:
         return ""
-    return f"counted by class, tests found {FEWER} fewer to {MORE} more"
+    return f"by class instead of looks, tests counted {FEWER} fewer to {MORE} more of 100"
 
 
 def counts_words(measured: Measured, serves: Serves = "first") -> str:

@@ -56,11 +56,16 @@ def left_out_lines(race: Race) -> list[str]:
     return lines
 
 
-def is_small(race: Race) -> bool:
-    """Return whether the advice changes few first results, which a reader should confirm before using it."""
+def needs_eyes(race: Race) -> bool:
+    """Return whether a reader should confirm the advice for first results before using it.
+
+    It changes few of them, or it is a training: the benchmark knows none without labels that gains any.
+    """
     best = race.best
-    changed = None if best is None or best.against_start is None else best.against_start.changed
-    return race.serves == "first" and changed is not None and changed < FEW_CHANGED
+    if race.serves != "first" or best is None or best.against_start is None:
+        return False
+    changed = best.against_start.changed
+    return best.setup.method != FROZEN or (changed is not None and changed < FEW_CHANGED)
 
 
 def brief_words(race: Race, outcome: Outcome) -> str:
@@ -176,7 +181,8 @@ def caution_words(race: Race) -> str:
         return ""
     method = race.best.setup.method
     words = record_words(method, race.titles.get(method, method))
-    return words and f"Your images may differ. {words}"
+    confirm = " So look before you use it." if race.serves == "first" else ""
+    return words and f"{words} Your images may differ.{confirm}"
 
 
 def no_judge_words(title: str, other: str = "") -> str:

@@ -29,7 +29,7 @@ from udml_core.exploration.race_figures import (
     setup_words,
 )
 from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words
-from udml_core.exploration.race_words import caution_words, is_small, judge_lines, outcome_words
+from udml_core.exploration.race_words import caution_words, judge_lines, needs_eyes, outcome_words
 from udml_core.runs import find_run, runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
@@ -137,7 +137,7 @@ def _show_headline(race: Race, of: Conclusion) -> None:
 
     The sign is a green trophy only if a candidate surely wins and changes enough, or judgments prefer it.
     """
-    is_sure = of.use is not None and (of.is_judged or of.use != race.best or not is_small(race))
+    is_sure = of.use is not None and (of.is_judged or of.use != race.best or not needs_eyes(race))
     sign = f":green[{ICON}]" if is_sure else ":material/balance:" if race.is_judged else ":material/help:"
     st.markdown(f"#### {sign} {escaped(of.headline.removesuffix('.'))}")
     if of.use is not None:

@@ -81,7 +81,7 @@ def _show_found(of: Conclusion, is_named: bool = True) -> None:
     is_drawn = of.use is not None and show_verdict_bars(of.race, of.use)
     if is_named or of.is_judged or not is_drawn:
         aims = "" if is_drawn else both_aims_words(of.race, of.use)
-        above.caption(f"{MEASURES[of.race.serves].capitalize()}: {escaped(of.headline)} {escaped(aims)}".rstrip())
+        above.caption(f"The race for {MEASURES[of.race.serves]}: {escaped(of.headline)} {escaped(aims)}".rstrip())
 
 
 def _use_words(of: Conclusion) -> str:

@@ -22,6 +22,7 @@ from udml_core.runs.search.words import reads_words
 from ..draw.palette import QUERY
 from ..draw.pictures import picture
 from ..shell.address import indices_from_address, join_indices, write_address
+from ..shell.focus import BROUGHT, OWN
 from ..shell.run_status import escaped
 from .own_images import OwnImage, Side, own_image, receive_images
 
@@ -33,10 +34,10 @@ WORDS = "words"
 """The parameter of the address with the words of a query."""
 MOST = 24
 """Most images of a query."""
-OWN, MINUS = "own", "-"
-"""The parameter of the address with the digests of own images, and what precedes a subtracted one."""
-BROUGHT, LOST = "brought", "visit-own-lost"
-"""Session keys of the own images of the query, and of the number of own images in the link that are not kept."""
+MINUS = "-"
+"""What precedes the digest of a subtracted own image in the address."""
+LOST = "visit-own-lost"
+"""Session key of the number of own images in the link that are not kept."""
 MOST_SHOWN, QUERY_SIDE = 6, 72
 """Most images of a query that are drawn beside its name, and the width in pixels of a single one."""
 

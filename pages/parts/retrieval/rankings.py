@@ -34,14 +34,17 @@ from .words import word_vector
 
 MARKS: dict[bool | None, Mark] = {True: "hit", False: "miss", None: ""}
 SIDE, CELL = 88, 160
+"""Width of an image in pixels at first, and the pixels that are sent, which the image size slider may show."""
 FEWEST_EPOCHS = 3
 """States of a run from which its epochs are shown: the start, and two epochs. A single step is before and after."""
-"""Width of an image in pixels at first, and the pixels that are sent, which the image size slider may show."""
 
 MOST_WIDE = 2
 """Most columns whose heading fits in one line."""
 HEADING_STYLE = """<style>@media (min-width: 1280px) { [class*="st-key-heading-"] p {
 white-space: nowrap; overflow: hidden; text-overflow: ellipsis; } }</style>"""
+
+SAME_PICTURE = 0.9995
+"""The cosine similarity from which an own image is one of the images themselves."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def query_in(column: Column, query: PageQuery) -> Query:
 
 
 def say_unlike(retrieval: Retrieval, query: PageQuery) -> None:
-    """Say that no image resembles an own image, which is the whole query, if none does."""
+    """Say that no image resembles an own image, which is the whole query, or that it is one of the images."""
     if len(query) != 1 or not query.images("add") or not query.own:
         return
     (image,) = query.own
@@ -113,6 +116,12 @@ def say_unlike(retrieval: Retrieval, query: PageQuery) -> None:
         unlike = find_unlike(retrieval, lambda name: embed_image(retrieval, image, name))
         if unlike is not None:
             st.warning(escaped(unlike.sentence), icon=":material/image_search:")
+            return
+        plain = FINAL if retrieval.spec.method == FROZEN else retrieval.before
+        nearest = retrieval.search(Query((embed_image(retrieval, image, plain),)), 1, plain)
+        if nearest and (nearest[0].similarity or 0.0) >= SAME_PICTURE:
+            st.caption(f":material/content_copy: This picture is among the images: "
+                       f"**{escaped(retrieval.dataset.caption(nearest[0].index))}**, so it finds itself first.")
 
 
 def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pick: Callable[[int], None],

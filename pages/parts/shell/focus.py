@@ -18,6 +18,10 @@ FRAME = "app-frame"
 DATASET, PAGE, IS_NEW = "app-image-dataset", "app-image-page", "app-image-is-new"
 """Session keys: the fingerprint of the data set whose images the session remembers, the page that was opened last, and
 whether the page has not asked for the image since then."""
+OWN, BROUGHT = "own", "brought"
+"""The parameter of the address with the digests of the own images of a query, and the session key of these images."""
+QUERY = ("add", "subtract", "words")
+"""The parameters of the other parts of a query."""
 FRAME_IS_NEW = "app-frame-is-new"
 """Session key: whether the page has not asked for the embedding since it was opened."""
 
@@ -47,8 +51,23 @@ def carry_image(fingerprint: str) -> None:
         st.session_state.pop(SUGGESTED, None)
         st.session_state[DATASET] = fingerprint
     parameter = OF_IMAGE.get(st.session_state.get(PAGE, ""))
-    if st.session_state.pop(IS_NEW, False) and parameter is not None:
-        write_address(parameter, st.query_params.get(parameter) or current_elsewhere() or "")
+    if not st.session_state.pop(IS_NEW, False) or parameter is None:
+        return
+    if st.session_state.get(PAGE) == "retrieval" and _keeps_own_query():
+        return
+    write_address(parameter, st.query_params.get(parameter) or current_elsewhere() or "")
+
+
+def _keeps_own_query() -> bool:
+    """Return whether Search, just opened, goes on with the user's own images, which no remembered image joins.
+
+    A link to another query replaces them.
+    """
+    if OWN in st.query_params:  # the page was loaded again, with all that belongs to the query
+        return True
+    if any(st.query_params.get(name) for name in QUERY):
+        st.session_state.pop(BROUGHT, None)
+    return bool(st.session_state.get(BROUGHT))
 
 
 def suggest_image(index: int) -> None:
