@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_advice import both_aims_words
 from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_figures import MEASURES, chain_words
 from udml_core.runs import Run
 from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.used import used_search
-from udml_core.work.jobs.advising import races_from
+from udml_core.work.jobs.advising import judged_in_race, races_from
 
 from ..data.using import SEARCH, USE, search_link, use_button, used_words
+from ..shell.race_judgments import recipe_of
 from ..shell.race_verdict import concluded, conclusion_icon
 from ..shell.run_status import escaped
 from ..shell.verdict_bars import show_verdict_bars
@@ -42,8 +44,12 @@ def show_your_search(runs: Sequence[Run]) -> None:
             with st.container(width="stretch", gap="xsmall"):
                 st.markdown(f":material/push_pin: **{escaped(used[0].spec().dataset_title)}**: you chose "
                             f"**{escaped(words)}** for these images.")
-                if found is not None:
-                    _show_found(found[1], is_named=_use_words(found[1]) != words)
+                is_advised = found is not None and _use_words(found[1]) == words
+                if (judged := _judged(*used)) is not None and show_verdict_bars(*judged):
+                    if found is not None and not is_advised:
+                        st.caption(_headline(found[1]))
+                elif found is not None:
+                    _show_found(found[1], is_named=not is_advised)
             _link_search(search_link(*used))
         elif found is not None:
             run, of = found
@@ -81,7 +87,18 @@ def _show_found(of: Conclusion, is_named: bool = True) -> None:
     is_drawn = of.use is not None and show_verdict_bars(of.race, of.use)
     if is_named or of.is_judged or not is_drawn:
         aims = "" if is_drawn else both_aims_words(of.race, of.use)
-        above.caption(f"The race for {MEASURES[of.race.serves]}: {escaped(of.headline)} {escaped(aims)}".rstrip())
+        above.caption(f"{_headline(of)} {escaped(aims)}".rstrip())
+
+
+def _judged(run: Run, frame: str) -> tuple[Race, Outcome] | None:
+    """Return the race that judged a search, and what it said; None without one."""
+    recipe = recipe_of(run, frame)
+    return None if recipe is None else judged_in_race(run, recipe)
+
+
+def _headline(of: Conclusion) -> str:
+    """Return what a race and judgments say to use, in Markdown."""
+    return f"The race for {MEASURES[of.race.serves]}: {escaped(of.headline)}"
 
 
 def _use_words(of: Conclusion) -> str:
