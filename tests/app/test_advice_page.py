@@ -598,7 +598,7 @@ def test_own_judgments_of_the_advised_pair_stand_beside_the_advice(frozen: Run) 
     test = opened("data", **LINK)
     assert not test.exception
     assert ("Your judgments of the first ten results, **whitening** against **the plain search**, do not decide yet "
-            "(1 so far)") in texts(test)
+            "(1 of 20 judged)") in texts(test)
     runs = texts(opened("runs", run=frozen.id))
     assert "Your judgments of the first ten results, **whitening** against **the plain search**, do not" in runs
 
@@ -1238,7 +1238,7 @@ def test_judgments_of_the_other_aim_stand_beside_what_the_race_says_of_it(frozen
     judging.answer(question, "left")
     data = opened("data", **LINK)
     assert ("Your judgments of first results, **whitening** against **the plain search**, do not decide yet "
-            "(1 so far).") in texts(data)
+            "(1 of 20 judged).") in texts(data)
     assert verdict(data)[0] == before
 
 
@@ -1251,8 +1251,8 @@ def label_of_next(test: AppTest) -> str:
 @pytest.mark.parametrize(("answers", "headline", "action", "said"), [
     ("", "Best search: whitening", "Name groups", "better"),
     ("BA", "Best search: whitening", "Continue judging", "better"),
-    ("==A====B==A=========", "Keep the plain search: your 20 judgments see no clear difference", "Use the plain search",
-     "no clear difference"),
+    ("==A====B==A=========", "Keep the plain search: your 20 judgments cannot tell which is better; most "
+     "results were equal", "Use the plain search", "no clear difference"),
     ("B" * 16, "Best search, confirmed by your 16 judgments: whitening", "Name groups", "better"),
     ("A" * 16, "Keep the plain search: your 16 judgments prefer it", "Use the plain search", "worse")])
 def test_every_page_follows_the_judgments_of_the_advised_search(
