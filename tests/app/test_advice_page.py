@@ -963,7 +963,7 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
     assert best_words(trained, dataset) == says.replace("the best search", "your search")
     lab = opened("train", dataset="digits", live=trained.id)
     assert says.partition(":")[0].replace("the best search", "your search") in texts(lab)
-    assert "Compared with the plain search." in texts(lab), "each verdict names what it compares with"
+    assert "Compared with the plain search: " in texts(lab), "each verdict names what it compares with"
     keeps, uses = (lab.button(key=f"lab-{name}").proto.type for name in ("keep", "use"))
     assert (keeps, uses) == (("secondary", "tertiary") if sees == "whitened" else ("tertiary", "secondary"))
     (link,) = [link for link in lab.get("page_link") if link.label == "Compare with my search"]
@@ -1219,7 +1219,7 @@ def test_a_race_without_a_winner_asks_for_no_judgments_once_they_say_that_they_c
     assert "Keep the plain search; to decide it, judge the largest gain yourself: whitening" in before
     monkeypatch.setattr(concluding, "stored_judgments", lambda *_: Judgments("level", 14, score="14 equal"))
     shown = texts(opened("data", **LINK)).replace("\\", "")
-    assert "Keep the plain search: your 14 judgments see no clear difference" in shown
+    assert "Keep the plain search: your 14 judgments cannot tell which is better" in shown
     assert "The judges of the race were not sure of whitening, either." in shown
     assert "To decide it" not in shown
 

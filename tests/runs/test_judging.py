@@ -404,11 +404,9 @@ def test_the_forecast_is_steady_and_blind_words_do_not_tell_which_answers_fall_t
     first, second, equal = (values.count(value) for value in (0.0, 1.0, 0.5))
     assert f" {second} of 29 for B, {first} for A, {equal} equal." in shown[-1][2]
     assert f" 29 judged, {equal} of them equal." in shown[-1][1]
-    forecasts = [re.split(r"\d+ judged, \d+ of them equal\. ?", blind)[1] for _, blind, _ in shown]
+    forecasts = [re.split(r"\d+(?: of 20)? judged, \d+ of them equal\. ?", blind)[1] for _, blind, _ in shown]
     assert set(forecasts[:19]) == {""}, "one plan of 20, and only the progress until then"
-    assert [what for _, what, _ in shown[:19]] == [
-        f"Not decided yet: {count} of 20 judged. {what.partition('judged. ')[2]}"
-        for count, (_, what, _) in enumerate(shown[:19], 1)]
+    assert all(f"Not decided yet. {count} of 20 judged, " in what for count, what, _ in shown[:19])
     assert len(set(forecasts[19:])) == 1, "within ten answers the forecast stays"
 
 
@@ -417,7 +415,7 @@ def test_the_forecast_is_steady_and_blind_words_do_not_tell_which_answers_fall_t
 def test_level_embeddings_need_more_judgments_than_are_left_which_20_judgments_tell(total: int, said: str) -> None:
     judging = Judging(comparison_of(f"level of {total}", total))
     answer(judging, "AB" * 9 + "A")
-    assert advice_words(judging) == "Not decided yet: 19 of 20 judged. 10 of 19 for A, 9 for B."
+    assert advice_words(judging) == "Not decided yet. 19 of 20 judged: 10 of 19 for A, 9 for B."
     answer(judging, "B")
     assert advice_words(judging).startswith(f"20 judgments cannot tell which is better; {said}. You can stop, and ")
 
@@ -426,8 +424,8 @@ HOPELESS = "judgments cannot tell which is better; more than 100 would be needed
 
 
 @pytest.mark.parametrize(("choices", "said"), [
-    ("ABABABABA=", "Not decided yet: 10 of 20 judged."),  # too few to stop
-    ("ABABABABA=BBBBBB", "Not decided yet: 16 of 20 judged."),  # as a curator judged, and then read: stop, and keep A
+    ("ABABABABA=", "Not decided yet. 10 of 20 judged: "),  # too few to stop
+    ("ABABABABA=BBBBBB", "Not decided yet. 16 of 20 judged: "),  # as a curator judged, and then read: stop, and keep A
     ("ABABABABA=BBBBBBAB=B", "Not decided yet."),
     ("AB" * 10, f"20 {HOPELESS}. You can stop, and keep A."),
     ("AB" * 10 + "BBA=B", f"25 {HOPELESS}. You can stop; either will do."),

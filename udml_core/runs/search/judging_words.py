@@ -224,7 +224,8 @@ def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A", nam
         return "Not decided yet: nothing is judged.", PLAN
     said = score.strip() or f"{count_words(judging, is_blind)}."
     if share.count < min(ENOUGH, total):
-        return f"Not decided yet: {progress_words(judging)} judged.", said
+        so_far = f"{progress_words(judging)} judged"
+        return "Not decided yet.", said.replace(f"{share.count} judged", so_far, 1) if is_blind else f"{so_far}: {said}"
     if level := level_words(judging):
         stop = f"{CAN_STOP}." if is_blind else stop_words(share, first, has_plain)
         return f"{share.count} judgments {level}. {stop}", said
