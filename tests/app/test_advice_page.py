@@ -598,7 +598,7 @@ def test_own_judgments_of_the_advised_pair_stand_beside_the_advice(frozen: Run) 
     test = opened("data", **LINK)
     assert not test.exception
     assert ("Your judgments of the first ten results, **whitening** against **the plain search**, do not decide yet "
-            "(1 so far)") in texts(test)
+            "(1 of 20 judged)") in texts(test)
     runs = texts(opened("runs", run=frozen.id))
     assert "Your judgments of the first ten results, **whitening** against **the plain search**, do not" in runs
 
@@ -963,7 +963,7 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
     assert best_words(trained, dataset) == says.replace("the best search", "your search")
     lab = opened("train", dataset="digits", live=trained.id)
     assert says.partition(":")[0].replace("the best search", "your search") in texts(lab)
-    assert "Compared with the plain search." in texts(lab), "each verdict names what it compares with"
+    assert "Compared with the plain search: " in texts(lab), "each verdict names what it compares with"
     keeps, uses = (lab.button(key=f"lab-{name}").proto.type for name in ("keep", "use"))
     assert (keeps, uses) == (("secondary", "tertiary") if sees == "whitened" else ("tertiary", "secondary"))
     (link,) = [link for link in lab.get("page_link") if link.label == "Compare with my search"]
@@ -1219,7 +1219,7 @@ def test_a_race_without_a_winner_asks_for_no_judgments_once_they_say_that_they_c
     assert "Keep the plain search; to decide it, judge the largest gain yourself: whitening" in before
     monkeypatch.setattr(concluding, "stored_judgments", lambda *_: Judgments("level", 14, score="14 equal"))
     shown = texts(opened("data", **LINK)).replace("\\", "")
-    assert "Keep the plain search: your 14 judgments see no clear difference" in shown
+    assert "Keep the plain search: your 14 judgments cannot tell which is better" in shown
     assert "The judges of the race were not sure of whitening, either." in shown
     assert "To decide it" not in shown
 
@@ -1238,7 +1238,7 @@ def test_judgments_of_the_other_aim_stand_beside_what_the_race_says_of_it(frozen
     judging.answer(question, "left")
     data = opened("data", **LINK)
     assert ("Your judgments of first results, **whitening** against **the plain search**, do not decide yet "
-            "(1 so far).") in texts(data)
+            "(1 of 20 judged).") in texts(data)
     assert verdict(data)[0] == before
 
 
@@ -1251,8 +1251,8 @@ def label_of_next(test: AppTest) -> str:
 @pytest.mark.parametrize(("answers", "headline", "action", "said"), [
     ("", "Best search: whitening", "Name groups", "better"),
     ("BA", "Best search: whitening", "Continue judging", "better"),
-    ("==A====B==A=========", "Keep the plain search: your 20 judgments see no clear difference", "Use the plain search",
-     "no clear difference"),
+    ("==A====B==A=========", "Keep the plain search: your 20 judgments cannot tell which is better; most "
+     "results were equal", "Use the plain search", "no clear difference"),
     ("B" * 16, "Best search, confirmed by your 16 judgments: whitening", "Name groups", "better"),
     ("A" * 16, "Keep the plain search: your 16 judgments prefer it", "Use the plain search", "worse")])
 def test_every_page_follows_the_judgments_of_the_advised_search(

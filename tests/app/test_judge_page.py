@@ -102,7 +102,7 @@ def test_answers_are_stored_undone_and_resumed(run: Run) -> None:
     assert shown_images(open_judge(run)) == second, "a reload resumes"
     assert shown_images(open_judge(run, ("final", "initial"))) == second, "also with the embeddings exchanged"
     assert shown_images(open_judge(run, judge="Ana"))[1] == first[1], "another person begins at the first query"
-    assert "**Not decided yet.** 1 judged, 0 of them equal." in texts(test).replace("\xa0", " ")
+    assert "**Not decided yet.** 1 of 20 judged, 0 of them equal." in texts(test).replace("\xa0", " ")
     assert "finds the better image" not in texts(test), "a range would tell which answers fall together"
 
 
@@ -124,7 +124,8 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
     assert "How sure: 9 of 9 for B (After training); B (After training) finds the better image in " in shown
     bar = next(of.proto.body for of in test.get("html") if "judge-range" in of.proto.body)
     (said,) = re.findall(r"finds the better image in (\d+ to \d+|\d+) %", shown)
-    assert f'aria-label="B is better in {said} %' in bar, "the numbers and the direction of the sentence"
+    label = f"Share of B, an equal answer counted as half: {said} %"
+    assert f'aria-label="{label}' in bar, "the numbers and the direction of the sentence"
     assert "B is always better" in bar
     assert QUESTION not in shown
     assert "**B (After training) better**: 9" in shown
@@ -167,8 +168,8 @@ def test_the_bar_counts_for_the_embedding_that_the_sentence_names(run: Run) -> N
     test = press(open_judge(run), "judge-reveal")
     shown = texts(test).replace("\xa0", " ")
     bar = next(of.proto.body for of in test.get("html") if "judge-range" in of.proto.body)
-    (said,) = re.findall(r"; with equal answers as half, A \(Before training\) is better in (\d+ to \d+) %", shown)
-    assert f'aria-label="A is better in {said} %' in bar
+    (said,) = re.findall(r"; with an equal answer as half, the share of A \(Before training\) is (\d+ to \d+) %", shown)
+    assert f'aria-label="Share of A, an equal answer counted as half: {said} %' in bar
     assert re.search("<span>0 %: B is always better</span>.*<span>100 %: A is always better</span>", bar)
     low, high = (float(of) for of in said.split(" to "))
     left, width = (float(of) for of in re.findall(r'class="band[^"]*" style="left:([\d.]+)%;width:([\d.]+)%"', bar)[0])

@@ -264,7 +264,7 @@ def test_compare_states_ones_own_judgments_once_they_decide(root: Path, monkeypa
             test = opened("compare", runs=f"{first.id}.{second.id}", part="Settings")
             shown.append(texts(test))
     assert ("Your judgments of first results, **PCA on Digits** against **RPML on Digits**, do not decide yet "
-            "(1 so far).") in shown[0]
+            "(1 of 20 judged).") in shown[0]
     next(button for button in test.button if button.label == "Continue judging").click().run()
     assert test.session_state["compare-part"] == "Judge"
     assert "finds the better image" not in shown[1], "judging stays blind"

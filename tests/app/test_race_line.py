@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.shell import race_line
-from pages.parts.shell.race_line import progress_words
+from pages.parts.shell.race_line import progress_words, training_words
 from tests.app.opening import opened, switched
 from tests.app.test_advice_page import SPEC, outcomes
 from tests.running import worked
@@ -21,7 +21,8 @@ from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import Analysis, create_analysis
 from udml_core.runs.analyses.kinds.advice import WAITING_WORDS, Advice
 from udml_core.runs.tasks import Status
-from udml_core.work.jobs.live_races import LiveRace
+from udml_core.work.jobs.advising import TRIAL
+from udml_core.work.jobs.live_races import LiveRace, LiveTraining
 
 PHASE = "judge looks at the images: A · 30 of 90 · 1:40 of 2:00 min, 0:20 of its time left"
 
@@ -154,3 +155,46 @@ def test_the_time_left_is_read_as_a_race_reports_it() -> None:
     seconds[0] = 119.5
     progress(0.0, "choosing the next candidate")
     assert [left_words(phase) for phase in phases] == ["2:00 of its time left", "about 2 min left", "finishing"]
+
+
+@pytest.fixture
+def training() -> Iterator[Run]:
+    """A training on the digits that runs until its lock is released."""
+    run = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
+    run.write_status(Status(state="running", phase="training", epoch=1, epochs=4, share=0.0, ticket=time.time()))
+    with run.lock().acquire():
+        yield run
+
+
+def test_a_training_that_the_user_left_is_followed_until_its_end_was_looked_at(training: Run) -> None:
+    test = opened("home")
+    assert not test.exception
+    (label,) = [of for of in links(test) if of.startswith("Training PCA on ")]
+    assert f"live={training.id}" in links(test)[label]
+    assert ">25 %<" in line(test)
+    assert not links(opened("train", dataset="digits", live=training.id)), "Lab shows it itself"
+    training.write_status(Status(state="done"))
+    said = "The training has ended: PCA."
+    assert [toast.value.replace("\\", "") for toast in test.run().toast] == [said]
+    assert f"live={training.id}" in links(test)[said]
+    assert said in links(switched(test, "runs")), "it stays until Lab is opened with it"
+    test.query_params.update(dataset="digits", live=training.id)
+    assert not links(switched(test, "train"))
+
+
+def test_a_race_comes_before_a_training_in_the_one_line(race: Analysis, training: Run) -> None:
+    assert list(links(opened("home"))) == ["Finding the best search"]
+
+
+def test_trials_of_a_race_have_no_line(training: Run) -> None:
+    training.write_notes(training.notes().model_copy(update={"tags": (TRIAL,)}))
+    assert not links(opened("home"))
+
+
+def test_the_line_says_what_a_training_waits_for_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: Run = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
+    status = Status(state="running", phase="training", epoch=2, epochs=4)
+    assert training_words(LiveTraining(run), Status(state="waiting")) == "waits for another run"
+    assert training_words(LiveTraining(run), status) == "50 %"
+    monkeypatch.setattr("udml_core.work.jobs.training_left", lambda *_: 20.0)
+    assert training_words(LiveTraining(run), status) == "about 20 s left"

@@ -85,8 +85,8 @@ def test_pairs_are_judged_skipped_undone_and_continued_in_another_session(run: R
     first, second = expected[3] or ()
     assert again.button(key=f"same-S-{first}-{second}"), "the session continues with the next pair"
     press(press(again, "Undo"), "Undo")
-    undone = f"Undone: digit {expected[1][0]} and digit {expected[1][1]} were different."
-    assert undone in texts(again).replace("\\", "")
+    assert "Undone: the last answer was different." in texts(again).replace("\\", "")
+    assert f"digit {expected[1][0]} " not in texts(again), "neither an answer nor its undoing names the files"
     assert list(log.answers()) == expected[:1]
     assert next(button for button in press(again, "Undo").button if button.label == "Undo").disabled
 
@@ -144,7 +144,7 @@ def test_a_file_name_is_shown_unless_it_tells_the_class() -> None:
 def test_the_precision_is_kept_with_the_judgments(run: Run, log: PairLog) -> None:
     judge(run, 40)
     test = opened("retrieval", run=run.id, view=VIEW)
-    assert "Cannot tell yet for a precision of 95 %: about" in texts(test)
+    assert "Cannot tell yet: about" in texts(test)
     test.slider[0].set_value(80).run()
     assert wanted_precision(log.dataset) == 0.8
     threshold = same_threshold(Retrieval(run))

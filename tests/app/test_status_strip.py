@@ -75,10 +75,11 @@ def test_a_run_that_starts_says_when_its_results_come_and_not_when_a_step_ends(
     assert cells_of(run, status, None)[1] == ("Results in", "about 75 s", "")
 
 
-def test_a_gain_that_another_encoder_sees_has_a_sign_and_a_unit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gain_that_another_encoder_sees_is_no_bare_number_beside_the_map(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pages.parts.train.status_strip.rows_of_moments", lambda _: [
         {"epoch": 1, "second opinion": 0.00881}])
-    assert score_of(run, 1) == [("Whole group, judged", "+0.009", "0 is the plain search")]
+    assert score_of(run, 1) == [], "a gain in similarity has no unit: its curve alone shows it"
 
 
 def test_the_line_and_the_curves_show_what_the_newest_race_served(run: Run, root: Path) -> None:
@@ -95,9 +96,9 @@ def test_the_line_and_the_curves_show_what_the_newest_race_served(run: Run, root
 
 @pytest.mark.parametrize(("values", "words"), [
     ([0.0, 0.01, 0.02], ""), ([0.0, 0.02, 0.0201], ""), ([0.0], ""),
-    ([0.0, 0.03, 0.01], "Longer training lost some of it: epoch 1 had +0.030, epoch 2 has +0.010."),
-    ([0.02, 0.01], "Longer training lost some of it: the start, before training, had +0.020, epoch 1 has +0.010."),
-    ([0.0, 0.02, 0.018], "Longer training lost some of it: epoch 1 had +0.020, epoch 2 has +0.018, a difference that "
+    ([0.0, 0.03, 0.01], "Longer training lost some of it: epoch 1 was better than epoch 2."),
+    ([0.02, 0.01], "Longer training lost some of it: the start, before training, was better than epoch 1."),
+    ([0.0, 0.02, 0.018], "Longer training lost some of it: epoch 1 was better than epoch 2, a difference that "
                          "may be chance.")])
 def test_a_curve_whose_best_epoch_is_not_the_last_says_so(values: list[float], words: str) -> None:
     rows = [{"epoch": epoch, "second opinion": value, "second opinion error": 0.002} for epoch, value in

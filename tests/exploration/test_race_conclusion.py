@@ -10,7 +10,7 @@ import pytest
 from tests.exploration.test_race import comparison, judged, race_of
 from udml_core.exploration.race import Race, Setup
 from udml_core.exploration.race_advice import best_otherwise, both_aims_words
-from udml_core.exploration.race_conclusion import SAYS, Conclusion, Judgments, Stance, conclude, subject_of
+from udml_core.exploration.race_conclusion import SAYS, STAYS, Conclusion, Judgments, Stance, conclude, subject_of
 from udml_core.exploration.race_measured import Comparison
 from udml_core.exploration.race_words import decider_words
 
@@ -52,9 +52,9 @@ def test_judgments_that_say_something_decide_and_the_race_decides_before(name: s
 
 def test_a_conclusion_names_the_judgments_and_puts_the_race_second() -> None:
     level = of(WON, "level")
-    assert level.headline == "Keep the plain search: your 14 judgments see no clear difference."
+    assert level.headline == "Keep the plain search: your 14 judgments cannot tell which is better."
     assert level.sure == "How sure: 3 of 14 for A, 1 for B, 10 equal."
-    assert level.beside == "The judges of the race prefer whitening: you can use it nevertheless."
+    assert level.beside == f"{STAYS} The judges of the race prefer whitening."
     assert (level.next_step, level.action) == ("Search with the plain search.", "search")
     assert of(WON, "better").headline == "Best search, confirmed by your 14 judgments: whitening."
     assert of(LUCKY, "better").headline == "Best search, preferred by your 14 judgments: whitening."

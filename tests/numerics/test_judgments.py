@@ -9,7 +9,7 @@ import pytest
 
 from tests.tiers import fast_first
 from udml_core.numerics.judgments import Share, judgments_left, judgments_needed, share_of
-from udml_core.runs.search.judging_words import TYPICAL
+from udml_core.runs.search.judging import ENOUGH
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.65, 0.9])
@@ -86,7 +86,7 @@ def test_half_of_the_sessions_decide_with_about_twenty_judgments_if_one_search_i
     for _ in range(60):
         answers = (generator.random(80) < 0.8).astype(float)
         decided.append(next((count for count in range(1, 81) if share_of(answers[:count], 800).is_decided), 81))
-    assert 0.8 * TYPICAL < np.median(decided) < 1.2 * TYPICAL
+    assert 0.8 * ENOUGH < np.median(decided) < 1.2 * ENOUGH
 
 
 def test_twelve_unanimous_judgments_decide_and_an_even_split_does_not() -> None:

@@ -9,11 +9,12 @@ import numpy as np
 from tests.running import worked
 from tests.runs.test_judging_rows import TOTAL, answer, rows_of
 from udml_core.data.given.judged_pairs import choose_meaning
+from udml_core.exploration.race_conclusion import STAYS
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judged_runs import judged_comparisons, judged_verdict, judgments_words
-from udml_core.runs.search.judging import Judging
+from udml_core.runs.search.judging import MOST, Judging
 
 
 def test_judgments_say_better_or_worse_only_if_the_interval_excludes_one_half() -> None:
@@ -28,7 +29,7 @@ def test_words_stay_blind_until_judgments_decide_and_then_name_the_agreement() -
     assert judgments_words(comparison, names, "better") == ""
     answer(judging, np.ones(TOTAL))
     assert judgments_words(comparison, names, "better") == (
-        "Your judgments of the first ten results, Y against X, do not decide yet (1 so far).")
+        "Your judgments of the first ten results, Y against X, do not decide yet (1 of 20 judged).")
     while not judging.share("me").is_decided:
         answer(judging, np.ones(TOTAL))
     words = [judgments_words(comparison, names, said) for said in ("better", "worse", "cannot tell", None)]  # type: ignore[arg-type]
@@ -76,6 +77,8 @@ def test_words_say_when_further_judgments_would_hardly_decide() -> None:
     judging = Judging(comparison)
     for better in "AB" * 10:
         answer(judging, np.full(TOTAL, float(better == "B")))
+    more = f"all {TOTAL} queries would not decide either" if TOTAL <= MOST else f"more than {MOST} would be needed"
     assert judgments_words(comparison, names) == (
-        "Your judgments of the first ten results, Y against X, do not tell the two apart (20 so far). This will not be "
-        "decided in reasonable time: treat both as equal. You can stop, and keep X.")
+        "Your judgments of the first ten results, Y against X: 20 cannot tell which is better; "
+        f"{more}. You can stop, and keep X.")
+    assert judgments_words(comparison, names, has_plain=True).endswith(f"{more}. You can stop. {STAYS}")

@@ -147,4 +147,4 @@ def test_the_words_say_what_was_judged() -> None:
         "60 of 60 queries, drawn from 900 images differ in their first ten results (100 %), "
         f"on average in {np.mean([len(judging.comparison.options(at)[0]) for at in range(TOTAL)]):.1f} of 10 images")
     words = result_words(judging.share("me"), judging.comparison)
-    assert "either may be better: B in 1 to 100 % of the differing queries" in words
+    assert "the share of B is 1 to 100 % of the differing queries" in words

@@ -22,6 +22,7 @@ from udml_core.runs.opinions import (
     OF_REFINEMENTS,
     OF_RUN,
     TRUST,
+    adds_nothing,
     agreement,
     agreement_words,
     judge_weights,
@@ -243,11 +244,12 @@ def test_a_gain_that_was_there_before_the_first_epoch_is_not_said_to_come_from_t
     run = create_run(spec(), tmp_path)
     rows = [{"epoch": 0, "second opinion": 0.013}, {"epoch": 1, "second opinion": 0.010}, {"epoch": 2}]
     monkeypatch.setattr(Run, "metrics", lambda _run: (rows, []))
-    nothing, whole = "made nothing of it better", "made the whole gain in whole groups."
+    nothing, whole = "Training added nothing: the start", "made the whole gain in whole groups."
     for kept, start, words in ((1, 0.013, nothing), (1, 0.010, nothing), (1, -0.001, whole), (1, 0.0004, whole),
                                (1, 0.004, "made about 60 % of the gain in whole groups. The rest was there before."),
-                               (0, 0.013, ""), (2, 0.013, "")):
+                               (0, 0.013, nothing), (2, 0.013, "")):
         rows[0]["second opinion"] = start
         monkeypatch.setattr(Run, "kept_epoch", lambda _run, kept=kept: kept)
         assert words in start_words(run)
         assert bool(start_words(run)) == bool(words)
+        assert adds_nothing(run) == (words == nothing)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -71,28 +70,19 @@ def test_the_population_is_each_image_with_its_50_nearest(run: Run, name: str) -
                                plan.distances, atol=2e-3)
 
 
-def test_an_estimate_with_its_interval_is_told_from_ten_judgments_on(run: Run) -> None:
+def test_the_number_of_judgments_left_is_told_from_ten_on_while_nothing_else_can_be_told(run: Run) -> None:
     retrieval = Retrieval(run)
-    assert "So far" not in judge(retrieval, 9, target=0.99).sentence
+    assert "Too few pairs" in judge(retrieval, 9, target=0.99).sentence
     judged = judge(retrieval, 1, target=0.99)
     assert judged.threshold is None
-    known = judged.estimate
-    at = int(np.argmax(known.precision[1]))
-    low, high = known.precision[1:, at]
-    bounds = f"{int(100 * low + 1e-9)} to {math.ceil(100 * high - 1e-9)} %"
-    within = sum(answer != OPEN and distance <= known.edges[at]
-                 for answer, distance in zip(judged.answers, judged.plan.distances, strict=True))
-    assert 0 < within <= 10
-    if high - low > 0.5:
-        assert judged.sentence.startswith(f"So far, {within} pair")
-        assert f"{bounds} of such results show the same thing, so nothing can be said yet." in judged.sentence
-    assert re.search(r"(about \d+0 judgments in all|more than 100 judgments in all, and fewer for a lower precision)"
-                     r"\. 10 pairs judged", judged.sentence)
-    judged = judge(retrieval, 50, target=0.99)
-    value, low, high = judged.estimate.precision[:, int(np.argmax(judged.estimate.precision[1]))]
-    assert high - low < 0.5
-    assert f"So far, {percent(value)} of the results " in judged.sentence
-    assert " judged there)." in judged.sentence
+    found = re.fullmatch(r"Cannot tell yet: (about|more than) (\d+) judgments are left for a precision of 99 %"
+                         r"(, and fewer for a lower precision)?\. 10 pairs judged\.", judged.sentence)
+    assert found is not None, "one sentence, without figures of a share that would tell nothing"
+    assert int(found[2]) % 10 == 0
+    before = int(found[2])
+    again = re.search(r"(\d+) judgments are left", judge(retrieval, 1, target=0.99).sentence)
+    assert again is not None
+    assert int(again[1]) == before - 1, "each answer counts down"
 
 
 def test_results_up_to_the_threshold_count_as_the_same(run: Run) -> None:

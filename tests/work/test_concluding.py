@@ -84,7 +84,7 @@ def test_a_conclusion_follows_each_judgment_and_its_undoing(tmp_path: Path) -> N
         bases.append(conclusion_of(analysis, dataset).basis)
     few = conclusion_of(analysis, dataset)
     assert few.next_step.startswith("Your ")
-    assert few.next_step.endswith(": after 10 judgments, an estimate says how many are needed in all.")
+    assert few.next_step.endswith(" more, 20 in all, which decide if one is clearly better.")
 
 
 def test_a_comparison_outlives_a_restart_until_images_are_excluded_or_its_file_is_damaged(
@@ -140,7 +140,7 @@ def test_judgments_of_several_people_are_named_and_equal_answers_alone_do_not_st
     for _judgment in range(20):
         answer(ann, None)
     assert conclusion_of(analysis, dataset).headline == (
-        "Keep the plain search: 20 judgments by Ann see no clear difference.")
+        "Keep the plain search: 20 judgments by Ann cannot tell which is better; most results were equal.")
     for _judgment in range(20):
         answer(bob, None)
     both = conclusion_of(analysis, dataset)

@@ -51,10 +51,14 @@ def judge(a: EmbeddingName, b: EmbeddingName,
     """
     from udml_core.runs.search import judgment_files as files
     from udml_core.runs.search.differing import compare
+    from udml_core.runs.search.judged_runs import is_frozen
     from udml_core.runs.search.judging import Judging
+    from udml_core.runs.search.judging_words import advice_words
 
     first = _open_side(a, root)
-    judging = Judging(compare(first, _open_side(b, root, first), gallery, results), name)
+    second = _open_side(b, root, first)
+    has_plain = any(is_frozen(side.retrieval.run, side.frame) for side in (first, second))
+    judging = Judging(compare(first, second, gallery, results), name)
     if file is not None:
         try:
             added = files.read_judgments(read_regular(file, files.MOST_BYTES), str(file), judging)
@@ -66,7 +70,8 @@ def judge(a: EmbeddingName, b: EmbeddingName,
     if export is not None:
         content = (files.write_table if export.suffix == ".csv" else files.write_judgments)(judging)
         write_file(export, content, "--export")
-    print_answer(_summary(judging), as_json, lambda: _lines(judging))
+    advice = advice_words(judging, first=f"A ({judging.comparison.names[0]})", has_plain=has_plain)
+    print_answer(_summary(judging, advice), as_json, lambda: _lines(judging, advice))
 
 
 def _open_side(text: str, root: Path | None, like: Side | None = None) -> Side:
@@ -128,17 +133,15 @@ def _show(judging: Judging, question: Question) -> None:
             typer.echo(f"{word:6} {image_path(dataset, image)}", err=True)
 
 
-def _summary(judging: Judging) -> dict[str, Any]:
-    from udml_core.runs.search.judging_words import advice_words
+def _summary(judging: Judging, advice: str) -> dict[str, Any]:
     from udml_core.runs.search.judgment_files import describe
 
-    return {**describe(judging), "judge": judging.judge, "advice": advice_words(judging, first=_first(judging))}
+    return {**describe(judging), "judge": judging.judge, "advice": advice}
 
 
-def _lines(judging: Judging) -> list[str]:
+def _lines(judging: Judging, advice: str) -> list[str]:
     """Return the state in lines: the embeddings, each person's result, and the result of all."""
     from udml_core.runs.search.judging_words import (
-        advice_words,
         agreement_words,
         copies_words,
         differing_words,
@@ -151,14 +154,16 @@ def _lines(judging: Judging) -> list[str]:
     lines.append(f"{differing_words(comparison)}, gallery: {comparison.gallery}")
     lines += filter(None, [copies_words(comparison).rstrip()])
     if len(people) > 1:
-        lines += [f"{person}: {result_words(judging.share(person), comparison)}" for person in people]
+        lines += [f"{person}: {_result(judging, person)}" for person in people]
         lines += [agreement_words(judging), "Queries that all have judged:"]
     if waiting := judging.elsewhere():
         lines.append(waiting_words(waiting, judging.meaning))
-    return [*lines, f"{result_words(judging.shared_share(), comparison)}.",
-            advice_words(judging, first=_first(judging))]
+    result = _result(judging, people[0]) if len(people) == 1 else result_words(judging.shared_share(), comparison)
+    return [*lines, f"{result}.", advice]
 
 
-def _first(judging: Judging) -> str:
-    """Return the name of A, which is kept if judgments cannot tell the two apart."""
-    return f"A ({judging.comparison.names[0]})"
+def _result(judging: Judging, person: str) -> str:
+    """Return a person's result, the counts first."""
+    from udml_core.runs.search.judging_words import result_words, score_words
+
+    return result_words(judging.share(person), judging.comparison, score=score_words(judging, person))

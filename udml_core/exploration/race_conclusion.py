@@ -28,6 +28,10 @@ it, prefer a gain that it is not sure of, see no clear difference, or contradict
 Action = Literal["use", "judge", "name", "search", "again", ""]
 """What is next: use the search, judge, name groups, keep the plain search, run the race again, or nothing."""
 
+CANNOT_TELL = "cannot tell which is better"
+STAYS = "The two hardly differ: the simpler one, the plain search, stays."
+"""What judgments say where more are not worth the time, and what follows from it, on every page."""
+
 
 @dataclass(frozen=True)
 class Judgments:
@@ -41,6 +45,7 @@ class Judgments:
         finding: The share of the queries in which one search finds the better results, in words, if they decide.
         left: How many more could decide, in a sentence; empty if they decide, or nothing is judged.
         is_behind: Whether enough of them, which do not decide yet, lean against the search.
+        level: What they say where more are not worth the time, as the predicate of a sentence.
     """
 
     stance: Stance = "none"
@@ -50,6 +55,7 @@ class Judgments:
     finding: str = ""
     left: str = ""
     is_behind: bool = False
+    level: str = CANNOT_TELL
 
     @property
     def words(self) -> str:
@@ -191,8 +197,8 @@ def _headline(basis: Basis, judgments: Judgments, name: str) -> str:
         return f"Best search, {basis} by {judgments.words}: {name}."
     if basis == "doubted":
         return f"Keep the plain search until you have decided: {judgments.words} lean{judgments.verb_ending} to it."
-    said = "see{} no clear difference" if basis == "level" else "prefer{} it"
-    return f"Keep the plain search: {judgments.words} {said.format(judgments.verb_ending)}."
+    said = judgments.level if basis == "level" else f"prefer{judgments.verb_ending} it"
+    return f"Keep the plain search: {judgments.words} {said}."
 
 
 def _beside(basis: Basis, name: str, is_advised: bool) -> str:
@@ -201,6 +207,8 @@ def _beside(basis: Basis, name: str, is_advised: bool) -> str:
         return "The judges of the race prefer it, too."
     if basis == "preferred":
         return "The judges of the race were not sure of it."
+    if basis == "level":
+        return f"{STAYS} The judges of the race {'prefer' if is_advised else 'were not sure of'} {name}."
     return f"The judges of the race prefer {name}: you can use it nevertheless." if is_advised else (
         f"The judges of the race were not sure of {name}, either.")
 

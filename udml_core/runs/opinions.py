@@ -203,14 +203,24 @@ def kept_words(run: Run) -> str:
             "epoch, train with “Keep the epoch: last”.")
 
 
+def adds_nothing(run: Run) -> bool:
+    """Return whether training itself added nothing: the start is kept, or a judge finds it as good in whole groups."""
+    rows = {int(row["epoch"]): row.get("second opinion") for row in run.metrics()[0]}
+    kept_epoch = run.kept_epoch()
+    if not kept_epoch:
+        return len(rows) > 1
+    start, kept = rows.get(0), rows.get(kept_epoch)
+    return start is not None and kept is not None and kept <= max(start, 0.0)
+
+
 def start_words(run: Run) -> str:
     """State how much of the gain in whole groups training itself made; empty without the curve of a judge."""
+    if adds_nothing(run):
+        return "Training added nothing: the start, before the first epoch, was as good."
     rows = {int(row["epoch"]): row.get("second opinion") for row in run.metrics()[0]}
     start, kept = rows.get(0), rows.get(run.kept_epoch())
     if start is None or kept is None or not run.kept_epoch():
         return ""
-    if kept <= max(start, 0.0):
-        return "Training itself made nothing of it better: the start, before the first epoch, was as good."
     share = min(1.0, (kept - start) / kept)
     return ("Training itself made the whole gain in whole groups." if share > ALL_OF_IT else
             f"Training itself made about {100 * share:.0f} % of the gain in whole groups. The rest was there before.")

@@ -53,7 +53,7 @@ def range_bar(share: Share, is_blind: bool) -> None:
     low, high, mean = (100 * value for value in (shown.low, shown.high, shown.mean))
     first, last = "BA" if not leads(share) else "AB"
     ends = (NEVER, ALWAYS) if is_blind else (NAMED.format(0, first), NAMED.format(100, last))
-    of = "" if is_blind else f"{last} is better in "
+    of = "" if is_blind else f"Share of {last}, an equal answer counted as half: "
     words = "No judgments yet" if not share.count else f"{of}{interval_words(share)} %, mean {mean:.0f} %"
     band = f'<span class="band{" decided" if share.is_decided else ""}" style="left:{low:.1f}%;' \
            f'width:{high - low:.1f}%"></span><span class="mean" style="left:{mean:.1f}%"></span>' if share.count else ""
@@ -62,12 +62,13 @@ def range_bar(share: Share, is_blind: bool) -> None:
             f"<span>{HALF}</span><span>{html.escape(ends[1])}</span></div></div>")
 
 
-def show_judged(judging: Judging, names: tuple[str, str]) -> None:
+def show_judged(judging: Judging, names: tuple[str, str], has_plain: bool = False) -> None:
     """Show the result with the names, each person's if there are several, and the judged queries.
 
     Args:
         judging: The session.
         names: The letters and names of A and B.
+        has_plain: Whether one of the two is the plain search.
     """
     people, comparison = judging.people(), judging.comparison
     own = judging.share(judging.judge)
@@ -80,7 +81,7 @@ def show_judged(judging: Judging, names: tuple[str, str]) -> None:
         range_bar(shared, is_blind=False)
         _show_people(judging, names)
     else:
-        what, sure = result_parts(judging, (escaped(names[0]), escaped(names[1])))
+        what, sure = result_parts(judging, (escaped(names[0]), escaped(names[1])), has_plain)
         st.markdown(unbroken(f"**{what}**"))
         st.caption(unbroken(sure))
         range_bar(own, is_blind=False)
@@ -95,7 +96,7 @@ def _show_people(judging: Judging, names: tuple[str, str]) -> None:
     st.dataframe(pd.DataFrame({
         "Judge": [judge for judge, _ in rows], "Judgments": [share.count for _, share in rows],
         "Better more often": [names[int(leads(share))] for _, share in rows],
-        "In % of the differing queries": [interval_words(share) for _, share in rows],
+        "Share in %, an equal answer as half": [interval_words(share) for _, share in rows],
         "Decided": ["yes" if share.is_decided else "no" for _, share in rows]}),
         hide_index=True, width="content", alt="Result of each judge.")
     st.caption("Everyone judges the queries in the same order. The result above counts the queries that all have "

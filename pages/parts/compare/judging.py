@@ -92,7 +92,7 @@ def show_judging(runs: Sequence[Run]) -> None:
                 "search.", icon=":material/lightbulb:")
     elif st.session_state.get(REVEALED) == comparison.key:
         heading.markdown("#### The result")
-        show_judged(judging, contest.titles)
+        show_judged(judging, contest.titles, contest.has_plain)
         st.button("Hide names and judge more", icon=":material/visibility_off:", key="judge-hide", type="primary",
                   on_click=_reveal, args=("",), disabled=question is None)
     else:

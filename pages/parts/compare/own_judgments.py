@@ -33,7 +33,8 @@ def show_own_judgments(runs: Sequence[Run], names: Sequence[str], verdicts: Verd
             first, second = (Side(load_retrieval(run), frame) for run, frame in sides)
             contest = Contest((first, second), (names[0], names[1]), gallery)
             said = None if verdicts is None else verdicts.groups if results == "ten" else verdicts.first
-            sentences.append(judgments_words(compare_contest(contest, results), _marked(names), said))
+            sentences.append(judgments_words(compare_contest(contest, results), _marked(names), said,
+                                             has_plain=contest.has_plain))
     except UserError:  # the images or an embedding are missing, which other parts of the page say
         return
     if shown := " ".join(filter(None, sentences)):

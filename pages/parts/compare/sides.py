@@ -11,6 +11,7 @@ from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED
 from udml_core.runs.search import FINAL, FROZEN, Gallery
 from udml_core.runs.search.differing import SEPARATOR, Side, side_name
+from udml_core.runs.search.judged_runs import is_frozen
 
 from ..retrieval.embeddings import own_titles
 from ..retrieval.filters import GALLERIES, GALLERY_WORDS
@@ -44,6 +45,11 @@ class Contest:
         """The names behind the letters, such as `A (frozen features)`."""
         first, second = self.names
         return f"A ({first})", f"B ({second})"
+
+    @property
+    def has_plain(self) -> bool:
+        """Whether one of the two is the plain search."""
+        return any(is_frozen(side.retrieval.run, side.frame) for side in self.sides)
 
 
 def choose_contest(runs: Sequence[Run]) -> Contest:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 from contextlib import nullcontext
 
 import numpy as np
@@ -36,7 +35,7 @@ from ..data.copies import offer_excluding
 from ..draw.downloads import Download, share
 from ..draw.figures import COLORS, CURSOR, draw, shade_between, titled
 from ..draw.palette import HIT, MISS
-from ..draw.two_images import Answering, answer_buttons, two_images, unclassed_name
+from ..draw.two_images import Answering, answer_buttons, two_images
 from ..shell.address import choose_in_box
 from ..shell.left_out import show_left_out
 from ..shell.meaning import choose_words, words_for_same
@@ -120,18 +119,18 @@ def _show_question(judged: SamePairs) -> None:
                               lambda: _answer(judged, pair, None), "K")
     answer_buttons("same", answering, lambda: _undo(dataset), bool(judged.given))
     message = st.session_state.get(MESSAGE, "")
-    st.caption(escaped(message) or "Answers are saved immediately; names and similarities are hidden.")
+    st.caption(escaped(message) or "Answers are saved immediately; the names and the similarity of a pair are hidden.")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(message)}</div>')
 
 
 def _answer(judged: SamePairs, pair: tuple[int, int], same: bool | None) -> None:
     """Save an answer; a key that is pressed again before the next pair is shown does nothing."""
-    dataset, log = judged.dataset, judged_pairs(judged.dataset)
+    log = judged_pairs(judged.dataset)
     if pair in log.answers():
         return
     with show_user_errors():
         log.add(*pair, same, judged.name)
-        st.session_state[MESSAGE] = f"Saved: {_names(dataset, pair)} are {WORDS[same]}."
+        st.session_state[MESSAGE] = f"Saved: {WORDS[same]}."
 
 
 def _undo(dataset: Dataset) -> None:
@@ -139,13 +138,7 @@ def _undo(dataset: Dataset) -> None:
     with show_user_errors():
         removed = judged_pairs(dataset).undo()
         st.session_state[MESSAGE] = "There is nothing left to undo." if removed is None else (
-            f"Undone: {_names(dataset, removed[:2])} were {WORDS[removed[2]]}.")
-
-
-def _names(dataset: Dataset, pair: Sequence[int]) -> str:
-    """Return the names of two images in a sentence."""
-    first, second = (unclassed_name(dataset, image) for image in pair)
-    return f"{first} and {second}"
+            f"Undone: the last answer was {WORDS[removed[2]]}.")
 
 
 def _show_estimate(judged: SamePairs) -> None:

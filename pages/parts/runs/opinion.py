@@ -15,6 +15,7 @@ from udml_core.runs.opinions import (
     INSTALL,
     OF_RUN,
     QUESTION_WORDS,
+    adds_nothing,
     agreement_words,
     judge_words,
     kept_words,
@@ -70,11 +71,16 @@ def show_opinion(run: Run, is_brief: bool = False) -> None:
     if not is_brief and run.status().state == "done" and (kept := kept_words(run)):
         st.caption(f":material/bookmark: {kept}")
     stand = stand_beside(run) if run.stored_status().state == "done" else None
+    if opinions is not None and (is_idle := adds_nothing(run)):
+        head, _, why = start_words(run).partition(":")
+        st.markdown(f":material/balance: **{head}**:{why}")
+    else:
+        is_idle = False
     if stand is not None and stand.is_begun:
-        _show_stand(stand)
+        _show_stand(stand, is_idle)
     if opinions is not None:
-        _show_verdict(run, opinions, is_brief, stand)
-        if began := start_words(run):
+        _show_verdict(run, opinions, is_brief, stand, is_idle)
+        if not is_idle and (began := start_words(run)):
             st.caption(began)
     elif run.is_example:
         if not has_labels(run.evaluation()):
@@ -103,13 +109,14 @@ def verdict_icon(verdicts: Verdicts) -> str:
     return MIXED if {"better", "worse"} <= said else UNCLEAR if said == {"cannot tell"} else HALF
 
 
-def _show_stand(stand: Stand) -> None:
-    """Show how a run stands beside the search in use, else beside the advised search."""
+def _show_stand(stand: Stand, is_idle: bool) -> None:
+    """Show how a run stands beside the search in use, else beside the advised search; idle training wins no trophy."""
     head, _, why = stand.words.partition(": ")
-    st.markdown(f":material/trophy: **{head}**: {escaped(why)}.")
+    st.markdown(f":material/balance: {head}: {escaped(why)}." if is_idle else
+                f":material/trophy: **{head}**: {escaped(why)}.")
 
 
-def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | None) -> None:
+def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | None, is_idle: bool) -> None:
     """Show the verdict of the second opinion, what labels say of it, and each judge behind a button.
 
     Where a race judged the run, its sentence stands in place of the second opinion's.
@@ -122,10 +129,10 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | N
     bold, details = f"{verdict_icon(said.verdicts)} **{verdicts}.**", " ".join(filter(None, (
         f"Compared{rest}", escaped(said.epochs if is_beside else said.note), agreed)))
     if stand is not None and is_beside and not stand.is_begun:
-        _show_stand(stand)
+        _show_stand(stand, is_idle)
     if is_brief:
         if not said.is_raced:
-            st.markdown(f"{bold} Compared with the plain search.", help=details)
+            st.markdown(f"{verdict_icon(said.verdicts)} Compared with the plain search: **{verdicts}.**", help=details)
         return
     words = agreed if said.is_raced else f"{bold} {details}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -6,6 +6,7 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.runs import Run
+from udml_core.runs.opinions import adds_nothing
 from udml_core.runs.search import FINAL
 from udml_core.runs.search.differing import side_name
 from udml_core.work.jobs.verdicts import IN_USE, Rival, Stand, rival_of, stand_of
@@ -40,7 +41,8 @@ def best_beside(run: Run) -> str:
 def offer_choice(run: Run, key: str) -> None:
     """Show the buttons that use a run's search or keep the search in use, and the link that compares both.
 
-    The button with a frame does what the verdict says; without a verdict, it uses the run.
+    The button with a frame does what the verdict says; without a verdict, it uses the run, unless training added
+    nothing.
 
     Args:
         run: A finished run.
@@ -51,7 +53,7 @@ def offer_choice(run: Run, key: str) -> None:
         rival = rival_of(run, dataset_of(run)) if stand is None else stand.rival
     except UserError:  # the images are missing, which the page says
         rival = None
-    keeps = stand is not None and not stand.prefers_run
+    keeps = adds_nothing(run) or (stand is not None and not stand.prefers_run)
     if rival is not None and keeps:
         _keep_button(rival, key, "Search with it" if stand is not None and stand.is_begun else "", "secondary")
     if st.button("Use this training alone" if keeps else "Use this", key=f"{key}-use", icon=SEARCH,

@@ -42,7 +42,7 @@ def race_judgments(runs: Sequence[Run], frame: str, names: Sequence[str], result
         dataset = load_dataset(runs[0].spec().dataset)
         for start, own, gallery in judged_starts(runs[0], runs[1], frame, results, dataset):
             comparison = compared(start, runs[1], own, frame, gallery, results, dataset, ticket_of(runs[1], frame))
-            sentences.append(judgments_words(comparison, (first, second), said, "the race"))
+            sentences.append(judgments_words(comparison, (first, second), said, "the race", has_plain=True))
     except UserError:  # the images or an embedding are missing, which other pages say
         return ""
     return " ".join(filter(None, sentences))
@@ -103,7 +103,7 @@ def _pair_words(names: Sequence[str], gallery: Gallery, results: Results, datase
     if side_words(first, own) == START and recipe is not None and (judged := judged_in_race(second, recipe)):
         verdict = dict(zip(("first", "ten"), judged[0].verdicts(judged[1]), strict=True))[results]
     words = [f"**{escaped(side_words(*side))}**" for side in sides]
-    return judgments_words(comparison, (words[0], words[1]), verdict, "the race")
+    return judgments_words(comparison, (words[0], words[1]), verdict, "the race", is_frozen(first, own))
 
 
 def side_words(run: Run, frame: str) -> str:

@@ -54,7 +54,10 @@ def lost_words(rows: Sequence[Mapping[str, Any]], name: str) -> str:
     if words[0] == words[1]:
         return ""
     at = f"epoch {best['epoch']:g}" if best["epoch"] else "the start, before training,"
+    of_last = f"epoch {last['epoch']:g}"
     error = best.get(f"{name}{ERROR}")
     chance = ", a difference that may be chance" if error is not None and (
         best[name] - last[name] <= ERRORS * error) else ""
-    return f"Longer training lost some of it: {at} had {words[0]}, epoch {last['epoch']:g} has {words[1]}{chance}."
+    if curve_of(name).axis == GAIN:  # a figure without a unit, which nobody can weigh
+        return f"Longer training lost some of it: {at} was better than {of_last}{chance}."
+    return f"Longer training lost some of it: {at} had {words[0]}, {of_last} has {words[1]}{chance}."

@@ -23,8 +23,6 @@ from .served_curves import GAIN, titles_of, value_words
 from .start_steps import STEPS, at_step, is_starting
 from .watched import rows_of_moments
 
-ZERO = "0 is the plain search"
-"""What the zero of a curve means that is a gain in similarity."""
 Cell = tuple[str, str, str]
 """A small heading, a value in large type, and a note behind it."""
 
@@ -123,10 +121,10 @@ def score_of(run: Run, epoch: float | None) -> list[Cell]:
     row = next((row for row in rows_of_moments(run) if row["epoch"] == epoch), {})
     titles = titles_of(run)
     name = next((name for name in titles if row.get(name) is not None), None)
-    if name is None:
+    if name is None or curve_of(name).axis == GAIN:  # a gain without a unit says nothing beside the curve
         return []
     beaten = ((read_baselines(run) or {}).get("centered pca") or {}).get(name)
-    note = ZERO if curve_of(name).axis == GAIN else "" if beaten is None else f"PCA {value_words(name, beaten)}"
+    note = "" if beaten is None else f"PCA {value_words(name, beaten)}"
     return [(titles[name].partition(", which")[0], value_words(name, row[name]), note)]
 
 

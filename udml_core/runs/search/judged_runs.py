@@ -16,11 +16,11 @@ from udml_core.runs import Run, find_run
 from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, comparison_key, side_name
 from udml_core.runs.search.judging import EQUAL, Judging
 from udml_core.runs.search.judging_words import (
-    HOPELESS,
     WHAT,
     capitalized,
     finding_words,
     level_words,
+    progress_words,
     score_words,
     stop_words,
     waiting_words,
@@ -135,11 +135,11 @@ def stance_of(judging: Judging) -> Literal["open", "better", "level", "worse"]:
     if len(people) != 1:
         return "open"
     own = Judging(judging.comparison, people[0])
-    return "level" if level_words(own) or own.is_hopeless else "open"
+    return "level" if level_words(own) else "open"
 
 
 def judgments_words(comparison: Comparison, names: Names, said: Verdict | None = None,
-                    other: str = "the second opinion") -> str:
+                    other: str = "the second opinion", has_plain: bool = False) -> str:
     """State what everyone's judgments of two embeddings say, and whether they agree with a verdict without labels.
 
     Until they decide, the words do not tell which answers fell together, so that judging stays blind.
@@ -149,6 +149,7 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
         names: The names of A and B.
         said: The verdict on B in the measure that was judged; None without one.
         other: What gave the verdict.
+        has_plain: Whether one of the two is the plain search.
 
     Returns:
         Sentences; empty if no judgment counts.
@@ -164,12 +165,10 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
     verdict, of = judged_verdict(share), WHAT[comparison.results]
     if verdict == "cannot tell" and share.count < len(comparison.differing):
         if level := is_own and level_words(judging):
-            return (f"{whose} of {of}, {names[1]} against {names[0]}: {level}, so the choice hardly matters. "
-                    f"{stop_words(share, names[0])}.")
-        if is_own and judging.is_hopeless:
-            return (f"{whose} of {of}, {names[1]} against {names[0]}, do not tell the two apart ({share.count} so "
-                    f"far). {HOPELESS} {stop_words(share, names[0])}.")
-        return f"{whose} of {of}, {names[1]} against {names[0]}, {UNDECIDED} ({share.count} so far)."
+            return (f"{whose} of {of}, {names[1]} against {names[0]}: {share.count} {level}. "
+                    f"{stop_words(share, names[0], has_plain)}")
+        so_far = f"{progress_words(judging)} judged" if is_own else f"{share.count} so far"
+        return f"{whose} of {of}, {names[1]} against {names[0]}, {UNDECIDED} ({so_far})."
     score = f"{score_words(judging, judging.judge, names)}" if is_own else str(share.count)
     result = f"{whose} of {of}: {score}. {capitalized(finding_words(share, comparison, names))}."
     if verdict == "cannot tell":

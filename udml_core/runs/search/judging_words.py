@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import Literal
 
 from udml_core.base.errors import counted, listed
+from udml_core.exploration.race_conclusion import CANNOT_TELL, STAYS
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search.differing import Comparison, Results
 from udml_core.runs.search.judging import ENOUGH, FEW, MOST, Growth, Judging, Target
 
 MOSTLY = 0.6
-"""Share of enough judgments that find neither better, from which the choice hardly matters."""
+"""Share of enough judgments that find neither better, from which the two hardly differ."""
 EVEN = 0.5
-TYPICAL = 20
-"""Judgments after which half of all sessions have decided between searches of which one is better in 4 of 5 queries."""
-HOPELESS = "This will not be decided in reasonable time: treat both as equal."
-"""What is said of two searches that few judgments cannot tell apart."""
+PLAN = (f"Judge {ENOUGH}: that decides if one search is clearly better. If not, they hardly differ, and you can stop. "
+        "Each answer is kept.")
+"""What is said before the first judgment; half of all sessions then decide if one is better in 4 of 5 queries."""
 GROWN: dict[Growth | Literal[""], str] = {
     "": "", "less one-sided": " That is more than after {before}, because the answers since then are less one-sided.",
     "against each other": " That is more than after {before}, because all answers together are less one-sided now.",
@@ -33,8 +33,6 @@ WHAT: dict[Results, str] = {"first": "first results", "ten": "the first ten resu
 DIFFERS: dict[Results, tuple[str, str]] = {
     "first": ("differs", "differ"), "ten": ("differs in its first ten results", "differ in their first ten results")}
 """What a query, and several, do."""
-EARLY = f"After {FEW} judgments, an estimate says how many are needed in all"
-"""What is said of too few judgments for a forecast."""
 UNSURE = "unsure"
 EQUAL = ("both right", "both wrong")
 """Why neither is better, in a count."""
@@ -68,27 +66,33 @@ def _changed_words(comparison: Comparison) -> str:
     return f", on average in {comparison.mean_changed:.1f} of {comparison.candidates.shape[-1]} images"
 
 
-def result_words(share: Share, comparison: Comparison, names: tuple[str, str] = ("A", "B")) -> str:
+def result_words(share: Share, comparison: Comparison, names: tuple[str, str] = ("A", "B"), score: str = "") -> str:
     """Say in how many of the differing queries the leading embedding finds the better image or ten results.
 
     Args:
         share: The share in which B is better.
         comparison: The comparison.
         names: The names of A and B.
+        score: The judgments by answer, which stand first; empty if several people judged.
     """
     if not share.count:
         return f"No judgments yet (differing: {percent_words(comparison.share)} % of all)"
-    return f"After {counted(share.count, 'judgment')}: {finding_words(share, comparison, names)}"
+    counts = f" ({score})" if score else ""
+    return f"After {counted(share.count, 'judgment')}{counts}: {finding_words(share, comparison, names)}"
 
 
 def finding_words(share: Share, comparison: Comparison, names: tuple[str, str] = ("A", "B")) -> str:
     """Say the same of at least one judgment, without the number of judgments; undecided words name no winner."""
     name, of_all = names[int(leads(share))], f"(differing: {percent_words(comparison.share)} % of all)"
     if not share.is_decided:
-        return (f"either may be better: {name} in {interval_words(share)} % of the differing queries, an equal one "
-                f"counted as half {of_all}")
+        return f"either may be better: {share_words(share, name)} {of_all}"
     return (f"{name} {BETTER[comparison.results]} in {interval_words(share)} % of the differing queries, an equal one "
             f"counted as half {of_all}")
+
+
+def share_words(share: Share, name: str) -> str:
+    """Return the interval of the leading embedding, which does not decide, with what it counts."""
+    return f"with an equal answer as half, the share of {name} is {interval_words(share)} % of the differing queries"
 
 
 def found_words(share: Share, comparison: Comparison) -> str:
@@ -191,13 +195,13 @@ def waiting_words(waiting: Mapping[str, int], meaning: str) -> str:
     return f"Not counted under {f'the words {meaning}' if meaning else 'no words for the same'}: {given}."
 
 
-def advice_words(judging: Judging, is_blind: bool = False, first: str = "A") -> str:
-    """Say whether the person can stop, or about how many more judgments the answer needs; see `advice_parts`."""
-    return " ".join(part for part in advice_parts(judging, is_blind, first) if part)
+def advice_words(judging: Judging, is_blind: bool = False, first: str = "A", has_plain: bool = False) -> str:
+    """Say whether the person can stop, or how many judgments the answer needs; see `advice_parts`."""
+    return " ".join(part for part in advice_parts(judging, is_blind, first, has_plain=has_plain) if part)
 
 
-def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A", names: tuple[str, str] = ("A", "B")
-                 ) -> tuple[str, str]:
+def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A", names: tuple[str, str] = ("A", "B"),
+                 has_plain: bool = False) -> tuple[str, str]:
     """Say in a short sentence whether the person can stop, and in a second text why.
 
     Args:
@@ -205,6 +209,7 @@ def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A", nam
         is_blind: Whether the embeddings are hidden.
         first: The name of A, which is kept where judgments cannot tell the two apart; blind, neither is named.
         names: The names of A and B in the score.
+        has_plain: Whether one of the two is the plain search, which is simpler than every other.
     """
     share, total = judging.share(judging.judge), len(judging.comparison.differing)
     score = "" if is_blind else f"{score_words(judging, judging.judge, names)}. "
@@ -216,48 +221,59 @@ def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A", nam
     if share.is_decided:
         return "Decided: you can stop here.", f"{score}The range excludes 50 %."
     if not share.count:
-        return ("Not decided yet: nothing is judged.", f"About {TYPICAL} judgments decide if one search is better in 4 "
-                f"of 5 queries, and more if they are close: after {FEW}, this says how many in all. Each answer is "
-                "kept.")
+        return "Not decided yet: nothing is judged.", PLAN
     said = score.strip() or f"{count_words(judging, is_blind)}."
-    target = judging.target()
-    if target is None:
-        return "Not decided yet.", f"{said} {EARLY}."
-    stop = CAN_STOP if is_blind else stop_words(share, first)
+    if share.count < min(ENOUGH, total):
+        so_far = f"{progress_words(judging)} judged"
+        return "Not decided yet.", said.replace(f"{share.count} judged", so_far, 1) if is_blind else f"{so_far}: {said}"
     if level := level_words(judging):
-        return (f"The choice hardly matters. {stop}.",
-                said if is_blind else f"{said} {capitalized(level)}.")
-    return f"{HOPELESS} {stop}." if judging.is_hopeless else "Not decided yet.", f"{said} {target_words(target, total)}"
+        stop = f"{CAN_STOP}." if is_blind else stop_words(share, first, has_plain)
+        return f"{share.count} judgments {level}. {stop}", said
+    target = judging.target()
+    return "Not decided yet.", f"{said} {target_words(target, total)}" if target else said
 
 
-def stop_words(share: Share, first: str) -> str:
-    """Return that judging can stop, and what to keep: never the search that is behind.
+def progress_words(judging: Judging) -> str:
+    """Return how far a session is in the first judgments, such as "12 of 20"; later, the number of judgments."""
+    count, plan = judging.count(judging.judge), min(ENOUGH, len(judging.comparison.differing))
+    return f"{count} of {plan}" if count < plan else f"{count}"
+
+
+def stop_words(share: Share, first: str, has_plain: bool = False) -> str:
+    """Return in a sentence that judging can stop, and what to keep: never a search that is behind or less simple.
 
     Args:
         share: The share in which B is better.
         first: The name of A, with which the user searches now.
+        has_plain: Whether one of the two is the plain search.
     """
-    return f"{CAN_STOP}; either will do" if share.mean > EVEN else f"{CAN_STOP}, and keep {first}"
+    if has_plain:
+        return f"{CAN_STOP}. {STAYS}"
+    return f"{CAN_STOP}; either will do." if share.mean > EVEN else f"{CAN_STOP}, and keep {first}."
 
 
 def level_words(judging: Judging) -> str:
-    """Return in how many queries neither is better; empty unless these are most of enough judgments."""
+    """Return what judgments say that more are not worth the time for, as a predicate; empty if more could decide."""
     score = judging.score(judging.judge)
-    equal = _equal_count(score)
-    if score.total() < ENOUGH or equal < MOSTLY * score.total():
-        return ""
-    return f"neither is better in {equal} of {score.total()} queries"
+    if score.total() >= ENOUGH and _equal_count(score) >= MOSTLY * score.total():
+        return f"{CANNOT_TELL}; most results were equal"
+    return f"{CANNOT_TELL}; {_more_words(len(judging.comparison.differing))}" if judging.is_hopeless else ""
 
 
-def result_parts(judging: Judging, names: tuple[str, str]) -> tuple[str, str]:
+def _more_words(queries: int) -> str:
+    return f"more than {MOST} would be needed" if queries > MOST else f"all {queries} queries would not decide either"
+
+
+def result_parts(judging: Judging, names: tuple[str, str], has_plain: bool = False) -> tuple[str, str]:
     """Return the result of judgments in a sentence, and how sure it is in another.
 
     Args:
         judging: The person's session.
         names: The names of A and B.
+        has_plain: Whether one of the two is the plain search.
     """
     share, comparison = judging.share(judging.judge), judging.comparison
-    what, why = advice_parts(judging, first=names[0], names=names)
+    what, why = advice_parts(judging, first=names[0], names=names, has_plain=has_plain)
     if not share.count:
         return what, why
     if share.is_decided:
@@ -265,37 +281,33 @@ def result_parts(judging: Judging, names: tuple[str, str]) -> tuple[str, str]:
         return (f"{names[int(leads(share))]} {BETTER[comparison.results]} more often. {CAN_STOP}.",
                 f"How sure: {score_words(judging, judging.judge, names)}; {found}.")
     name = names[int(leads(share))]
-    between = f"with equal answers as half, {name} is better in {interval_words(share)} % of the differing queries"
-    return what, f"How sure: {why.removesuffix('.')}; {between}."
+    return what, f"How sure: {why.removesuffix('.')}; {share_words(share, name)}."
 
 
 def target_words(target: Target, queries: int) -> str:
-    """Return a forecast in sentences, and why it has grown, such as "About 40 judgments in all decide, if …".
+    """Return a forecast in a sentence, and why it has grown, such as "Go on to about 40 judgments in all, …".
 
     Args:
         target: The forecast.
         queries: Number of differing queries.
     """
-    grown = GROWN[target.growth].format(known=target.known, before=target.known - FEW)
     if target.total is None:
-        wait = f" Judge {ENOUGH} before you give up." if target.known < ENOUGH else ""
-        needed = f"more than {MOST} are needed in all" if queries > MOST else f"all {queries} queries would not decide"
-        return f"If the next answers are like the first {target.known}, {needed}.{grown}{wait}"
-    return f"{_total_words(target.total)} decide, if the next answers are like the first {target.known}.{grown}"
+        return f"{capitalized(_more_words(queries))}."
+    # The first forecast is that after enough judgments: nothing that was shown has grown before.
+    growth = target.growth if target.known > ENOUGH else ""
+    grown = GROWN[growth].format(known=target.known, before=target.known - FEW)
+    return f"Go on to about {target.total}: they decide if the next answers are like the first {target.known}.{grown}"
 
 
 def could_decide_words(judging: Judging) -> str:
-    """Return how many judgments could decide, in a sentence; of several people, or too few, it says no number."""
+    """Return how many judgments could decide, in a sentence; of several people it says no number."""
     people = judging.people()
     if len(people) != 1:
         return "more judgments could decide."
-    target = Judging(judging.comparison, people[0]).target()
-    if target is None:
-        return f"{EARLY[:1].lower()}{EARLY[1:]}."
-    if target.total is None:
-        return "more judgments could decide."
-    return f"{_total_words(target.total).lower()} could decide."
-
-
-def _total_words(total: int) -> str:
-    return f"About {total} judgments in all"
+    own = Judging(judging.comparison, people[0])
+    count, plan = own.count(people[0]), min(ENOUGH, len(judging.comparison.differing))
+    if count < plan:
+        return f"judge {plan - count} more, {plan} in all, which decide if one is clearly better."
+    target = own.target()
+    return "more judgments could decide." if target is None or target.total is None else (
+        f"about {target.total} judgments in all could decide.")

@@ -53,8 +53,6 @@ QUERIES = 5_000
 """Largest number of images whose nearest images are the population; of more images, a random part."""
 FEWEST = 3
 """Smallest number of images among which there are pairs to judge."""
-UNKNOWN = 0.5
-"""Width of an interval of a share from which nothing can be said."""
 ENOUGH = 10
 """Number of judged pairs from which an estimate is stated and a precision can be called out of reach."""
 MOST = 100
@@ -266,32 +264,21 @@ class SamePairs:
         if nearest < self.target and known.needed is None:
             return (f"A precision of {target} is not reached so far: even of the nearest pairs about "
                     f"{percent(nearest)} show the same thing. Choose a lower precision, or judge more pairs. {judged}")
-        more = ", and no pair is left to judge" if self.next() is None else self._needed_words
-        return f"{self._so_far}Cannot tell yet for a precision of {target}{more}. {judged}"
+        return f"{self._left_words} {judged}"
 
     @property
-    def _needed_words(self) -> str:
-        """About how many judgments give a threshold in all, as a clause; empty if it cannot be foreseen."""
+    def _left_words(self) -> str:
+        """How many judgments are left until a threshold, in a sentence."""
+        target = f"for a precision of {percent(self.target)}"
+        if self.next() is None:
+            return f"Cannot tell {target}: no pair is left to judge."
         left = self.left
         if left is None:
-            return ""
+            return f"Cannot tell yet {target}: no number of judgments can be foreseen."
         needed = -(-(self.judged + left) // ENOUGH) * ENOUGH
-        return f": about {needed} judgments in all" if needed <= MOST else (
-            f": more than {MOST} judgments in all, and fewer for a lower precision")
-
-    @property
-    def _so_far(self) -> str:
-        """The estimate where its lower end is highest."""
-        known = self.estimate
-        safest = int(np.argmax(known.precision[1]))
-        value, low, high = map(float, known.precision[:, safest])
-        place, bounds = place_words(self.measure, float(known.edges[safest])), interval((value, low, high))
-        there = counted(int(((self._own != OPEN) & (self.plan.distances <= known.edges[safest])).sum()), "pair")
-        if high - low > UNKNOWN:
-            return (f"So far, {there} judged {place}: {bounds} of such results show the same thing, so nothing can be "
-                    "said yet. ")
-        return (f"So far, {percent(value)} of the results {place} show the same thing ({bounds}, from {there} judged "
-                "there). ")
+        more = f"about {needed - self.judged}" if needed <= MOST else f"more than {MOST - self.judged}"
+        lower = "" if needed <= MOST else ", and fewer for a lower precision"
+        return f"Cannot tell yet: {more} judgments are left {target}{lower}."
 
     @property
     def population(self) -> str:

@@ -23,7 +23,14 @@ from udml_core.runs.search.copies import known_copies
 from udml_core.runs.search.differing import Comparison, Results, Side, compare, side_name
 from udml_core.runs.search.judged_runs import judged_starts, stance_of
 from udml_core.runs.search.judging import ENOUGH, Judging
-from udml_core.runs.search.judging_words import EVEN, could_decide_words, finding_words, found_words, score_words
+from udml_core.runs.search.judging_words import (
+    EVEN,
+    could_decide_words,
+    finding_words,
+    found_words,
+    level_words,
+    score_words,
+)
 from udml_core.runs.search.query import Gallery
 from udml_core.runs.search.stored_comparison import stored_comparison
 from udml_core.work.jobs.advising import elsewhere_of, finished_race, races_beside, races_of, refinement_of
@@ -158,7 +165,14 @@ def _said(comparison: Comparison, names: tuple[str, str]) -> Judgments:
         share, comparison, names)
     return Judgments(stance, share.count, "" if is_own else listed(people), score, finding,
                      could_decide_words(judging) if stance == "open" else "",
-                     stance == "open" and share.count >= ENOUGH and share.mean < EVEN)
+                     stance == "open" and share.count >= ENOUGH and share.mean < EVEN,
+                     _level_words(judging) if stance == "level" else "")
+
+
+def _level_words(judging: Judging) -> str:
+    """Return what judgments that are level say, as a predicate."""
+    (judge, *_) = judging.people()
+    return level_words(Judging(judging.comparison, judge)) or "found both equally good"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Races for the best search that run or wait, so that every page can follow them."""
+"""Races for the best search and trainings that run or wait, so that every page can follow them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from udml_core.runs import Run, list_runs
 from udml_core.runs.analyses import Analysis, AnalysisSpec, analysis_at, list_analyses
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.tasks import LIVE_STATES, Status
-from udml_core.work.jobs.advising import find_features, kind_of, wanted_advice
+from udml_core.work.jobs.advising import find_features, is_trial, kind_of, wanted_advice
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,33 @@ class LiveRace:
         if self.analysis.has_spec():
             return self.analysis.status().state in LIVE_STATES
         return wanted_advice(self.run) == self.spec and self.run.status().state in ("done", *LIVE_STATES)
+
+
+@dataclass(frozen=True)
+class LiveTraining:
+    """A training that a user started, which runs or waits.
+
+    Attributes:
+        run: Its run.
+    """
+
+    run: Run
+
+    def status(self) -> Status:
+        """Return the status of the training."""
+        return self.run.status()
+
+    def goes_on(self) -> bool:
+        """Return whether it still runs or waits."""
+        return self.status().state in LIVE_STATES
+
+
+def live_trainings(root: Path) -> list[LiveTraining]:
+    """List the trainings that run or wait, the running ones first, without the trials of races."""
+    runs = (run for run in list_runs(root) if not run.is_example and run.spec().method != FROZEN)
+    live = [LiveTraining(run) for run in runs if run.stored_status().state in LIVE_STATES and not is_trial(run)]
+    return sorted((training for training in live if training.goes_on()),
+                  key=lambda training: training.status().state == "waiting")
 
 
 def live_races(root: Path) -> list[LiveRace]:
