@@ -26,8 +26,8 @@ from pages.parts.train.method_choice import (
     show_raced,
     suggested_method,
 )
-from pages.parts.train.preview import hindrance_of, show_preview, show_some
-from pages.parts.train.raced import exists, raced_run, show_existing
+from pages.parts.train.preview import has_little_to_correct, hindrance_of, show_preview, show_some
+from pages.parts.train.raced import advises_training, exists, raced_run, show_existing
 from pages.parts.train.settings import (
     choose_settings,
     explain_settings,
@@ -206,8 +206,10 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
         is_planned = True
         if is_repeated := exists(spec, raced):
             show_existing(dataset)
+        tried = tried_alpha(spec, example, f"{form_key(method, settings)}-alpha", dataset.labels is not None)
+        is_advised = not is_repeated and advises_training(dataset) and not has_little_to_correct(spec, dataset, tried)
         show_start(spec, dataset, pairs, watched is not None and watched.status().state in LIVE_STATES,
-                   hindrance_of(spec, dataset), is_repeated)
+                   hindrance_of(spec, dataset), is_advised)
         with more:
             show_cautions(spec, dataset, pairs)
             show_measured(spec, dataset, settings, example)
@@ -218,9 +220,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
                 show_several(request, spec, dataset)
         if watched is None:
             with center, show_user_errors():
-                show_preview(spec, dataset, center, right,
-                             tried_alpha(spec, example, f"{form_key(method, settings)}-alpha",
-                                         dataset.labels is not None))
+                show_preview(spec, dataset, center, right, tried)
     if watched is None and not is_planned:
         show_images(dataset, center, "These values do not fit, as the message on the left says. The map follows once "
                                      "they do.")

@@ -393,7 +393,7 @@ def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -
     assert test.query_params["method"] in ("deepcluster", ["deepcluster"])
     assert SECOND == "If you train nevertheless"
     words = texts(test).replace("\\", "")
-    assert [link.label for link in test.get("page_link")].count("Use the best search") == 1, "the next step"
+    assert mains(test) == ["Use the best search"], "one next step, and no training beside it"
     assert (":material/trophy: Whole groups: Best search: whitening. No training is advised: it already includes "
             "whitening.") in words
     worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
@@ -406,9 +406,18 @@ def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -
     assert "takes seconds" not in words, "the form measures the time"
 
 
+def mains(test: AppTest) -> list[str]:
+    """Return the labels of the main buttons of a page."""
+    return [button.label for button in test.main.button if button.proto.type == "primary"]
+
+
 def test_lab_says_if_nothing_surely_won_the_race(frozen: Run) -> None:
     finished(frozen, outcomes(frozen)[:1])
-    words = texts(opened("train", dataset="digits")).replace("\\", "")
+    test = opened("train", dataset="digits")
+    assert len(mains(test)) == 1
+    assert test.button(key="lab-begin").proto.type == "secondary"
+    assert test.button(key="lab-next").label == mains(test)[0]
+    words = texts(test).replace("\\", "")
     assert ":material/balance: Whole groups: Nothing is better: keep the plain search." in words
     assert "No training is advised" not in words
 

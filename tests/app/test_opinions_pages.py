@@ -31,6 +31,7 @@ from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Judging
 from udml_core.work import jobs
 from udml_core.work.jobs import launch
+from udml_core.work.jobs.verdicts import IN_USE, Rival, Stand
 
 FIRST, GROUP = QUESTION_WORDS
 pytestmark = pytest.mark.usefixtures("own_runs")
@@ -93,6 +94,30 @@ def test_lab_says_without_labels_whether_training_helped(pair: list[Run]) -> Non
     assert "**Did it help?**" in texts(test)
     (said,) = (element for element in test.markdown if "**First result: better. Whole group: worse.**" in element.value)
     assert said.help.startswith("Compared with the plain search, without labels, by SqueezeNet 1.1")
+
+
+def test_lab_says_first_that_training_added_nothing_and_gives_it_no_trophy(
+        pair: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    run = without_labels(pair[0])
+    keep_opinion(run, BETTER, WORSE)
+    rival = Rival(pair[1], "final", "RPML", "first", IN_USE)
+    for place in ("opinion", "rivals"):
+        monkeypatch.setattr(f"pages.parts.runs.{place}.stand_beside",
+                            lambda _: Stand(rival, "As good: see", prefers_run=True))
+    before = opened("train", live=run.id)
+    assert ":material/trophy: **As good**" in texts(before)
+    assert before.button(key="lab-use").label == "Use this"
+    for place in ("opinion", "rivals"):
+        monkeypatch.setattr(f"pages.parts.runs.{place}.adds_nothing", lambda _: True)
+    monkeypatch.setattr("pages.parts.runs.opinion.start_words",
+                        lambda _: "Training added nothing: the start was as good.")
+    test = opened("train", live=run.id)
+    shown = texts(test)
+    assert not test.exception
+    assert "trophy: **As good" not in shown
+    assert shown.index("**Training added nothing**: the start was as good.") < shown.index("As good: see")
+    assert (test.button(key="lab-use").label, test.button(key="lab-use").proto.type) == (
+        "Use this training alone", "tertiary")
 
 
 def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not(pair: list[Run]) -> None:

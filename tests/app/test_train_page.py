@@ -468,10 +468,12 @@ def test_a_bound_that_no_triplet_exceeds_is_said_with_what_was_measured() -> Non
     links = {link.proto.label: link.proto.query_string for link in test.get("page_link")}
     assert links["What was measured"] == "record=rpml-regimes"
     assert "method=whiten" in links["Use the suggested method"], "no example gained here"
+    assert test.run().button(key="lab-begin").proto.type == "secondary", "the page says that it does nothing"
     test.slider(key=key_of(test, "alpha")).set_value(20.0).run()
     assert not test.exception
     assert "alpha:20" in test.query_params["fields"], "it can be set by hand"
     assert "ends like PCA" not in texts(test)
+    assert test.run().button(key="lab-begin").proto.type == "primary"
 
 
 @pytest.mark.usefixtures("patient")

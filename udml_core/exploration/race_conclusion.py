@@ -207,10 +207,11 @@ def _beside(basis: Basis, name: str, is_advised: bool) -> str:
         return "The judges of the race prefer it, too."
     if basis == "preferred":
         return "The judges of the race were not sure of it."
+    unsure = "were not sure"
     if basis == "level":
-        return f"{STAYS} The judges of the race {'prefer' if is_advised else 'were not sure of'} {name}."
+        return f"{STAYS} The judges of the race {f'prefer {name}' if is_advised else f'{unsure} of {name}, either'}."
     return f"The judges of the race prefer {name}: you can use it nevertheless." if is_advised else (
-        f"The judges of the race were not sure of {name}, either.")
+        f"The judges of the race {unsure} of {name}, either.")
 
 
 def _race_sure(race: Race, told: Advised) -> str:

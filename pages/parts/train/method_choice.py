@@ -23,7 +23,7 @@ from udml_core.work.jobs.verdicts import search_words
 
 from ..shell.race_verdict import conclusion_icon
 from ..shell.run_status import escaped
-from ..shell.views import view_link
+from ..shell.views import open_view, view_link
 from .method_cards import SECOND, SUGGESTED, lacking, method_cards
 from .settings import follow_suggestion, forget_fields
 
@@ -114,7 +114,10 @@ def explain(method: type[Method], dataset: Dataset, fixed: bool = False) -> None
 
 
 def show_raced(dataset: Dataset) -> None:
-    """Show what race and judgments of these images concluded, and the link to the next step; nothing without a race."""
+    """Show what race and judgments of these images concluded, and the next step; nothing without a race.
+
+    The next step is the main button of the page where no training is advised.
+    """
     suggestion = suggested_by_race(dataset, runs_folder())
     if suggestion is None:
         return
@@ -123,7 +126,10 @@ def show_raced(dataset: Dataset) -> None:
     label, icon, view = NEXT.get(of.action, NEXT[""])
     parameters = {"dataset": dataset.name, "view": "advice"} if view == "data" else (
         {"run": of.use.run} if of.use is not None else {"run": of.race.run, "compare": FINAL})
-    view_link(view, label=label, icon=icon, width="content", query_params=parameters)
+    if suggestion.is_trained:
+        view_link(view, label=label, icon=icon, width="content", query_params=parameters)
+    elif st.button(label, icon=icon, type="primary", key="lab-next", width="stretch"):
+        open_view(view, query_params=parameters)
 
 
 def _advises(suggestion: Suggestion, dataset: Dataset) -> str:

@@ -169,11 +169,23 @@ def _no_triplets(result: Preview, epsilon: float) -> str:
 
 def hindrance_of(spec: Spec, dataset: Dataset) -> str:
     """Return why a start would lead to nothing, as far as the map shows it; empty if nothing is known against it."""
-    if not has_clusters(spec) or not is_begun(spec):
-        return ""
-    drawn = first_map(spec, dataset)
-    result = clusters_before(drawn.result(), spec) if drawn.done() and not drawn.exception() else None
+    result = _clusters_so_far(spec, dataset)
     return "" if result is None or result.shape is not None else _no_triplets(result, float(spec.fields["epsilon"]))
+
+
+def has_little_to_correct(spec: Spec, dataset: Dataset, tried: TriedAlpha) -> bool:
+    """Return whether the page says that a training has almost nothing to correct, as far as the map shows it."""
+    result = _clusters_so_far(spec, dataset)
+    return (result is not None and result.shape is not None and "mining_space" not in spec.fields
+            and tried.value != (alpha := float(spec.fields["alpha"])) and result.violations(alpha) < FEW)
+
+
+def _clusters_so_far(spec: Spec, dataset: Dataset) -> Preview | None:
+    """Return the clusters and triplets before training; None if they are not known yet, or the method has none."""
+    if not has_clusters(spec) or not is_begun(spec):
+        return None
+    drawn = first_map(spec, dataset)
+    return clusters_before(drawn.result(), spec) if drawn.done() and not drawn.exception() else None
 
 
 def _show_cluster(example: Integers, dataset: Dataset) -> None:

@@ -12,7 +12,7 @@ from udml_core.work.sweeps.group import key_of
 
 from ..data.using import SEARCH, use_button
 
-EXISTS = "**This run exists already**, from the race: search with it. Training it again gives the same."
+EXISTS = "**This run exists already**, from the race{}. Training it again gives the same."
 
 
 def raced_run(dataset: Dataset, method: type[Method]) -> Run | None:
@@ -28,6 +28,12 @@ def exists(spec: Spec, raced: Run | None) -> bool:
     return raced is not None and key_of(spec) == key_of(raced.spec())
 
 
+def advises_training(dataset: Dataset) -> bool:
+    """Return whether the newest race does not keep the user from a training: it advises one, or there is none."""
+    suggestion = suggested_by_race(dataset, runs_folder())
+    return suggestion is None or suggestion.is_trained
+
+
 def show_existing(dataset: Dataset) -> None:
     """Say that the planned run exists already, from the race, with the button that searches with it.
 
@@ -37,8 +43,9 @@ def show_existing(dataset: Dataset) -> None:
     suggestion = suggested_by_race(dataset, runs_folder())
     assert suggestion is not None, "a race names the run"
     assert suggestion.training is not None, "and the search with it"
-    st.caption(EXISTS)
+    st.caption(EXISTS.format(": search with it" * suggestion.is_trained))
     race = suggestion.conclusion.race if suggestion.is_trained else suggestion.race
     use_button("Search with it", SEARCH, race, suggestion.training, "retrieval",
                "Search with this training as the race judged it. If it refines images, they are prepared first, on the "
-               "page Data.", kind="primary", key="lab-existing", dataset=dataset.name)
+               "page Data.", kind="primary" if suggestion.is_trained else "secondary", key="lab-existing",
+               dataset=dataset.name)

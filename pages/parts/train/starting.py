@@ -32,7 +32,7 @@ def show_drawer_button(dataset: Dataset, method: type[Method]) -> None:
 
 
 def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: bool, hindrance: str = "",
-               is_repeated: bool = False) -> None:
+               is_advised: bool = True) -> None:
     """Show the button, and the expected time if all of it was measured on this machine.
 
     Args:
@@ -41,10 +41,10 @@ def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: boo
         pairs: The pairs that it learns from.
         is_watching: Whether the page shows a run that trains, behind which this run would wait.
         hindrance: Why this run would lead to nothing; empty if nothing is known against it.
-        is_repeated: Whether an equal run exists, which another button searches with.
+        is_advised: Whether nothing speaks against it, such as an equal run, which another button searches with.
     """
     expected = jobs.estimate(spec, dataset)
-    kind: Kind = "secondary" if is_watching or is_repeated else "primary"
+    kind: Kind = "primary" if is_advised and not is_watching else "secondary"
     if st.button("Start training", type=kind, icon=":material/play_arrow:", width="stretch", key="lab-begin",
                  disabled=bool(hindrance), help=hindrance or None):
         with show_user_errors():
