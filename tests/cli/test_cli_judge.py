@@ -41,8 +41,8 @@ def test_judgments_are_asked_undone_stored_and_summed_up(run: Run, shell: Shell)
     first, second, differing, result, advice = lines.splitlines()
     assert (first, second) == (f"A: {run.id}:initial", f"B: {run.id}:final")
     assert "queries differ (" in differing
-    assert result.startswith("After 2 judgments: ")
-    assert advice.startswith("Not decided yet. 1 of 2 for ")
+    assert result.startswith("After 2 judgments (")
+    assert advice.startswith("Not decided yet. 2 of 20 judged: 1 of 2 for ")
     stored = answer(*shell, "judge", f"{run.folder}:initial", f"{run.folder}:final")
     assert stored["people"]["me"]["judgments"] == stored["result"]["judgments"] == 2
     assert stored["people"]["me"]["mean"] in (0.25, 0.75)
@@ -67,7 +67,7 @@ def test_a_wrong_letter_asks_again_and_the_end_of_the_input_ends_the_session(run
     assert code == 0, messages
     assert ("Answer with a key: l left, r right, b both right, w both wrong, n not sure, e equal, u undo, q quit; "
             "got 'x'") in messages
-    assert "After 1 judgment: " in lines
+    assert "After 1 judgment (" in lines
 
 
 def test_people_are_combined_through_files(run: Run, shell: Shell, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def _lines(judging: Judging, advice: str) -> list[str]:
 
 
 def _result(judging: Judging, person: str) -> str:
-    """Return a person's result, the counts first."""
+    """Return the result of one judge, the counts first."""
     from udml_core.runs.search.judging_words import result_words, score_words
 
     return result_words(judging.share(person), judging.comparison, score=score_words(judging, person))

@@ -58,6 +58,6 @@ def lost_words(rows: Sequence[Mapping[str, Any]], name: str) -> str:
     error = best.get(f"{name}{ERROR}")
     chance = ", a difference that may be chance" if error is not None and (
         best[name] - last[name] <= ERRORS * error) else ""
-    if curve_of(name).axis == GAIN:  # a figure without a unit, which nobody can weigh
+    if curve_of(name).axis == GAIN:  # a figure without a unit, which no reader can weigh
         return f"Longer training lost some of it: {at} was better than {of_last}{chance}."
     return f"Longer training lost some of it: {at} had {words[0]}, {of_last} has {words[1]}{chance}."
