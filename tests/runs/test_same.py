@@ -227,7 +227,7 @@ def test_few_images_have_few_pairs_or_a_message(count: int, pairs: int, tmp_path
     (run.folder / "spec.json").write_text(run.spec().model_copy(update={"excluded": excluded}).model_dump_json())
     retrieval = Retrieval(run)
     if not pairs:
-        with pytest.raises(UserError, match="among at least 3 images; the embedding raw pixels has 2"):
+        with pytest.raises(UserError, match="among at least 3 images, and the plain search can search 2"):
             open_same_pairs(retrieval)
         return
     judged = open_same_pairs(retrieval, "final", 0.9)

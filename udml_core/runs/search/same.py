@@ -362,8 +362,8 @@ def interval(values: tuple[float, float, float]) -> str:
 def _compute_plan(frame: Frame, searched: Array, dataset: Dataset) -> Plan:
     images = np.flatnonzero(searched)
     if len(images) < FEWEST:
-        raise UserError(f"Pairs can be judged among at least {FEWEST} images; the embedding {frame.words} has "
-                        f"{len(images)}. Choose an embedding of more images.")
+        raise UserError(f"Pairs can be judged among at least {FEWEST} images, and {frame.words} "
+                        f"can search {len(images)}. Choose a search of more images.")
     keys = np.zeros(len(dataset), np.uint64)
     keys[images] = [int.from_bytes(hashlib.blake2b(dataset.names[image].encode(), digest_size=8).digest())
                     for image in images]
