@@ -214,7 +214,9 @@ def test_browsing_computes_features_then_a_map(digits: Dataset, tmp_path: Path, 
 
 
 def test_browsing_says_a_time_only_once_it_was_measured_to_the_map(shown: list[list[int]], digits: Dataset,
+                                                                   tmp_path: Path,
                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))  # other tests measured their own speeds
     monkeypatch.setattr(computed, "DEFAULT_BACKBONE", "pixels")
     planned = jobs.plan(RunRequest(dataset="digits", method="frozen", backbone="pixels"), digits)
     record_epoch(planned, len(planned.halves(digits).train), 1.0)

@@ -59,7 +59,7 @@ def carry_image(fingerprint: str) -> None:
 
 
 def _keeps_own_query() -> bool:
-    """Return whether Search, just opened, goes on with the user's own images, which no remembered image joins.
+    """Return whether Search, just opened, keeps the user's own images, which no remembered image joins.
 
     A link to another query replaces them.
     """

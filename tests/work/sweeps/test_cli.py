@@ -60,8 +60,9 @@ def test_a_sweep_from_a_file_to_its_best_combination(capsys: pytest.CaptureFixtu
     assert answer(capsys, monkeypatch, "sweeps")["sweeps"][0]["runs"] == {"done": 2}
 
 
-def test_a_plan_says_a_time_only_once_all_of_it_was_measured(capsys: pytest.CaptureFixture[str],
+def test_a_plan_says_a_time_only_once_all_of_it_was_measured(capsys: pytest.CaptureFixture[str], tmp_path: Path,
                                                              monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))  # other tests measured their own speeds
     read = sweeps.complete(sweeps.read_sweep(Path(file)))
     planned = [run.spec for run in sweeps.plan_runs(read) if run.spec is not None]
     for spec in planned:
