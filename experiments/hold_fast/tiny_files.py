@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import resource
 import time
 import zipfile
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from PIL import Image
 
 from experiments.hold_fast.attempt import Hostility, note_figure
+from experiments.memory import peak_megabytes
 from udml_core.base.errors import UserError
 from udml_core.base.paths import imports_folder
 from udml_core.data import catalog
@@ -49,11 +49,6 @@ def try_tiny(random: np.random.Generator, scratch: Path, files: int = FILES) -> 
     if len(shares) < 10 and files >= FILES:
         return f"{len(shares)} steps of progress for {files} files"
     return None if megabytes - before < MOST_MEGABYTES else f"the process grew from {before:.0f} to {megabytes:.0f} MB"
-
-
-def peak_megabytes() -> float:
-    """Return the largest memory that this process has had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
 
 PART = Hostility("tiny files", try_tiny, limit=1800, seconds=300, goal=3, on_request=True)

@@ -51,13 +51,12 @@ def judge(a: EmbeddingName, b: EmbeddingName,
     """
     from udml_core.runs.search import judgment_files as files
     from udml_core.runs.search.differing import compare
-    from udml_core.runs.search.judged_runs import is_frozen
+    from udml_core.runs.search.judged_runs import has_plain
     from udml_core.runs.search.judging import Judging
     from udml_core.runs.search.judging_words import advice_words
 
     first = _open_side(a, root)
     second = _open_side(b, root, first)
-    has_plain = any(is_frozen(side.retrieval.run, side.frame) for side in (first, second))
     judging = Judging(compare(first, second, gallery, results), name)
     if file is not None:
         try:
@@ -70,7 +69,7 @@ def judge(a: EmbeddingName, b: EmbeddingName,
     if export is not None:
         content = (files.write_table if export.suffix == ".csv" else files.write_judgments)(judging)
         write_file(export, content, "--export")
-    advice = advice_words(judging, first=f"A ({judging.comparison.names[0]})", has_plain=has_plain)
+    advice = advice_words(judging, first=f"A ({judging.comparison.names[0]})", has_plain=has_plain((first, second)))
     print_answer(_summary(judging, advice), as_json, lambda: _lines(judging, advice))
 
 

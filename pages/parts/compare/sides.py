@@ -11,7 +11,7 @@ from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED
 from udml_core.runs.search import FINAL, FROZEN, Gallery
 from udml_core.runs.search.differing import SEPARATOR, Side, side_name
-from udml_core.runs.search.judged_runs import is_frozen
+from udml_core.runs.search.judged_runs import has_plain
 
 from ..retrieval.embeddings import own_titles
 from ..retrieval.filters import GALLERIES, GALLERY_WORDS
@@ -49,7 +49,7 @@ class Contest:
     @property
     def has_plain(self) -> bool:
         """Whether one of the two is the plain search."""
-        return any(is_frozen(side.retrieval.run, side.frame) for side in self.sides)
+        return has_plain(self.sides)
 
 
 def choose_contest(runs: Sequence[Run]) -> Contest:

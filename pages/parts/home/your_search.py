@@ -44,12 +44,11 @@ def show_your_search(runs: Sequence[Run]) -> None:
             with st.container(width="stretch", gap="xsmall"):
                 st.markdown(f":material/push_pin: **{escaped(used[0].spec().dataset_title)}**: you chose "
                             f"**{escaped(words)}** for these images.")
-                is_advised = found is not None and _use_words(found[1]) == words
                 if (judged := _judged(*used)) is not None and show_verdict_bars(*judged):
-                    if found is not None and not is_advised:
+                    if found is not None and _use_words(found[1]) != words:
                         st.caption(_headline(found[1]))
                 elif found is not None:
-                    _show_found(found[1], is_named=not is_advised)
+                    _show_found(found[1])
             _link_search(search_link(*used))
         elif found is not None:
             run, of = found
@@ -76,18 +75,11 @@ def _concluded(runs: Sequence[Run]) -> tuple[Run, Conclusion] | None:
     return None
 
 
-def _show_found(of: Conclusion, is_named: bool = True) -> None:
-    """Show what a race and judgments say: the search to use, and its counts as bars or in words.
-
-    Args:
-        of: The conclusion.
-        is_named: Whether the headline is shown above bars, which names the search.
-    """
+def _show_found(of: Conclusion) -> None:
+    """Show what a race and judgments say: the search to use, and its counts as bars or in words."""
     above = st.container()
-    is_drawn = of.use is not None and show_verdict_bars(of.race, of.use)
-    if is_named or of.is_judged or not is_drawn:
-        aims = "" if is_drawn else both_aims_words(of.race, of.use)
-        above.caption(f"{_headline(of)} {escaped(aims)}".rstrip())
+    aims = "" if of.use is not None and show_verdict_bars(of.race, of.use) else both_aims_words(of.race, of.use)
+    above.caption(f"{_headline(of)} {escaped(aims)}".rstrip())
 
 
 def _judged(run: Run, frame: str) -> tuple[Race, Outcome] | None:

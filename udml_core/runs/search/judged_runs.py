@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import product
 from typing import Literal, get_args
@@ -13,7 +13,7 @@ from udml_core.data.given.judgments import JudgmentLog, judged_keys
 from udml_core.numerics.judgments import Share
 from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run, find_run
-from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, comparison_key, side_name
+from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, Side, comparison_key, side_name
 from udml_core.runs.search.judging import EQUAL, Judging
 from udml_core.runs.search.judging_words import (
     WHAT,
@@ -104,6 +104,11 @@ def judged_starts(start: Run, run: Run, frame: str, results: Results, dataset: D
 def is_frozen(run: Run, frame: str) -> bool:
     """Return whether an embedding is the frozen features; a run without training has them under more names."""
     return frame == FROZEN or (frame in TRAINED and run.spec().method == FROZEN)
+
+
+def has_plain(sides: Iterable[Side]) -> bool:
+    """Return whether one of several searches is the plain search."""
+    return any(is_frozen(side.retrieval.run, side.frame) for side in sides)
 
 
 def go_on(words: str) -> bool:
