@@ -53,13 +53,13 @@ def try_image(random: np.random.Generator, scratch: Path) -> str | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for source in (io.BytesIO(content), scratch / name):
-            if broken := _checked(lambda source=source: read_user_image(source, name)):
+            if broken := checked(lambda source=source: read_user_image(source, name)):
                 return f"{name}: {broken}"
         dataset = catalog.load(str(scratch))
         if len(dataset) + len(dataset.skipped) != 3:
             return f"{name} is neither an image nor skipped"
         for index in range(len(dataset)):
-            if broken := _checked(lambda index=index: make_thumbnail(dataset.images[index], 64)):
+            if broken := checked(lambda index=index: make_thumbnail(dataset.images[index], 64)):
                 return f"{name} was not skipped: {broken}"
     return None
 
@@ -74,7 +74,7 @@ def try_table(random: np.random.Generator, scratch: Path) -> str | None:
         for name, values in parse_columns(content, "table.csv", dataset).items():
             column_color(name, values, np.arange(len(dataset)))
 
-    broken = _checked(lambda: parse_pairs(content, "pairs.csv", dataset)) or _checked(color)
+    broken = checked(lambda: parse_pairs(content, "pairs.csv", dataset)) or checked(color)
     return f"{content[:300]!r}: {broken}" if broken else None
 
 
@@ -90,7 +90,7 @@ def try_spec(random: np.random.Generator, scratch: Path) -> str | None:
     text = mutated(random, source.read_text() if source.exists() else '{"name": "a", "note": "b", "tags": ["c"]}')
     source.write_text(text, errors="surrogatepass")
     for run in list_runs(scratch):
-        if broken := _checked(run.status) or _checked(run.notes):
+        if broken := checked(run.status) or checked(run.notes):
             return f"{name} {text[:300]}: {broken}"
     for words in (["runs"], ["evaluate", whole.id], ["analyses", whole.id]):
         if broken := call([*words, "--runs", str(scratch)]):
@@ -108,7 +108,7 @@ def try_options(random: np.random.Generator, _scratch: Path) -> str | None:
                          for name in fields}
     for name in random.choice(list(RunRequest.model_fields), int(random.integers(0, 2))):
         request[str(name)] = junk(random)
-    broken = _checked(lambda: jobs.plan(RunRequest.make(request), _digits()))
+    broken = checked(lambda: jobs.plan(RunRequest.make(request), _digits()))
     return f"{request}: {broken}" if broken else None
 
 
@@ -116,7 +116,9 @@ def try_address(random: np.random.Generator, scratch: Path) -> str | None:
     """Open a page with random parameters in its address."""
     page = str(random.choice(list(SHOWN)))
     names = random.choice(list(NONSENSE), int(random.integers(1, 8)))
-    query = {str(name): NONSENSE[str(name)] if random.random() < 0.3 else _in_address(junk(random)) for name in names}
+    query: dict[str, str | list[str]] = {
+        str(name): [NONSENSE[str(name)] if random.random() < 0.3 else _in_address(junk(random)) for _ in range(
+            int(random.choice([1, 1, 2, 5])))] for name in names}  # a parameter that is repeated
     if random.random() < 0.7:
         query["run"] = undisturbed(str(random.choice(list(METHODS)))).id
     runs = str(undisturbed("pca").folder.parent)
@@ -189,7 +191,7 @@ def quiet() -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def _checked(act: Callable[[], object]) -> str | None:
+def checked(act: Callable[[], object]) -> str | None:
     """Return what is wrong with the message of a `UserError`; None without one. Other errors pass."""
     with suppress(RecursionError):
         try:

@@ -32,7 +32,7 @@ def _make_navigating_manager(manager: PagesManager, *arguments: Any, **options: 
 PagesManager.__init__ = _make_navigating_manager  # type: ignore[method-assign]
 
 
-def opened(page: str, **query: str) -> AppTest:
+def opened(page: str, **query: str | list[str]) -> AppTest:
     """Open a view, or a page without views, as a link with these address parameters does."""
     test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=240)
     test.query_params.update(query)

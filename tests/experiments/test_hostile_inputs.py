@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from torch import Tensor, nn
 
-from experiments.hold_fast import inputs, names
+from experiments.hold_fast import identifiers, inputs, names, weights
 from experiments.hold_fast.attempt import Hostility, attempt_once
 from experiments.real_server import ROOT
+from udml_core.data.encoders import weights as weights_module
 from udml_core.runs import Run
 from udml_core.work.exporting import export
 
@@ -56,3 +60,27 @@ def test_an_export_that_names_a_folder_is_noticed(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(names, "opened", lambda *_, **__: None)
     monkeypatch.setattr(names, "judged", lambda *_: None)
     assert broken_attempts(names.PART, 1) == ["the export's spec.json names the folder"]
+
+
+def test_weights_that_only_partly_arrive_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused file that has already changed the network, and a file of which a tensor is forgotten."""
+    assert broken_attempts(weights.PART, 12) == []
+
+    def forget(network: nn.Module, tensors: dict[str, Tensor], name: str, source: str) -> None:
+        weights_module.fill(network, tensors, name, source)
+        next(network.parameters()).data.zero_()
+
+    monkeypatch.setattr(weights, "fill", forget)
+    assert any("the network has not the weights of the file" in each for each in broken_attempts(weights.PART, 12))
+
+
+def test_an_identifier_that_leaves_the_run_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def follow(run: Run, name: str) -> MagicMock:
+        with suppress(OSError, ValueError):
+            (run.folder / "analyses" / name / "spec.json").resolve().write_text("[]", encoding="utf-8")
+        return MagicMock()
+
+    monkeypatch.setattr(identifiers, "find_analysis", follow)
+    monkeypatch.setattr(identifiers, "call", lambda _words: None)
+    monkeypatch.setattr(identifiers, "answer_of", lambda *_: None)
+    assert any("a file outside the run" in each for each in broken_attempts(identifiers.PART, 12))
