@@ -1,6 +1,6 @@
 """Measure the app with up to thirty visitors at once, of whom a few use a real browser.
 
-    python -m experiments.visitors --out assets/results/visitors.json
+    python -m experiments.visitors --minutes 60 --out assets/results/visitors.json
 
 A visitor opens the view Clusters of an example and moves ε. Seconds depend on what else the machine does; processor
 seconds of the server do not. The record also has the server's memory while sessions come and go, and over many steps.
@@ -95,22 +95,26 @@ def choose_value(draw: random.Random) -> Callable[[dict[str, Any]], float]:
     return choose
 
 
-async def move_all(visitors: list[Visitor], steps: int, seed: int = 0) -> tuple[list[float], int]:
+async def move_all(visitors: list[Visitor], steps: int, seed: int = 0, lasting: float = 0.0
+                   ) -> tuple[list[float], int]:
     """Let visitors move ε again and again at the same time.
 
     Args:
         visitors: The visitors.
         steps: Movements of all together; the numbers of two visitors differ by at most one.
         seed: Seed of the values that they choose.
+        lasting: Seconds over which each visitor spreads its movements; it does not wait if they take longer.
 
     Returns:
         The seconds of each movement, and the number of movements that changed what the page draws.
     """
-    draw = random.Random(seed)
+    draw, began = random.Random(seed), time.monotonic()
 
     async def move(place: int, visitor: Visitor) -> list[tuple[float, bool]]:
-        moves = []
-        for _ in range((steps + place) // len(visitors)):
+        moves, own = list[tuple[float, bool]](), (steps + place) // len(visitors)
+        for number in range(own):
+            due = began + lasting * (number + place / len(visitors)) / own
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
             before = dict(visitor.pictures.drawn)
             seconds = await visitor.move(choose_value(draw), epsilon_of(visitor))
             moves.append((seconds, visitor.pictures.drawn != before))
@@ -181,7 +185,7 @@ def measure(server: Server, number: int) -> dict[str, float]:
 
 
 async def measure_steps(server: Server, visitors: list[Visitor], steps: int, parts: int = 1,
-                        after: Callable[[int], None] = lambda _steps: None) -> dict[str, float]:
+                        after: Callable[[int], None] = lambda _steps: None, lasting: float = 0.0) -> dict[str, float]:
     """Measure movements of visitors.
 
     Args:
@@ -190,10 +194,12 @@ async def measure_steps(server: Server, visitors: list[Visitor], steps: int, par
         steps: Movements of all together.
         parts: Number of parts into which the movements are divided.
         after: Called with the number of movements so far after each part.
+        lasting: Seconds over which the movements are spread.
     """
     began, moved, changed = server.seconds(), list[float](), 0
     for part in range(parts):
-        seconds, pictures = await move_all(visitors, (part + 1) * steps // parts - part * steps // parts, part)
+        seconds, pictures = await move_all(visitors, (part + 1) * steps // parts - part * steps // parts, part,
+                                           lasting / parts)
         moved += seconds
         changed += pictures
         after(len(moved))
@@ -202,8 +208,13 @@ async def measure_steps(server: Server, visitors: list[Visitor], steps: int, par
             "steps that changed the picture": changed / len(moved)}
 
 
-async def hold(server: Server, steps: int) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+async def hold(server: Server, steps: int, lasting: float) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     """Let visitors move ε for long.
+
+    Args:
+        server: The server.
+        steps: Movements of all visitors together.
+        lasting: Seconds over which they are spread.
 
     Returns:
         The measures of the movements, and the server's memory after each tenth of them, as rows of a table.
@@ -211,7 +222,7 @@ async def hold(server: Server, steps: int) -> tuple[dict[str, float], dict[str, 
     visitors, _ = await open_all(server, MOVERS)
     sizes = {}
     row = await measure_steps(server, visitors, steps, TENTHS,
-                              lambda made: sizes.update({f"{made:,} steps": memory_row(server)}))
+                              lambda made: sizes.update({f"{made:,} steps": memory_row(server)}), lasting)
     await asyncio.gather(*(visitor.close() for visitor in visitors))
     return rounded(row), sizes
 
@@ -239,6 +250,7 @@ def main() -> None:
     parser.add_argument("--numbers", type=int, nargs="+", default=NUMBERS, help="visitors at once")
     parser.add_argument("--guests", type=int, default=200, help="visitors who come and go")
     parser.add_argument("--steps", type=int, default=5000, help="movements of sliders while memory is measured")
+    parser.add_argument("--minutes", type=float, default=0.0, help="time over which these movements are spread")
     options = parser.parse_args()
     with started() as server:
         rows = {}
@@ -248,13 +260,16 @@ def main() -> None:
         welcomed = welcome(server, options.guests)
         print(welcomed, flush=True)
         name = f"{MOVERS} visitors, {options.steps:,} steps"
-        rows[name], held = asyncio.run(hold(server, options.steps))
+        began = time.monotonic()
+        rows[name], held = asyncio.run(hold(server, options.steps, options.minutes * 60))
+        rows[name]["minutes"] = round((time.monotonic() - began) / 60, 1)
         print(name, rows[name], held, flush=True)
     if options.out:
         protocol = (f"view Clusters of an example on a warm server of {os.cpu_count()} processor cores, which the "
                     f"visitors share; a visit ends with the map, up to {BROWSERS} visitors use headless Chromium; "
                     f"then {STEPS} movements of ε by each of as many visitors without a browser at the same time; then "
-                    f"{options.guests} guests in groups of 20, and {options.steps:,} movements by {MOVERS} visitors")
+                    f"{options.guests} guests in groups of 20, and {options.steps:,} movements by {MOVERS} visitors, "
+                    f"spread over {options.minutes:g} minutes")
         write_record(options.out, provenance("visitors") | {
             "protocol": protocol, "guests": options.guests, "steps": options.steps,
             "datasets": {"Visitors at once": {"rows": rows}, GUESTS: {"rows": welcomed}, MEMORY: {"rows": held}}})

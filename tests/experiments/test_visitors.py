@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,6 +63,13 @@ def test_all_visitors_together_make_as_many_movements_as_the_row_says() -> None:
     assert (row["step p50 s"], row["step slowest s"], row["steps that changed the picture"]) == (0.25, 0.25, 1)
 
 
+def test_movements_are_spread_over_their_time() -> None:
+    guests, began = [Guest() for _ in range(3)], time.monotonic()
+    asyncio.run(move_all(cast(list[Visitor], guests), 12, lasting=0.4))
+    assert time.monotonic() - began > 0.35  # the last of four movements of the third visitor is due after 0.37 s
+    assert [guest.moves for guest in guests] == [4, 4, 4]
+
+
 @pytest.mark.slow
 def test_visitors_without_a_browser_move_a_slider(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_EXAMPLES", "1")
@@ -96,12 +104,13 @@ def test_the_command_measures_and_writes_its_record(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("UDML_EXAMPLES", "1")
     path = tmp_path / "visitors.json"
     subprocess.run([sys.executable, "-m", "experiments.visitors", "--numbers", "1", "3", "--guests", "3", "--steps",
-                    "120", "--out", str(path)], cwd=ROOT, check=True, timeout=600)
+                    "120", "--minutes", "0.2", "--out", str(path)], cwd=ROOT, check=True, timeout=600)
     record = json.loads(path.read_text())
     check(record)
     rows = record["datasets"]["Visitors at once"]["rows"]
     assert {name: row["steps"] for name, row in rows.items()} == {
         "1 visitors": STEPS, "3 visitors": 3 * STEPS, f"{MOVERS} visitors, 120 steps": 120}
+    assert 0.2 <= rows[f"{MOVERS} visitors, 120 steps"]["minutes"] < 2
     assert list(record["datasets"][GUESTS]["rows"]) == ["0 guests", "3 guests"]
     assert list(record["datasets"][MEMORY]["rows"]) == [f"{12 * tenth} steps" for tenth in range(1, 11)]
 
