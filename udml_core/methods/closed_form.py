@@ -129,7 +129,7 @@ class Whiten(Method):
         pairs = torch.from_numpy(mutual_pairs(rows.cpu().numpy(), self.n_neighbors)).to(setting.device)
         difference = (rows[pairs[:, 0]] - rows[pairs[:, 1]]).double()
         covariance = difference.mT @ difference / max(1, len(pairs))
-        weight = whitening_weight(covariance, self.shrinkage)
+        weight, _ = whitening_weight(covariance, self.shrinkage)
         yield single_epoch(setting, Head(weight.float(), rows.mean(0)), {"mutual pairs": float(len(pairs))})
 
 

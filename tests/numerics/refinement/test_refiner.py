@@ -20,9 +20,11 @@ from udml_core.data.encoders import Encoder, EncoderSpec
 from udml_core.data.training_data import TrainingData
 from udml_core.methods import Setting
 from udml_core.methods.closed_form import Whiten
+from udml_core.numerics.graph.mutual_neighbors import mutual_pairs_of
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement.averaging import average_neighbors, expand_queries
-from udml_core.numerics.refinement.linear import reduction, unit_rows, whitening
+from udml_core.numerics.refinement.linear import SpanMap, reduction, unit_rows, whitening
+from udml_core.numerics.refinement.unit_neighbors import nearest_unit
 
 RECIPES = ["", "whiten:k=3", "whiten:covariance=images", "average:k=4,times=2,alpha=2", "reduce:dimension=5",
            "whiten:k=3+average:k=3,alpha=2+reduce:dimension=6+expand:k=2", "rerank:k1=6,k2=3",
@@ -203,6 +205,32 @@ def test_whitening_all_images_makes_the_covariance_white() -> None:
     linear = whitening(rows, "images", shrinkage=1e-6)
     covariance = np.cov(((rows - linear.offset) @ linear.weight).T, bias=True)
     np.testing.assert_allclose(covariance, np.eye(8), atol=1e-3)
+
+
+@pytest.mark.parametrize("covariance", ["neighbors", "images"])
+@pytest.mark.parametrize("shrinkage", [0.7, 0.0])
+def test_whitening_in_the_span_of_few_images_equals_that_of_all_dimensions(covariance: Any, shrinkage: float) -> None:
+    """A row that is orthogonal to all images leads the map out of their span."""
+    rows = unit_rows(np.random.default_rng(3).standard_normal((30, 50)).astype(np.float32) + 0.4)
+    rows[:5] = rows[5:10]  # fewer directions than images
+    linear, mean = whitening(rows, covariance, 4, shrinkage), rows.mean(axis=0)
+    pairs = mutual_pairs_of(nearest_unit(rows, 4)[1])
+    difference = (rows[pairs[:, 0]] - rows[pairs[:, 1]] if covariance == "neighbors" else rows - mean).astype(float)
+    matrix = difference.T @ difference / len(difference)
+    values, vectors = np.linalg.eigh(matrix + (shrinkage * np.trace(matrix) / 50 or 1) * np.eye(50))
+    expected = vectors / np.sqrt(values) @ vectors.T
+    assert isinstance(linear, SpanMap)
+    np.testing.assert_allclose(linear.weight, expected, atol=2e-5 * np.abs(expected).max())
+    new = np.random.default_rng(4).standard_normal((7, 50)).astype(np.float32)
+    np.testing.assert_allclose(linear(new), unit_rows((new - mean) @ expected), atol=2e-5)
+
+
+def test_reduction_of_few_images_equals_that_of_all_dimensions() -> None:
+    rows = unit_rows(np.random.default_rng(3).standard_normal((30, 50)).astype(np.float32))
+    centered = (rows - rows.mean(axis=0)).astype(float)
+    expected = np.linalg.eigh(centered.T @ centered).eigenvectors[:, ::-1][:, :6]
+    weight = reduction(rows, 6).weight
+    np.testing.assert_allclose(np.abs((weight * expected).sum(axis=0)), 1, atol=1e-5)
 
 
 def test_reduction_keeps_the_directions_of_largest_variance() -> None:

@@ -21,7 +21,7 @@ from udml_core.base.arrays import Array, Floats, Integers
 from udml_core.base.errors import InputError, UserError, quoted
 from udml_core.numerics.refinement.averaging import average_neighbors, expand_queries, mean_with
 from udml_core.numerics.refinement.diffusion import DiffusionRanking
-from udml_core.numerics.refinement.linear import LinearMap, reduction, unit_rows, whitening
+from udml_core.numerics.refinement.linear import LinearMap, SpanMap, reduction, unit_rows, whitening
 from udml_core.numerics.refinement.recipe import Average, Diffuse, Expand, Recipe, Reduce, Rerank, Whiten
 from udml_core.numerics.refinement.reciprocal import ReciprocalRanking
 from udml_core.numerics.refinement.unit_neighbors import nearest_others, nearest_unit
@@ -102,7 +102,7 @@ class Refiner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                              "images.")
         self._places = _places(rows)
         fitted_on = None if training is None else self._start(training, "training half", self.n_features_in_)
-        self._maps: list[LinearMap] = []
+        self._maps: list[LinearMap | SpanMap] = []
         self._ranker: ReciprocalRanking | DiffusionRanking | None = None
         self._expand: Expand | None = None
         self.seen_: list[tuple[str, str]] = []
@@ -282,7 +282,7 @@ def _places(rows: Floats) -> tuple[Integers, Integers]:
     return numbers[order], order
 
 
-def _fit_linear(step: Whiten | Reduce, rows: Floats) -> LinearMap:
+def _fit_linear(step: Whiten | Reduce, rows: Floats) -> LinearMap | SpanMap:
     if isinstance(step, Reduce):
         return reduction(rows, step.dimension)
     if step.covariance == "neighbors" and len(rows) <= step.k:
