@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -54,6 +55,13 @@ def unit_features(run: Run) -> Array:
     """Return the features of all images in float64 with unit length."""
     rows = np.array(material.load(run, quiet).features, dtype=np.float64)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_a_worker_whose_run_was_removed_before_it_began_writes_nothing(tmp_path: Path) -> None:
+    run = create_run(spec(), tmp_path)
+    shutil.rmtree(run.folder)
+    assert worker.work(run).state == "failed"
+    assert {path.name for path in run.folder.rglob("*")} <= {"lock"}
 
 
 def test_a_worker_reads_the_folder_once_and_names_what_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

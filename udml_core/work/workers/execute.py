@@ -129,6 +129,9 @@ def execute(task: Task, work: Callable[[Reporter], None], follow: Report = lambd
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", force=True)
     with task.lock().acquire(timeout=5):
+        if not task.has_spec():  # removed before this worker began; the lock has made its folder again
+            log.error("%s was removed; its worker ends", task.folder)
+            return Status(state="failed", message=f"{task.folder.name} was removed.")
         if task.stored_status().state == "done":
             return task.stored_status()
         reporter = Reporter(task, follow)
