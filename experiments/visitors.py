@@ -1,9 +1,11 @@
 """Measure the app with up to thirty visitors at once, of whom a few use a real browser.
 
-    python -m experiments.visitors --minutes 60 --out assets/results/visitors.json
+    python -m experiments.visitors --out assets/results/visitors.json
+    python -m experiments.visitors --numbers --guests 0 --minutes 60 --out assets/results/visitors-hour.json
 
 A visitor opens the view Clusters of an example and moves ε. Seconds depend on what else the machine does; processor
 seconds of the server do not. The record also has the server's memory while sessions come and go, and over many steps.
+The second command measures only the steps, spread over an hour.
 """
 
 from __future__ import annotations
@@ -247,7 +249,7 @@ def rounded(row: dict[str, float]) -> dict[str, float]:
 
 def main() -> None:
     parser = record_parser(__doc__, required=False)
-    parser.add_argument("--numbers", type=int, nargs="+", default=NUMBERS, help="visitors at once")
+    parser.add_argument("--numbers", type=int, nargs="*", default=NUMBERS, help="visitors at once")
     parser.add_argument("--guests", type=int, default=200, help="visitors who come and go")
     parser.add_argument("--steps", type=int, default=5000, help="movements of sliders while memory is measured")
     parser.add_argument("--minutes", type=float, default=0.0, help="time over which these movements are spread")
@@ -270,9 +272,10 @@ def main() -> None:
                     f"then {STEPS} movements of ε by each of as many visitors without a browser at the same time; then "
                     f"{options.guests} guests in groups of 20, and {options.steps:,} movements by {MOVERS} visitors, "
                     f"spread over {options.minutes:g} minutes")
+        guests = {GUESTS: {"rows": welcomed}} if options.guests else {}
         write_record(options.out, provenance("visitors") | {
             "protocol": protocol, "guests": options.guests, "steps": options.steps,
-            "datasets": {"Visitors at once": {"rows": rows}, GUESTS: {"rows": welcomed}, MEMORY: {"rows": held}}})
+            "datasets": {"Visitors at once": {"rows": rows}} | guests | {MEMORY: {"rows": held}}})
 
 
 if __name__ == "__main__":
