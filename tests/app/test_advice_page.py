@@ -119,7 +119,7 @@ def test_a_stopped_race_shows_what_it_judged_and_the_finished_race_stays(frozen:
     assert "The new race was stopped; its finished candidates stay. Below is the race that finished before." in shown
     assert "The new race judged 1 candidate until then" in [of.label for of in test.expander]
     assert "Whitening: better whole groups" in shown, "the lines of the finished race"
-    assert verdict(test)[0].endswith("Best search: whitening")
+    assert verdict(test)[0].endswith("Best search: the refined search (whitening)")
 
 
 def test_a_race_that_was_cancelled_does_not_replace_what_an_older_race_said(frozen: Run) -> None:
@@ -189,7 +189,7 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     test = opened("data", **LINK)
     assert not test.exception
     headline, sure = verdict(test)
-    assert headline == ":green[:material/trophy:] Best search: whitening"
+    assert headline == ":green[:material/trophy:] Best search: the refined search (whitening)"
     assert sure.startswith("How sure: a search that is no better looks this good in")
     assert "Whole groups are clearly better than with the plain search" in texts(test)
     assert ("Short trainings were not tried: they would not have fitted into the time that was left. Run again with 5 "
@@ -241,7 +241,7 @@ def test_a_stopped_race_keeps_its_candidates_and_can_be_continued(frozen: Run, l
         analysis.append_part(outcome.model_dump(mode="json"))
     analysis.write_status(Status(state="stopped", message="Stopped."))
     test = opened("data", **LINK)
-    assert verdict(test)[0].endswith("Better so far: whitening")
+    assert verdict(test)[0].endswith("Better so far: the refined search (whitening)")
     assert button(test, "Use this")
     button(test, "Continue").click().run()
     assert launched == [analysis]
@@ -265,10 +265,10 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
     assert search_link(trained, "final")["compare"] == "frozen~final"
     assert search_link(trained, "refine-1")["compare"] == "frozen~refine-1"
-    chosen = "You chose **Whitening** for these images."
+    chosen = "You chose **the refined search (whitening)** for these images."
     home = opened("home")
-    assert "you chose **Whitening** for these images." in home.markdown[1].value, "it follows the app's sentence"
-    assert "Best search\\: whitening" in home.caption[0].value, "with what the race found"
+    assert f"y{chosen[1:]}" in home.markdown[1].value, "it follows the app's sentence"
+    assert "Best search\\: the refined search (whitening)" in home.caption[0].value, "with what the race found"
     first = opened("retrieval")
     assert first.session_state["app-run"] == frozen.id, "every page begins with it, although a run is newer"
     assert first.multiselect[0].value == ["final", refinement.id]
@@ -323,9 +323,10 @@ def test_the_simpler_search_that_does_about_as_well_is_used_at_once(frozen: Run,
             for method, recipe, gain in (("plm", "", 0.02), ("frozen", "whiten", 0.018))]
     finished(frozen, rows)
     test = opened("data", **LINK)
-    assert verdict(test)[0].endswith("Best search: plm")
+    assert verdict(test)[0].endswith("Best search: the trained search (plm)")
     shown = texts(test).replace("\\", "")
-    assert "1 other candidate does about as well. Without training, the best is whitening." in shown
+    assert ("1 other candidate does about as well. Without training, the best is the refined search (whitening)."
+            in shown)
     test.button(key="advice-simpler").click().run()
     assert [task.spec().recipe for task in launched] == ["whiten"]
 
@@ -394,13 +395,15 @@ def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -
     assert SECOND == "If you train nevertheless"
     words = texts(test).replace("\\", "")
     assert mains(test) == ["Use the best search"], "one next step, and no training beside it"
-    assert (":material/trophy: Whole groups: Best search: whitening. No training is advised: it already includes "
+    assert (":material/trophy: Whole groups: Best search: the refined search (whitening). No training is advised: "
+            "it already includes "
             "whitening.") in words
     worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
     use_search(frozen, plan_analysis(Refinement, recipe="whiten").id)
     words = texts(opened("train", dataset="digits", method="whiten")).replace("\\", "")
     assert "No training is advised: the search that you use already includes whitening." in words
-    assert ("In the race on these images, whitening: no clear difference in first results, better whole groups, "
+    assert ("In the race on these images, the refined search (whitening): no clear difference in first results, "
+            "better whole groups, "
             "compared with the plain search.") in words
     assert "The race has tried this step already: trained alone, it gives the same search." in words
     assert "takes seconds" not in words, "the form measures the time"
@@ -467,18 +470,18 @@ def test_a_finished_race_stays_while_it_runs_again_and_after_it_was_stopped(froz
         analysis.write_status(Status(state="running", phase="judge"))
         live = opened("data", **LINK)
         (line,) = [of.value for of in live.caption if "The race that finished before stays" in of.value]
-        assert "Best search\\: whitening" in line
+        assert "Best search\\: the refined search (whitening)" in line
         assert "How sure" not in texts(live), "one line, below the race that runs"
     analysis.append_part(outcomes(frozen)[0].model_dump(mode="json"))
     analysis.write_status(Status(state="stopped", message="Stopped."))
     test = opened("data", **LINK)
-    assert verdict(test)[0].endswith("Best search: whitening")
+    assert verdict(test)[0].endswith("Best search: the refined search (whitening)")
     assert "The new race was stopped" in test.warning[0].value
     assert {"Continue", "Keep the finished race"} <= {button.label for button in test.button}
     button(test, "Keep the finished race").click().run()
     assert not test.exception
     assert not test.warning
-    assert verdict(test)[0].endswith("Best search: whitening")
+    assert verdict(test)[0].endswith("Best search: the refined search (whitening)")
     assert analysis.is_done()
     analysis.set_result_aside()
     analysis.write_result({"race": np.array(race_of(analysis).model_dump_json())})
@@ -498,9 +501,9 @@ def test_other_choices_name_the_finished_race_and_show_it(frozen: Run) -> None:
     assert "It measured" not in texts(test), "it served the same"
     other = texts(opened("data", **LINK | {"budget": "5", "serves": "first"}))
     assert "It measured first results, too. For first results, 1 of 4 candidates is better beyond chance" in other
-    assert "Most of all gains whitening" in other
+    assert "Most of all gains the refined search (whitening)" in other
     button(test, "Show it").click().run()
-    assert verdict(test)[0].endswith("Best search: whitening")
+    assert verdict(test)[0].endswith("Best search: the refined search (whitening)")
 
 
 def test_a_stopped_race_in_view_has_no_other_best_search_beside_it(frozen: Run) -> None:
@@ -549,10 +552,10 @@ def test_a_race_without_a_winner_shows_the_search_of_a_later_race_and_a_button_t
     test = opened("data", **LINK | {"serves": "first"})
     assert not test.exception
     assert "Best search, found by a later race for whole groups" in texts(test).replace("\\", "")
-    assert button(test, "Use several views of each image")
+    assert button(test, "Use the refined search (several views of each image)")
     button(test, "Show the later race").click().run()
     assert not test.exception
-    assert verdict(test)[0].endswith("Best search: several views of each image")
+    assert verdict(test)[0].endswith("Best search: the refined search (several views of each image)")
     assert test.query_params["serves"] in ("groups", ["groups"])
 
 
@@ -606,23 +609,25 @@ def test_own_judgments_of_the_advised_pair_stand_beside_the_advice(frozen: Run) 
     judging.answer(question, "equal")
     test = opened("data", **LINK)
     assert not test.exception
-    assert ("Your judgments of the first ten results, **whitening** against **the plain search**, do not decide yet "
+    assert ("Your judgments of the first ten results, **the refined search (whitening)** against **the plain "
+            "search**, do not decide yet "
             "(1 of 20 judged)") in texts(test)
     runs = texts(opened("runs", run=frozen.id))
-    assert "Your judgments of the first ten results, **whitening** against **the plain search**, do not" in runs
+    assert "Your judgments of the first ten results, **the refined search (whitening)** against" in runs
 
 
 def test_runs_and_searches_show_what_the_race_said_of_them(frozen: Run) -> None:
     finished(frozen, outcomes(frozen))
     refined = create_analysis(frozen, plan_analysis(Refinement, recipe="whiten"))
-    said = "The race for the best search compared whitening with the plain search"
+    said = "The race for the best search compared the refined search (whitening) with the plain search"
     shown = texts(opened("runs", run=frozen.id)).replace("\\", "")
-    assert "Whole groups: **Best search: whitening.**" in shown
-    assert "Whitening, compared with the plain search: better whole groups (" in shown
+    assert "Whole groups: **Best search: the refined search (whitening).**" in shown
+    assert "The refined search: whitening, compared with the plain search: better whole groups (" in shown
     assert said in texts(opened("refine", run=frozen.id, recipe="whiten"))
     assert race_words_of(frozen, "whiten").startswith(said)
     assert race_words_of(frozen, "diffuse") == ""
-    assert race_words_of(frozen, "whiten", is_brief=True).startswith("Whitening, against the plain search, judged")
+    assert race_words_of(frozen, "whiten", is_brief=True).startswith("The refined search (whitening), against the "
+                                                                     "plain search, judged")
     assert race_words_of(frozen, "") == ""
     assert refined.spec().recipe == "whiten"
 
@@ -645,12 +650,12 @@ def test_refine_opens_with_the_advice_of_the_race_and_leads_back_to_it(frozen: R
     finished(frozen, [best.model_copy(update={"setup": Setup(backbone="pixels", recipe="average:k=7")}), diffused])
     won = opened("refine", run=frozen.id)
     assert [step for step in ("whiten", "average") if won.toggle(key=f"refine-on-{step}").value] == ["average"]
-    assert "The race for the best search compared averaging" in texts(won)
+    assert "The race for the best search compared the refined search (averaging)" in texts(won)
     assert "The race for the best search advises these steps." in texts(won)
     said = [element.value for element in (*won.caption, *won.markdown)]
     assert not [words for words in said if "better whole groups" in words], "the verdict stands once, in the measures"
     (line,) = [caption for caption in won.caption if caption.value.startswith("Judged against the plain search")]
-    assert "The race for the best search compared averaging" in line.help
+    assert "The race for the best search compared the refined search (averaging)" in line.help
     assert not [one for one in won.button if one.label == "Use the advised recipe"]
     other = opened("refine", run=frozen.id, recipe="whiten+diffuse")
     assert "The race for the best search tried these steps." in texts(other)
@@ -698,7 +703,7 @@ def test_a_run_is_told_the_advice_in_place_of_a_longer_search_with_a_larger_gain
                 duels=(duel,))
     create_analysis(frozen, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
     assert race.best == rows[1]
-    assert "compared whitening with the plain search" in race_words_of(frozen)
+    assert "compared the refined search (whitening) with the plain search" in race_words_of(frozen)
     assert "averaging" in race_words_of(frozen, longer)
 
 
@@ -719,7 +724,8 @@ def test_a_search_that_a_race_advises_is_a_row_of_runs_with_its_verdict_date_and
     finished(frozen, outcomes(frozen))
     st.cache_data.clear()
     test = opened("runs", run=frozen.id)
-    row = next(element.value for element in test.markdown if "**Whitening** on Digits" in element.value)
+    named = "**The refined search (whitening)** on Digits"
+    row = next(element.value for element in test.markdown if named in element.value)
     assert ": no clear difference in first results, better whole groups" in row
     assert "by a race for whole groups that ended" in row
     assert [button.label for button in test.button if (button.key or "").startswith("runs-advised-")] == [
@@ -750,7 +756,8 @@ def test_the_line_of_a_run_names_what_its_button_opens(frozen: Run, launched: li
                               against_best=unclear, against_start=unclear, run="not-advised")])
     test = opened("runs", run=trained.id)
     shown = texts(test).replace("\\", "")
-    assert "A race judged this training together with further steps. Pca, then whitening, against the plain" in shown
+    assert ("A race judged this training together with further steps. The trained search (pca, then whitening), "
+            "against the plain" in shown)
     assert "Not judged alone yet: a race judged it with further steps only." in shown
     table = leaderboard([trained, worked(runs_folder())])
     assert table[["First result", "Whole group"]].to_numpy().tolist()[0] == [
@@ -760,7 +767,8 @@ def test_the_line_of_a_run_names_what_its_button_opens(frozen: Run, launched: li
     judged = suggestion.judged_of("pca")
     assert judged is not None
     assert suggestion.words_for(judged) == (
-        "In the race on these images, pca, then whitening: no clear difference in first results, better whole groups.")
+        "In the race on these images, the trained search (pca, then whitening): no clear difference in first "
+        "results, better whole groups.")
     assert suggestion.judged_of("plm") is None
     test.button(key=f"with-steps-use-{trained.id}").click().run()
     assert [task.spec().recipe for task in launched] == ["whiten"]
@@ -798,7 +806,7 @@ def test_two_runs_of_one_race_are_compared_as_the_race_judged_them(
     for run in (rival, frozen):
         without_labels(run)
     shown = texts(opened("compare", runs=f"{rival.id}.{frozen.id}", part="Settings"))
-    assert "against Plain search**. First result: no clear difference. Whole group: better." in shown
+    assert "against the plain search**. First result: no clear difference. Whole group: better." in shown
     assert "First result: better" not in shown
 
 
@@ -812,7 +820,7 @@ def test_a_chosen_search_that_is_prepared_leaves_the_verdict_in_view_and_says_wh
         refinement.write_status(Status(state="running", phase="searching"))
         test.run()
         assert not test.exception
-        assert verdict(test)[0] == ":green[:material/trophy:] Best search: whitening"
+        assert verdict(test)[0] == ":green[:material/trophy:] Best search: the refined search (whitening)"
         (bar,) = [element.proto.text for element in test.get("progress")]
         assert bar == "Judge opens by itself as soon as all images are prepared for this search (searching)."
         assert "Use this" not in [element.label for element in test.button], "one search at a time"
@@ -838,10 +846,10 @@ def test_a_race_without_a_winner_tells_of_the_other_aim_and_leads_to_it(frozen: 
     finished(frozen, rows)
     test = opened("data", **LINK | {"serves": "first", "budget": "5"})
     words = texts(test).replace("\\", "")
-    assert "For whole groups, a race of its own advises whitening" in words
+    assert "For whole groups, a race of its own advises the refined search (whitening)" in words
     button(test, "See whole groups").click().run()
     assert not test.exception
-    assert verdict(test)[0] == ":green[:material/trophy:] Best search: whitening", "the finished race of 2 minutes"
+    assert verdict(test)[0] == ":green[:material/trophy:] Best search: the refined search (whitening)"
     assert "See first results" not in [element.label for element in test.button]
 
 
@@ -852,7 +860,7 @@ def test_a_race_without_a_winner_starts_the_race_for_the_other_aim(frozen: Run, 
     create_analysis(frozen, spec, state="done", result={"race": np.array(race.model_dump_json())})
     test = opened("data", **LINK | {"serves": "first", "budget": "5"})
     assert ("For whole groups, 1 of 3 candidates is better beyond chance, 1 is worse and 1 shows no clear "
-            "difference. Most of all gains whitening." in texts(test))
+            "difference. Most of all gains the refined search (whitening)." in texts(test))
     button(test, "Find the best search for whole groups").click().run()
     assert not test.exception
     (started,) = launched
@@ -873,7 +881,8 @@ def test_runs_tells_of_both_races_and_links_to_each(frozen: Run) -> None:
     test = opened("runs", run=frozen.id)
     shown = texts(test).replace("\\", "")
     assert "First results: **Nothing is better: keep the plain search.**" in shown
-    assert shown.index("First results: **Nothing is better") < shown.index("Whole groups: **Best search: whitening.**")
+    assert shown.index("First results: **Nothing is better") < shown.index("Whole groups: **Best search: the "
+                       "refined search (whitening).**")
     links = [link.proto.query_string for link in test.get("page_link") if link.proto.label == "Details"]
     assert ["serves=first" in link for link in links] == [True, False]
 
@@ -921,7 +930,8 @@ def test_a_run_that_its_race_did_not_judge_is_as_strictly_judged_on_every_page(f
     table = leaderboard([trained, frozen])
     assert table[["First result", "Whole group"]].to_numpy().tolist() == [
         ["no clear difference", "better"], ["reference", "reference"]]
-    note = "No race judged {} alone, only as part of a search: pca, then whitening, so what Best search says stays."
+    note = ("No race judged {} alone, only as part of the trained search (pca, then whitening), so what Best search "
+            "says stays.")
     pages = {"runs": texts(opened("runs", run=trained.id)), "search": frame_verdict(trained, "final")[0],
              "compare": texts(opened("compare", runs=f"{trained.id}.{frozen.id}", part="Settings"))}
     for page, words in pages.items():
@@ -930,7 +940,7 @@ def test_a_run_that_its_race_did_not_judge_is_as_strictly_judged_on_every_page(f
         assert "better first results" not in words, page
         assert "First result: better" not in words, page
     assert "First result: no clear difference. Whole group: better." in pages["runs"]
-    assert "compared pca, then whitening" not in pages["runs"], "the button opens the embedding alone"
+    assert "compared the trained search (pca, then" not in pages["runs"], "the button opens the embedding alone"
     assert said_lines(trained)[0].startswith("First result: no clear difference. Whole group: better.")
 
 
@@ -1093,7 +1103,7 @@ def test_a_page_of_a_trained_run_offers_the_search_that_is_advised_in_its_place(
     st.cache_data.clear()
     test = opened(page, run=trained.id)
     offered = button(test, label)
-    assert offered.help.startswith("Switches from this run to whitening. ")
+    assert offered.help.startswith("Switches from this run to the refined search (whitening). ")
     offered.click().run()
     assert not test.exception
     assert test.session_state["advice-used"][1] == frozen.id, "the search of the frozen features follows"
@@ -1111,7 +1121,7 @@ def test_search_offers_the_advised_search_until_it_is_in_view(frozen: Run) -> No
     assert not test.exception
     assert test.toggle(key="search-whiten").value
     assert label not in [button.label for button in test.button]
-    assert "Whitening, against the plain search, judged without labels" in texts(test)
+    assert "The refined search (whitening), against the plain search, judged without labels" in texts(test)
     test.toggle(key="search-diffuse").set_value(True).run()
     assert label in [button.label for button in test.button], "a visible way back"
 
@@ -1138,7 +1148,8 @@ def test_compare_says_of_two_embeddings_of_a_run_what_the_race_said(frozen: Run)
         return texts(test).replace("\\", "")
 
     st.cache_data.clear()
-    assert ("Over all images: Whitening, against the plain search, judged without labels: no clear difference in "
+    assert ("Over all images: The refined search (whitening), against the plain search, judged without labels: no "
+            "clear difference in "
             "first results, better whole groups.") in shown("whiten")
     assert "No race judged averaging with 4 neighbors, and it has no second opinion yet." in shown("average:k=4")
 
@@ -1187,7 +1198,7 @@ def test_refine_and_data_say_the_same_of_a_simpler_search_that_a_direct_comparis
     less = less_words(Raced(race, simple))
     assert less.endswith("+0.040 against +0.050, and in a direct comparison less than the largest gain of the "
                          "race (whitening, then averaging with 4 neighbors).")
-    assert "Whitening is simpler still, but gains less than" in " ".join(tell_advice(race).details)
+    assert "Another refined search (whitening) is simpler still, but gains" in " ".join(tell_advice(race).details)
     assert less_words(Raced(race.model_copy(update={"duels": duels[1:]}), simple)).endswith("may be chance.")
 
 
@@ -1213,8 +1224,9 @@ def test_the_button_of_a_simpler_search_says_what_takes_the_place_of_what(frozen
     test = opened("data", **LINK)
     assert not test.exception
     simpler = test.button(key="advice-simpler")
-    assert simpler.label == "Use whitening instead"
-    assert simpler.help.startswith("Changes your search to whitening, in place of pca.")
+    assert simpler.label == "Use it instead"
+    assert simpler.help.startswith("Changes your search to the refined search (whitening), in place of the trained "
+                                   "search.")
 
 
 def test_a_race_without_a_winner_asks_for_no_judgments_once_they_say_that_they_can_stop(
@@ -1225,11 +1237,11 @@ def test_a_race_without_a_winner_asks_for_no_judgments_once_they_say_that_they_c
             first=measured("cannot tell"), judges=("judge",), groups=Measured(
                 verdict="cannot tell", difference=0.01, low=-0.01, high=0.03)))])
     before = texts(opened("data", **LINK)).replace("\\", "")
-    assert "Keep the plain search; to decide it, judge the largest gain yourself: whitening" in before
+    assert "Keep the plain search; to decide it, judge the largest gain yourself: the refined search (" in before
     monkeypatch.setattr(concluding, "stored_judgments", lambda *_: Judgments("level", 14, score="14 equal"))
     shown = texts(opened("data", **LINK)).replace("\\", "")
     assert "Keep the plain search: your 14 judgments cannot tell which is better" in shown
-    assert "The judges of the race were not sure of whitening, either." in shown
+    assert "The judges of the race were not sure of the refined search (whitening), either." in shown
     assert "To decide it" not in shown
 
 
@@ -1239,14 +1251,15 @@ def test_judgments_of_the_other_aim_stand_beside_what_the_race_says_of_it(frozen
     plan = plan_analysis(Refinement, recipe="whiten")
     create_analysis(frozen, plan, state="done", result=worker.compute(frozen, plan, lambda *_: None))
     before = verdict(data := opened("data", **LINK))[0]
-    assert "first results, **whitening**" not in texts(data)
+    assert "first results, **the refined search" not in texts(data)
     retrieval = Retrieval(frozen)
     judging = Judging(compare(Side(retrieval, "frozen"), Side(retrieval, plan.id), "all", "first"))
     question = judging.question()
     assert question is not None
     judging.answer(question, "left")
     data = opened("data", **LINK)
-    assert ("Your judgments of first results, **whitening** against **the plain search**, do not decide yet "
+    assert ("Your judgments of first results, **the refined search (whitening)** against **the plain search**, do "
+            "not decide yet "
             "(1 of 20 judged).") in texts(data)
     assert verdict(data)[0] == before
 
@@ -1258,11 +1271,11 @@ def label_of_next(test: AppTest) -> str:
 
 
 @pytest.mark.parametrize(("answers", "headline", "action", "said"), [
-    ("", "Best search: whitening", "Name groups", "better"),
-    ("BA", "Best search: whitening", "Continue judging", "better"),
+    ("", "Best search: the refined search (whitening)", "Name groups", "better"),
+    ("BA", "Best search: the refined search (whitening)", "Continue judging", "better"),
     ("==A====B==A=========", "Keep the plain search: your 20 judgments cannot tell which is better; most "
      "results were equal", "Use the plain search", "no clear difference"),
-    ("B" * 16, "Best search, confirmed by your 16 judgments: whitening", "Name groups", "better"),
+    ("B" * 16, "Best search, confirmed by your 16 judgments: the refined search (whitening)", "Name groups", "better"),
     ("A" * 16, "Keep the plain search: your 16 judgments prefer it", "Use the plain search", "worse")])
 def test_every_page_follows_the_judgments_of_the_advised_search(
         frozen: Run, answers: str, headline: str, action: str, said: str) -> None:

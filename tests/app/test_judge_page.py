@@ -159,6 +159,15 @@ def test_rows_of_ten_are_judged_by_a_link_apart_from_first_results(run: Run) -> 
     assert QUESTION in texts(test)
 
 
+def test_a_search_beside_the_plain_search_has_its_plain_name_in_the_result(run: Run) -> None:
+    session = judged(run, frames=("frozen", "final"))
+    question = session.question()
+    assert question is not None
+    session.answer(question, "left")
+    shown = texts(press(open_judge(run, ("frozen", "final")), "judge-reveal"))
+    assert "1 of 1 for A (the plain search)" in shown or "1 of 1 for B (the trained search)" in shown
+
+
 def test_the_bar_counts_for_the_embedding_that_the_sentence_names(run: Run) -> None:
     session = judged(run)
     for at in range(3):

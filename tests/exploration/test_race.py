@@ -370,7 +370,8 @@ def test_the_simplest_candidate_that_cannot_be_told_from_the_largest_gain_is_adv
     undervalued = settled(gains, error=0.0001)[0]
     assert undervalued.best is not None
     assert undervalued.best.setup == rerank, "no verdict tells that it is worse for a step that judges undervalue"
-    assert ("Simpler than PLM, which looks better to the judges; but they undervalue steps that compare neighbors, so "
+    assert ("Simpler than the trained search (PLM), which looks better to the judges; but they undervalue steps that "
+            "compare neighbors, so "
             "this does not count.") in advice_words(undervalued)
     assert star_words(undervalued) == "advised: simpler, judges undervalue it"
     everything = settled(gains, error=0.01)[0]
@@ -397,8 +398,10 @@ def test_an_advice_that_is_simpler_says_so() -> None:
     whiten, *_ = BY_SIMPLICITY
     race, _ = settled({whiten: 0.018, TRAINED: 0.02}, error=0.002)
     assert advice_words(race) == (
-        "Best search: whitening. First results are clearly better than with the plain search, in the judges' eyes. "
-        "Simpler than PLM, and the judges see no clear difference between the two. Compared with the plain search: "
+        "Best search: the refined search (whitening). First results are clearly better than with the plain search, "
+        "in the judges' eyes. "
+        "Simpler than the trained search (PLM), and the judges see no clear difference between the two. Compared "
+        "with the plain search: "
         "better first results (+0.018, 0.011 to 0.025), no clear difference in whole groups (0.000, −0.017 to 0.017). "
         "For first results, 2 of 2 candidates are better beyond chance. The race ended when every candidate was tried "
         f"(2). {limits(race)}")
@@ -410,24 +413,25 @@ def test_an_advice_names_how_many_do_about_as_well_and_the_simplest_of_them() ->
     simple = judged("Whitening", 0.017, 0.002)
     race = race_of(best, simple, level)
     assert equals_words(race) == (
-        "2 other candidates do about as well. Without training, the best is whitening.")
+        "2 other candidates do about as well. Without training, the best is the refined search (whitening).")
     of = conclude(race)
     assert of.equals == equals_words(race)
     assert of.equals not in of.details, "said once"
     assert conclude(race, Judgments("worse", 20, score="18 of 20 for the plain search")).equals == "", "judged worse"
     assert equals_words(race_of(best, level)) == "1 other candidate does about as well.", "it is as complex"
     less = race_of(best, judged("Whitening", 0.009, 0.002))
-    assert equals_words(less) == "Without training, the best is whitening.", "its interval ends below the gain"
+    untrained = "Without training, the best is the refined search (whitening)."
+    assert equals_words(less) == untrained, "its interval ends below the gain"
     assert equals_words(race_of(best, judged("Whitening", 0.004, 0.006))) == "", "it is not certain itself"
     race, _ = settled({whiten: 0.015, TRAINED: 0.02}, error=0.001)
     assert race.best is not None
     assert race.best.setup == TRAINED, "the direct comparison finds it better"
-    assert equals_words(race) == "Without training, the best is whitening.", "one rule: it is no equal then"
+    assert equals_words(race) == untrained, "one rule: it is no equal then"
     race, _ = settled({whiten: 0.018, viewed: 0.018, TRAINED: 0.02}, error=0.002)
     assert equals_words(race) == "1 other candidate does about as well."
     race, _ = settled({whiten: 0.019, viewed: 0.02}, error=0.002)
     assert equals_words(race.model_copy(update={"duels": ()})) == (
-        "1 other candidate does about as well and is simpler: whitening.")
+        "1 other candidate does about as well and is simpler: another refined search (whitening).")
 
 
 @pytest.mark.parametrize(("serves", "simpler", "advised"), [
@@ -507,7 +511,8 @@ def test_a_verdict_does_not_depend_on_how_many_candidates_were_tried(count: int,
 def test_a_race_that_runs_says_of_its_leader_what_stays_true() -> None:
     told = tell_advice(race_of(judged("Whitening", 0.02, 0.001), judged("PLM", 0.0, 0.001, "plm")), is_done=False)
     assert told.sentences == [
-        "Better so far: whitening.", "It beats the plain search beyond chance; a later candidate may gain "
+        "Better so far: the refined search (whitening).",
+        "It beats the plain search beyond chance; a later candidate may gain "
         "more."]
 
 
@@ -533,7 +538,8 @@ def test_a_gain_that_may_be_chance_is_no_winner() -> None:
     assert advice_words(race) == (
         "No clear winner: keep the plain search. That is the pretrained network as it is: in first results, "
         "none of 11 candidates is better beyond chance. Keep the plain search; to decide it, judge the largest gain "
-        "yourself: whitening. The largest gain, of whitening, may be chance (+2.200, −1.091 to 5.491). "
+        "yourself: the refined search (whitening). The largest gain, of the refined search, may be chance (+2.200, "
+        "−1.091 to 5.491). "
         "Beside that: no clear difference in whole groups (0.000, −0.017 to 0.017). The race ended when every "
         f"candidate was tried (11). {limits(race)}")
     assert "It changes the first result of 13 % of images." in advice_words(
@@ -545,8 +551,9 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
     plm, whiten = judged("PLM", 0.02, 0.001, "plm", changed=0.13), judged("Whitening", 0.019, 0.001)
     race = race_of(plm, whiten)
     assert advice_words(race) == (
-        "Best search: PLM. It changes the first result of 13 % of images: a small change, so confirm it by eye. "
-        "1 other candidate does about as well. Without training, the best is whitening. "
+        "Best search: the trained search (PLM). It changes the first result of 13 % of images: a small change, so "
+        "confirm it by eye. "
+        "1 other candidate does about as well. Without training, the best is the refined search (whitening). "
         "Compared with the plain search: better first results (+0.020, 0.017 to 0.023), no clear difference in "
         "whole groups (0.000, −0.017 to 0.017). For first results, 2 of 2 candidates are better beyond chance. The "
         f"race ended when every candidate was tried (2). {limits(race)}")
@@ -559,7 +566,8 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
     assert needs_eyes(race_of(judged("Whitening", 0.02, 0.001, changed=0.13)))
     assert not needs_eyes(race_of(judged("Whitening", 0.02, 0.001, changed=0.3)))
     assert searched_words(race, plm) == (
-        "The race for the best search compared PLM with the plain search, without labels: better first results "
+        "The race for the best search compared the trained search (PLM) with the plain search, without labels: "
+        "better first results "
         "(+0.020, 0.017 to 0.023), no clear difference in whole groups (0.000, −0.017 to 0.017). It changes the "
         "first result of 13 % of images: a small change, so confirm it by eye.")
 
@@ -577,12 +585,13 @@ def test_the_headline_says_of_100_images_how_many_find_a_better_first_image(bett
                    against_start=of, run="run")
     small = ": a small change, so confirm it by eye" if better + worse < 0.2 else ""
     words = f"Of 100 searches, {said}, as the judges see it, by looks, not by species or class"
-    assert tell_advice(race_of(best)).sentences[:2] == ["Best search: whitening.", f"{words}{small}."]
+    assert tell_advice(race_of(best)).sentences[:2] == [
+        "Best search: the refined search (whitening).", f"{words}{small}."]
     said_of_it = conclude(race_of(best))
     assert said_of_it.counted == f"{words}{small}.", "a gain is called large only beside its count"
     assert " ".join(said_of_it.sentences).count(words) == 1
     for_groups = tell_advice(race_of(best).model_copy(update={"serves": "groups"})).sentences
-    assert for_groups[:2] == ["Best search: whitening.", (
+    assert for_groups[:2] == ["Best search: the refined search (whitening).", (
         "Whole groups are clearly better than with the plain search, in the judges' eyes, by looks, not by species or "
         "class.")]
     count = said.partition(" ")[0]
@@ -881,10 +890,12 @@ def test_a_race_without_a_winner_names_the_search_that_a_later_race_found_better
     assert found.wins(unclear)
     words = advice_words(unclear, elsewhere=found)
     assert words.startswith(
-        "Best search, found by a later race for whole groups, in 2 minutes: several views of each image, then "
-        "whitening. First results are clearly better than with the plain search, in the judges' eyes. Compared with "
+        "Best search, found by a later race for whole groups, in 2 minutes: the refined search (several views of each "
+        "image, then whitening). First results are clearly better than with the plain search, in the judges' eyes. "
+        "Compared with "
         "the plain search: better first results (+0.020, 0.003 to 0.037), better whole groups (+0.050, 0.008 "
-        "to 0.092). This race alone has no clear winner. The largest gain, of whitening, may be chance")
+        "to 0.092). This race alone has no clear winner. The largest gain, of another refined search (whitening), "
+        "may be chance")
     assert "Short trainings were not tried" in words
     assert "keep the plain search" not in words
 
@@ -895,7 +906,8 @@ def test_another_race_with_a_larger_gain_is_told_with_the_words_of_its_search() 
     assert found is not None
     assert not found.wins(own)
     assert advice_words(own, elsewhere=found).endswith(
-        "An earlier race for whole groups, in 2 minutes, says of several views of each image, then whitening: better "
+        "An earlier race for whole groups, in 2 minutes, says of another refined search (several views of each "
+        "image, then whitening): better "
         "first results (+0.020, 0.003 to 0.037), better whole groups (+0.050, 0.008 to 0.092).")
 
 
@@ -1023,7 +1035,7 @@ def test_a_certain_gain_with_too_large_a_price_is_no_winner_and_says_the_price()
     assert advice_words(race_of(dear)) == (
         "No clear winner: keep the plain search. That is the pretrained network as it is: what gains in first "
         "results loses more in whole groups. Keep the plain search; to decide it, judge the largest gain yourself: "
-        "whitening. Whitening: "
+        "the refined search (whitening). Whitening: "
         "better first results (+0.020, 0.003 to 0.037), worse whole groups (−0.030, −0.055 to −0.005), which lose more "
         "than first results gain. The race ended when every candidate was tried (1). "
         f"{limits(race_of(dear))}")

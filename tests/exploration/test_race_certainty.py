@@ -121,7 +121,8 @@ def test_no_clear_difference_names_what_the_race_can_tell() -> None:
 def test_another_race_that_calls_the_same_search_differently_is_named_with_the_reason() -> None:
     sure, unsure = race_with(3.4), race_with(3.2).model_copy(update={"budget": 15})
     assert called_otherwise(unsure, [sure]) == (
-        "The race of 5 minutes for first results says of whitening: better in first results; this race says: no clear "
+        "The race of 5 minutes for first results says of the refined search (whitening): better in first results; "
+        "this race says: no clear "
         "difference. The difference is at the limit of what a race can tell: confirm it by blind judgments.")
     assert called_otherwise(race_with(3.4), [race_with(3.4, 40)]) == "", "more candidates change no verdict"
     assert called_otherwise(sure, []) == called_otherwise(sure, [race_of()]) == ""

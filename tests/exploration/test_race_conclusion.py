@@ -13,6 +13,7 @@ from udml_core.exploration.race_advice import best_otherwise, both_aims_words
 from udml_core.exploration.race_conclusion import SAYS, STAYS, Conclusion, Judgments, Stance, conclude, subject_of
 from udml_core.exploration.race_measured import Comparison
 from udml_core.exploration.race_words import decider_words
+from udml_core.exploration.search_names import named_search, other_search, plain_name, recipe_once, steps_sentence
 
 WON, CLOSE, LUCKY, LOST = (race_of(judged("Whitening", gain / 1000, 0.001)) for gain in (9, 3.4, 2.9, -2))
 RACES = {"won": WON, "close": CLOSE, "lucky": LUCKY, "lost": LOST, "empty": race_of()}
@@ -54,10 +55,11 @@ def test_a_conclusion_names_the_judgments_and_puts_the_race_second() -> None:
     level = of(WON, "level")
     assert level.headline == "Keep the plain search: your 14 judgments cannot tell which is better."
     assert level.sure == "How sure: 3 of 14 for A, 1 for B, 10 equal."
-    assert level.beside == f"{STAYS} The judges of the race prefer whitening."
+    assert level.beside == f"{STAYS} The judges of the race prefer the refined search (whitening)."
     assert (level.next_step, level.action) == ("Search with the plain search.", "search")
-    assert of(WON, "better").headline == "Best search, confirmed by your 14 judgments: whitening."
-    assert of(LUCKY, "better").headline == "Best search, preferred by your 14 judgments: whitening."
+    for race, verb in ((WON, "confirmed"), (LUCKY, "preferred")):
+        assert of(race, "better").headline == (
+            f"Best search, {verb} by your 14 judgments: the refined search (whitening).")
     assert of(WON, "worse").headline == "Keep the plain search: your 14 judgments prefer it."
     several = Judgments("worse", 1, "Ann and Bob", "", "X finds the better image in 60 to 90 %")
     assert conclude(WON, several).headline == "Keep the plain search: 1 judgment by Ann and Bob prefers it."
@@ -80,13 +82,13 @@ def test_what_is_next_follows_from_how_sure_the_conclusion_is() -> None:
 
 
 def test_judgments_that_lean_against_the_advice_keep_the_plain_search_until_they_decide() -> None:
-    against = Judgments("open", 31, score="8 of 31 for the plain search, 4 for whitening, 19 equal", left=LEFT,
-                        is_behind=True)
+    score = "8 of 31 for the plain search, 4 for the refined search (whitening), 19 equal"
+    against = Judgments("open", 31, score=score, left=LEFT, is_behind=True)
     said = conclude(WON, against)
     assert (said.use, said.basis, said.is_judged, said.verdict) == (None, "doubted", False, None)
     assert said.headline == "Keep the plain search until you have decided: your 31 judgments lean to it."
-    assert "8 of 31 for the plain search, 4 for whitening, 19 equal" in said.sure
-    assert said.beside == "The judges of the race prefer whitening: you can use it nevertheless."
+    assert score in said.sure
+    assert said.beside == "The judges of the race prefer the refined search (whitening): you can use it nevertheless."
     assert (said.next_step, said.action) == (f"Your 31 judgments do not decide yet: {LEFT}", "judge")
     assert said.is_overruled
     assert conclude(LUCKY, against).basis == "race", "nothing was advised"
@@ -112,8 +114,10 @@ def test_judging_is_the_next_step_only_where_a_user_can_finish_it() -> None:
     assert of(even, "none").action == "use"
     doubtful = counted(LUCKY, 0.12, 0.03), counted(LUCKY, 0.19, 0.16)
     assert [of(race, "none").next_step for race in doubtful] == [
-        "Keep the plain search; to decide it, judge the largest gain yourself (about 20 judgments): whitening.",
-        "Keep the plain search: more than 100 judgments would be needed to tell whitening from it."]
+        "Keep the plain search; to decide it, judge the largest gain yourself (about 20 judgments): the refined "
+        "search (whitening).",
+        "Keep the plain search: more than 100 judgments would be needed to tell the refined search (whitening) from "
+        "it."]
 
 
 def test_a_judge_that_decides_alone_is_named() -> None:
@@ -136,6 +140,45 @@ def test_the_other_aim_is_answered_of_the_search_to_use_else_of_the_best_in_it()
     assert both_aims_words(both, both.outcomes[0]) == "Whole groups (by looks, not by species or class): better."
     assert both_aims_words(both, both.outcomes[2]) == "Whole groups (by looks, not by species or class): worse."
     assert both_aims_words(both, None) == (
-        "If you look at whole groups (by looks, not by species or class), use several views of each image, then "
-        "whitening, which is better there.")
+        "If you look at whole groups (by looks, not by species or class), use another refined search (several "
+        "views of each image, then whitening), which is better there.")
     assert both_aims_words(race(("rerank", -0.09)), None) == ""
+
+
+NAMES = {("", "frozen", "net"): "the plain search", ("whiten+average:k=10,alpha=3", "frozen", "net"): "the refined "
+          "search",
+         ("", "plm", "net"): "the trained search", ("whiten", "plm", "other"): "the trained search",
+         ("whiten", "frozen", "other"): "the search with another network",
+         ("", "frozen", "net+other"): "the search with two networks"}
+
+
+@pytest.mark.parametrize(("recipe", "method", "backbone"), NAMES)
+def test_each_kind_of_search_has_one_plain_name(recipe: str, method: str, backbone: str) -> None:
+    setup = Setup(backbone=backbone, method=method, recipe=recipe)
+    name = NAMES[recipe, method, backbone]
+    assert plain_name(setup, WON.start) == name
+    named = named_search(WON, setup)
+    assert named.partition(" (")[0] == name
+    assert ("(" in named) == (setup != WON.start)
+    assert not any(sign.isdigit() for sign in named), "numbers of neighbors stand in the details"
+
+
+def test_a_second_search_of_the_same_kind_is_another_one_and_says_in_which_number_it_differs() -> None:
+    few, many, trained = (Setup(backbone="net", method=method, recipe=recipe) for method, recipe in (
+        ("frozen", "average:k=4,alpha=3"), ("frozen", "average:k=10,alpha=3"), ("plm", "")))
+    assert other_search(WON, few, trained) == "the refined search (averaging)"
+    assert other_search(WON, few, many) == "another refined search (averaging with 4 neighbors)"
+    assert other_search(WON, few, few) == named_search(WON, few)
+    assert steps_sentence(WON, few) == "Steps of the refined search: averaging with 4 neighbors."
+    assert steps_sentence(WON, trained) == ""
+
+
+def test_a_recipe_stands_once_behind_the_first_mention_of_its_search() -> None:
+    named, other = "the refined search (whitening)", "another refined search (averaging)"
+    said = [f"Best: {named}.", f"T{named[1:]} beats {other}.", "Use the refined search."]
+    assert recipe_once(said, named) == [said[0], f"The refined search beats {other}.", said[2]]
+    assert recipe_once(said[2:], named) == ["Use the refined search (whitening)."]
+    assert recipe_once(said, "the plain search") == said
+    level = of(WON, "level")
+    assert " ".join(level.sentences).count("(whitening)") == 1
+    assert level.after(f"Use {named}.") == "Use the refined search."

@@ -105,7 +105,7 @@ def _print_advice(analysis: Analysis, as_json: bool, must_be_done: bool) -> None
         best = conclusion.use
         summary |= {"advice": " ".join(conclusion.sentences), "conclusion": {
             "rests on": conclusion.basis, "use": None if best is None else best.setup.model_dump(),
-            "says": conclusion.headline, "how sure": f"{conclusion.counted} {conclusion.sure}".strip(),
+            "says": conclusion.headline, "how sure": " ".join(conclusion.once(conclusion.counted, conclusion.sure)),
             "next": conclusion.next_step}}
     elif race.is_judged:
         best = race.best

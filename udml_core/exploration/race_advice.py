@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from udml_core.base.errors import counted
 from udml_core.exploration.plain_names import PLAIN
-from udml_core.exploration.race import FROZEN, Outcome, Race
+from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
 from udml_core.exploration.race_certainty import (
     called_otherwise,
     calls_words,
@@ -26,19 +26,18 @@ from udml_core.exploration.race_figures import (
     OTHER,
     better_interval,
     both_words,
-    chain_words,
     changed_words,
     counts_words,
     interval_words,
     measured_words,
     said_word,
-    setup_words,
     similarity_words,
 )
 from udml_core.exploration.race_gaps import LATE, early_words, find_gaps, gap_words, minutes_words
 from udml_core.exploration.race_measured import Comparison, Serves
 from udml_core.exploration.race_running import complexity, refines_at_hand
 from udml_core.exploration.race_words import changed_sentence, dissent_words, outcome_words, sentence
+from udml_core.exploration.search_names import begun, named_search, other_search, recipe_once, steps_sentence
 
 AT_HAND = ("It was judged on the images at hand, which it refines with each other: what new images gain was not "
            "measured, and images that you add need a new refinement.")
@@ -70,7 +69,9 @@ class Advised:
 def advice_words(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None,
                  others: Sequence[Race] = ()) -> str:
     """Return the advice in a few sentences; see `tell_advice`."""
-    return " ".join(tell_advice(race, is_done, elsewhere, others=others).sentences)
+    subject = race.best or next(iter(race.judged), None)
+    return " ".join(recipe_once(tell_advice(race, is_done, elsewhere, others=others).sentences,
+                                "" if subject is None else named_search(race, subject.setup)))
 
 
 def tell_advice(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = None,
@@ -89,7 +90,8 @@ def tell_advice(race: Race, is_done: bool = True, elsewhere: Elsewhere | None = 
         return _advised(f"Best search, found by {elsewhere.name}: {elsewhere.search}.",
                         [_meaning_words(elsewhere.best.against_start, race.serves)],
                         [f"Compared with the plain search: {elsewhere.figures(race)}.",
-                         f"This race alone has no clear winner. {_largest_words(race)}".rstrip(), gap_words(race)])
+                         f"This race alone has no clear winner. {_largest_words(race, elsewhere.best.setup)}".rstrip(),
+                         gap_words(race)])
     own = _tell_own(race, is_done, for_other_aim)
     named = (race.best or next(iter(race.judged), None)) if is_done else None
     if named is not None:
@@ -114,16 +116,17 @@ def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
     if best is not None and not is_done:
         said = certainty_words(race, best, is_done=False) if is_close(race, best) else (
             "It beats the plain search beyond chance; a later candidate may gain more.")
-        return _advised(f"Better so far: {setup_words(race, best.setup)}.", [said], [])
+        return _advised(f"Better so far: {named_search(race, best.setup)}.", [said], [])
     if not race.is_judged:
         return Advised("No candidate was judged in this time.", (gaps or "Allow more minutes.",)) if is_done else (
             Advised("No candidate is judged yet."))
     if best is None:
         return _tell_no_winner(race, gaps, for_other_aim) if is_done else _advised(_unclear_words(race), [], [])
     assert best.against_start is not None, "the advice was judged"
-    return _advised(f"Best search: {setup_words(race, best.setup)}.",
+    return _advised(f"Best search: {named_search(race, best.setup)}.",
                     [_meaning_words(best.against_start, race.serves), _simpler_words(race), dissent_words(race, best)],
-                    [equals_words(race), _simplest_words(race), _compared_words(race, best), _calls(race),
+                    [equals_words(race), _simplest_words(race), _compared_words(race, best),
+                     steps_sentence(race, best.setup), _calls(race),
                      _other_change(best.against_start, race.serves),
                      AT_HAND if refines_at_hand(best.setup) else "", gaps])
 
@@ -194,7 +197,7 @@ def _next_words(race: Race) -> str:
     minutes = find_gaps(race).minutes
     again = f", or run the race again with {minutes_words(minutes)}, in which what was left out fits" if minutes else ""
     largest = race.judged[0]
-    effort, most = effort_of(race, largest), setup_words(race, largest.setup)
+    effort, most = effort_of(race, largest), named_search(race, largest.setup)
     if effort == math.inf:
         return f"Keep the plain search: {effort_words(effort)} judgments would be needed to tell {most} from it{again}."
     number = f" ({effort_words(effort)} judgments)" if effort else ""
@@ -206,7 +209,7 @@ def own_race_words(race: Race) -> str:
     if race.best is None or race.best.against_start is None:
         return ""
     said = changed_words(race.best.against_start, race.serves)
-    return (f"For {MEASURES[race.serves]}, a race of its own advises {setup_words(race, race.best.setup)}"
+    return (f"For {MEASURES[race.serves]}, a race of its own advises {named_search(race, race.best.setup)}"
             f"{f': {said[0].lower()}{said[1:]}' if said else ''}.")
 
 
@@ -220,6 +223,11 @@ def best_otherwise(race: Race) -> Outcome | None:
     gains = [(of.difference, outcome) for outcome in race.judged if outcome.against_start is not None
              and (of := outcome.against_start.other(race.serves)).said == "better"]
     return max(gains, key=lambda gain: gain[0])[1] if gains else None
+
+
+def _beside_largest(race: Race, outcome: Outcome) -> str:
+    """Return the name of a search where a text is about the advice, or the largest gain."""
+    return other_search(race, outcome.setup, (race.best or race.judged[0]).setup)
 
 
 def both_aims_words(race: Race, use: Outcome | None) -> str:
@@ -239,7 +247,7 @@ def both_aims_words(race: Race, use: Outcome | None) -> str:
     counts = f": {said}" if (said := counts_words(measured, OTHER[race.serves])) else ""
     how = f" ({BY_LOOKS})" * (race.serves == "first")
     if use is None:
-        return f"If you look at {name}{how}, use {setup_words(race, of.setup)}, which is better there{counts}."
+        return f"If you look at {name}{how}, use {_beside_largest(race, of)}, which is better there{counts}."
     return f"{name.capitalize()}{how}: {said_word(measured)}{counts.replace(':', ',', 1)}."
 
 
@@ -253,29 +261,34 @@ def other_aim_words(race: Race) -> str:
         return ""
     assert most.against_start is not None, "the candidate was judged"
     said = changed_words(most.against_start, other)
-    return (f"{calls_words(race, other)}. Most of all gains {setup_words(race, most.setup)}"
+    return (f"{calls_words(race, other)}. Most of all gains {_beside_largest(race, most)}"
             f"{f': {said[0].lower()}{said[1:]}' if said else ''}.")
 
 
-def _largest_words(race: Race) -> str:
-    """Return the largest gain, which may be chance, with the other measure; empty if nothing gains."""
+def _largest_words(race: Race, subject: Setup | None = None) -> str:
+    """Return the largest gain, which may be chance, with the other measure; empty if nothing gains.
+
+    Args:
+        race: The race.
+        subject: The search that the text is about; the largest gain by default.
+    """
     first = next(iter(race.judged), None)
     if first is None or first.against_start is None or (gain := race.gain(first)).difference <= 0:
         return ""
     other = OTHER[race.serves]
     beside = measured_words(first.against_start.served(other), MEASURES[other])
     return " ".join(filter(None, (
-        f"The largest gain, of {setup_words(race, first.setup)}, may be chance "
+        f"The largest gain, of {other_search(race, first.setup, subject or first.setup)}, may be chance "
         f"({interval_words(gain)}).", f"Beside that: {beside}.",
         sentence(changed_words(first.against_start, race.serves)))))
 
 
 def _simpler_words(race: Race) -> str:
     """Return that the advice is preferred to a larger gain because it is simpler; empty if it is the largest gain."""
-    duel, largest = race.duel, race.largest
-    if duel is None or largest is None:
+    duel, largest, best = race.duel, race.largest, race.best
+    if duel is None or largest is None or best is None:
         return ""
-    simpler = f"Simpler than {setup_words(race, largest.setup)}, "
+    simpler = f"Simpler than {other_search(race, largest.setup, best.setup)}, "
     if duel.comparison.served(race.serves).is_undervalued:
         return (f"{simpler}which looks better to the judges; but they undervalue steps that compare neighbors, so this "
                 "does not count.")
@@ -324,7 +337,7 @@ def equals_words(race: Race) -> str:
     words = f"{counted(count, 'other candidate')} {'does' if count == 1 else 'do'} about as well" if count else ""
     if other is None or other.against_start is None or race.best is None:
         return words and f"{words}."
-    name, gains = setup_words(race, other.setup), counts_words(race.gain(other), race.serves)
+    name, gains = other_search(race, other.setup, race.best.setup), counts_words(race.gain(other), race.serves)
     if race.best.setup.method != FROZEN:
         best = f"Without training, the best is {name}{f' ({gains})' if gains else ''}."
         return f"{words}. {best}" if words else best
@@ -333,14 +346,14 @@ def equals_words(race: Race) -> str:
 
 def _simplest_words(race: Race) -> str:
     """Return which still simpler candidates were not advised; empty without any."""
-    duel, largest = race.duel, race.largest
-    if duel is None or largest is None:
+    duel, largest, best = race.duel, race.largest, race.best
+    if duel is None or largest is None or best is None:
         return ""
     least = complexity(race.start, duel.simpler)
     less = (other for other in race.duels if other.largest == largest.setup and not other.is_level(race.serves)
             and complexity(race.start, other.simpler) < least)
-    return " ".join(f"{chain_words(race, other.simpler)} is simpler still, but gains less than "
-                    f"{setup_words(race, largest.setup)} in a direct comparison." for other in less)
+    return " ".join(f"{begun(other_search(race, other.simpler, best.setup))} is simpler still, but gains less than "
+                    f"{other_search(race, largest.setup, best.setup)} in a direct comparison." for other in less)
 
 
 def star_words(race: Race) -> str:

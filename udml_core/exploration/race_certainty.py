@@ -8,9 +8,10 @@ from statistics import NormalDist, median
 
 from udml_core.base.errors import counted, listed
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import MEASURES, SAID, UNTOLD, figure_words, said_word, setup_words
+from udml_core.exploration.race_figures import MEASURES, SAID, UNTOLD, figure_words, said_word
 from udml_core.exploration.race_gaps import minutes_words
 from udml_core.exploration.race_measured import ERRORS, FAMILY, TAIL, Measured, Serves
+from udml_core.exploration.search_names import named_search
 from udml_core.numerics.judgments import judgments_needed
 
 CLOSE = 10.0
@@ -125,7 +126,7 @@ def called_otherwise(race: Race, others: Iterable[Race]) -> str:
         said = same.against_start.served(race.serves).said
         if said != race.verdict(outcome):
             return (f"The race of {minutes_words(other.budget)} for {MEASURES[other.serves]} says of "
-                    f"{setup_words(race, outcome.setup)}: {SAID[said]} in {MEASURES[race.serves]}; this race says: "
+                    f"{named_search(race, outcome.setup)}: {SAID[said]} in {MEASURES[race.serves]}; this race says: "
                     f"{SAID[race.verdict(outcome)]}. {_why(race, other)}")
     return ""
 

@@ -15,9 +15,9 @@ from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_advice import AT_HAND, Advised, equals_words, tell_advice
 from udml_core.exploration.race_certainty import certainty_words, effort_of, effort_words, is_close
 from udml_core.exploration.race_elsewhere import Elsewhere
-from udml_core.exploration.race_figures import setup_words
 from udml_core.exploration.race_measured import Verdict
 from udml_core.exploration.race_words import changed_sentence, decider_words, needs_eyes
+from udml_core.exploration.search_names import named_search, recipe_once
 
 Stance = Literal["none", "open", "better", "level", "worse"]
 """What judgments say of a search against the frozen features: nothing, not decided yet, or that it is better, hardly
@@ -29,7 +29,7 @@ Action = Literal["use", "judge", "name", "search", "again", ""]
 """What is next: use the search, judge, name groups, keep the plain search, run the race again, or nothing."""
 
 CANNOT_TELL = "cannot tell which is better"
-STAYS = "The two hardly differ: the simpler one, the plain search, stays."
+STAYS = "The two hardly differ: the plain search stays."
 """What judgments say where more are not worth the time, and what follows from it, on every page."""
 
 
@@ -109,6 +109,19 @@ class Conclusion:
     is_begun: bool = False
 
     @property
+    def named(self) -> str:
+        """The search that judgments are about, by its plain name with its recipe; empty if nothing was judged."""
+        return "" if self.candidate is None else named_search(self.race, self.candidate.setup)
+
+    def once(self, *sentences: str) -> list[str]:
+        """Return sentences in which the recipe of the search stands behind its first mention alone."""
+        return recipe_once(filter(None, sentences), self.named)
+
+    def after(self, words: str) -> str:
+        """Return words that stand below the conclusion, which has named the recipe of the search."""
+        return self.once(self.headline, self.counted, self.sure, self.beside, words)[-1] if words else ""
+
+    @property
     def is_judged(self) -> bool:
         """Whether judgments decide, not the race alone."""
         return self.verdict is not None
@@ -126,8 +139,8 @@ class Conclusion:
     @property
     def sentences(self) -> list[str]:
         """All sentences."""
-        return [*filter(None, [self.headline, self.counted, self.sure, self.beside, self.equals, self.next_step]),
-                *self.details]
+        return self.once(self.headline, self.counted, self.sure, self.beside, self.equals, self.next_step,
+                         *self.details)
 
 
 def subject_of(race: Race, elsewhere: Elsewhere | None = None) -> tuple[Race, Outcome | None]:
@@ -165,7 +178,7 @@ def conclude(race: Race, judgments: Judgments = UNJUDGED, is_done: bool = True, 
         hedged = changed_sentence(use.against_start, own.serves)
         counted = changed_sentence(use.against_start, own.serves, is_hedged=False) if is_close(own, use) else hedged
     if candidate is not None and basis != "race":
-        name = setup_words(own, candidate.setup)
+        name = named_search(own, candidate.setup)
         headline, beside = _headline(basis, judgments, name), _beside(basis, name, advised is not None)
     equals = equals_words(own) if use is not None and use == own.best else ""
     known = {counted, hedged, sure, beside, equals, *([] if use is not None else [AT_HAND])} | (

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import MEASURES, both_words, setup_words
+from udml_core.exploration.race_figures import MEASURES, both_words
 from udml_core.exploration.race_gaps import minutes_words
+from udml_core.exploration.search_names import named_search, other_search
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Elsewhere:
     @property
     def search(self) -> str:
         """The other race's best search in words."""
-        return setup_words(self.race, self.best.setup)
+        return named_search(self.race, self.best.setup)
 
     def figures(self, race: Race) -> str:
         """Return both verdicts of the other race, what a race serves first."""
@@ -46,7 +47,8 @@ class Elsewhere:
 
     def words(self, race: Race) -> str:
         """Return a sentence for the end of a race's advice."""
-        return f"{self.name[:1].upper()}{self.name[1:]}, says of {self.search}: {self.figures(race)}."
+        search = self.search if race.best is None else other_search(self.race, self.best.setup, race.best.setup)
+        return f"{self.name[:1].upper()}{self.name[1:]}, says of {search}: {self.figures(race)}."
 
 
 def find_elsewhere(race: Race, others: Iterable[tuple[Race, bool]]) -> Elsewhere | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 from udml_core.exploration.plain_names import new_image_words
@@ -57,6 +58,8 @@ NO_VERDICT = ("**No verdict:** judges undervalue steps that compare neighbors, s
 """What a difference means that is not told."""
 AT_ONCE = "for all candidates at once"
 """For what the intervals of a race hold."""
+NUMBER = re.compile(r" with \d+ neighbors| \(\d+ neighbors\)")
+"""What names of steps say beyond what the step does."""
 ROUNDING = 1e-9
 """Ends of intervals are rounded outward, unless they are whole numbers up to this."""
 
@@ -257,11 +260,17 @@ def scope_words(setup: Setup) -> str:
     return new_image_words(refines_at_hand(setup))
 
 
-def setup_words(race: Race, setup: Setup) -> str:
-    """Return a search in words: encoder and method where the start has others, then the steps in order."""
+def setup_words(race: Race, setup: Setup, is_brief: bool = False) -> str:
+    """Return a search in words: encoder and method where the start has others, then the steps in order.
+
+    Args:
+        race: The race.
+        setup: The search.
+        is_brief: Whether the steps are named without their numbers.
+    """
     names = [race.titles.get(name, name) for name, own in ((setup.backbone, race.start.backbone),
                                                            (setup.method, FROZEN)) if name != own]
-    return ", then ".join([*names, *_steps(setup.parsed)]) or "the plain search"
+    return ", then ".join([*names, *_steps(setup.parsed, is_brief)]) or "the plain search"
 
 
 def chain_words(race: Race, setup: Setup) -> str:
@@ -270,17 +279,19 @@ def chain_words(race: Race, setup: Setup) -> str:
     return f"{words[:1].upper()}{words[1:]}"
 
 
-def recipe_words(recipe: Recipe, is_sentence: bool = False) -> str:
+def recipe_words(recipe: Recipe, is_sentence: bool = False, is_brief: bool = False) -> str:
     """Return the steps of a recipe in words, such as "whitening, then averaging with 10 neighbors".
 
     Args:
         recipe: The recipe.
         is_sentence: Whether the words begin a sentence.
+        is_brief: Whether the steps are named without their numbers.
     """
-    words = ", then ".join(_steps(recipe))
+    words = ", then ".join(_steps(recipe, is_brief))
     return f"{words[:1].upper()}{words[1:]}" if is_sentence else words
 
 
-def _steps(recipe: Recipe) -> list[str]:
+def _steps(recipe: Recipe, is_brief: bool = False) -> list[str]:
     titles = [step_title(step) for step in recipe.steps]
-    return [title[0].lower() + title[1:] for title in titles]
+    words = [title[0].lower() + title[1:] for title in titles]
+    return [NUMBER.sub("", title) for title in words] if is_brief else words

@@ -15,11 +15,11 @@ from udml_core.exploration.race_figures import (
     changed_words,
     counts_words,
     measured_words,
-    setup_words,
     verdict_words,
 )
 from udml_core.exploration.race_gaps import why_left_out
 from udml_core.exploration.race_measured import Comparison, Serves
+from udml_core.exploration.search_names import begun, named_search
 
 FEW_CHANGED = 0.2
 """An advice that changes a smaller share of the first results is a small change."""
@@ -75,7 +75,7 @@ def brief_words(race: Race, outcome: Outcome) -> str:
     counts = {serves: counts_words(of.served(serves), serves) for serves in MEASURES}
     said = ", ".join(f"{verdict_words(of.served(serves), name)}{close_words(race, outcome) * (serves == race.serves)}"
                      f"{f' ({counts[serves]})' if counts[serves] else ''}" for serves, name in MEASURES.items())
-    return f"{chain_words(race, outcome.setup)}, against the plain search, judged without labels: {said}."
+    return f"{begun(named_search(race, outcome.setup))}, against the plain search, judged without labels: {said}."
 
 
 def changed_sentence(of: Comparison, serves: Serves, is_hedged: bool = True) -> str:
@@ -162,7 +162,7 @@ def searched_words(race: Race, outcome: Outcome) -> str:
     assert of is not None, "the candidate was judged"
     said = both_words(of, "first")
     return " ".join(filter(None, (
-        f"The race for the best search compared {setup_words(race, outcome.setup)} with the plain search, without "
+        f"The race for the best search compared {named_search(race, outcome.setup)} with the plain search, without "
         f"labels: {said}.", _change_words(of))))
 
 

@@ -13,6 +13,7 @@ import streamlit as st
 from udml_core.base.errors import UserError, listed
 from udml_core.exploration.race_figures import AT_ONCE, BY_CLASSES, MEASURES, SAID, group_size_words, said_of_measured
 from udml_core.exploration.race_words import race_judges_words
+from udml_core.exploration.search_names import begun
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
@@ -29,6 +30,7 @@ from ..runs.rivals import best_beside
 from ..shell.analyses import request_analysis
 from ..shell.cached import dataset_of
 from ..shell.opinions import stored_opinion, verdict_cells
+from ..shell.race_judgments import search_name
 from ..shell.race_verdict import joint_verdicts, race_verdict, raced_figures, said_of
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_titles, search_title
@@ -165,6 +167,13 @@ def brief_names(runs: Sequence[Run]) -> list[str]:
         for run, title in zip(runs, run_titles(runs).values(), strict=True)]
 
 
+def _names_in_sentences(runs: Sequence[Run], names: Sequence[str]) -> tuple[str, str]:
+    """Return the plain names of two runs of which the second is the plain search; else the given names."""
+    if [run.spec().method == FROZEN for run in runs] == [False, True] and not any(run.notes().name for run in runs):
+        return search_name(runs[0], FINAL), search_name(runs[1], FINAL)
+    return names[0], names[1]
+
+
 def _judges_of(opinions: Opinions) -> str:
     return f"Judged without labels by {listed([judge_words(judge) for judge in opinions.judges])}"
 
@@ -182,14 +191,15 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     pair = judged_pair(*(run for run, in two.values())) if two else None
     brief = brief_names([run for run, in two.values()])
     beside = _beside_best(named)
+    first, second = _names_in_sentences([run for run, in two.values()], brief) if two else ("", "")
     if pair is not None:
-        (replace(pair, note="") if beside else pair).show(*brief)
+        (replace(pair, note="") if beside else pair).show(begun(first), second)
     elif len(named) == 2:
         _offer_pair([run for runs in named.values() for run in runs])
     for words in beside:
         st.markdown(f":material/trophy: {words}")
     if two:
-        show_own_judgments([runs[0] for runs in two.values()][::-1], brief[::-1],
+        show_own_judgments([runs[0] for runs in two.values()][::-1], [second, first.partition(" (")[0]],
                            None if pair is None else pair.verdicts)
     if verdicts:
         words = frozen_words(verdicts)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from udml_core.exploration.race_figures import recipe_words, said_words
+from udml_core.exploration.search_names import begun
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
 from udml_core.runs.search import FINAL
@@ -14,7 +15,7 @@ from udml_core.runs.search.judging_words import capitalized
 from udml_core.work.jobs.advising import judged_in_race
 from udml_core.work.jobs.concluding import START
 
-from ..shell.race_judgments import recipe_of, side_words
+from ..shell.race_judgments import recipe_of, search_name, side_words
 from ..shell.race_verdict import said_of, show_frames_verdict
 from ..shell.run_status import escaped
 from ..shell.views import view_link
@@ -47,6 +48,8 @@ def show_searches_verdict(searches: Sequence[Search], names: Sequence[str]) -> N
     if _is_start(second) and _is_raced(*first) and show_frames_verdict([first]):
         return
     pair = judged_searches(first, second)
+    if _is_start(second):
+        name, other = begun(search_name(*first)), START
     if pair is not None:
         pair.show(name, other)
         return

@@ -17,6 +17,7 @@ from ..retrieval.embeddings import own_titles
 from ..retrieval.filters import GALLERIES, GALLERY_WORDS
 from ..shell.address import choose_segment, write_address
 from ..shell.cached import load_retrieval
+from ..shell.race_judgments import search_kind
 from ..shell.run_picker import app_run
 from ..shell.run_status import run_titles
 from .choosing import FEWEST, PARAMETER, compared_by_default, rivals_of
@@ -42,8 +43,9 @@ class Contest:
 
     @property
     def titles(self) -> tuple[str, str]:
-        """The names behind the letters, such as `A (frozen features)`."""
-        first, second = self.names
+        """The names behind the letters: their plain names beside the plain search, else what differs."""
+        kinds = [search_kind(side.retrieval.run, side.frame) for side in self.sides]
+        first, second = kinds if self.has_plain and kinds[0] != kinds[1] else self.names
         return f"A ({first})", f"B ({second})"
 
     @property

@@ -30,6 +30,7 @@ from udml_core.exploration.race_figures import (
 )
 from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words
 from udml_core.exploration.race_words import caution_words, judge_lines, needs_eyes, outcome_words
+from udml_core.exploration.search_names import begun, other_search, plain_name
 from udml_core.runs import find_run, runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
@@ -89,7 +90,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         _show_headline(race, of)
         is_drawn = of.use is not None and show_verdict_bars(of.race, of.use)
         counted = "" if is_drawn else of.counted
-        if words := " ".join(filter(None, (counted, of.sure, of.beside))):
+        if words := " ".join(of.once(of.headline, counted, of.sure, of.beside)[1:]):
             st.markdown(escaped(words))
         simpler = alternative_of(of.race) if of.equals else None
         if simpler is not None:
@@ -149,10 +150,10 @@ def _show_headline(race: Race, of: Conclusion) -> None:
 def _show_equals(of: Conclusion, simpler: Outcome) -> None:
     """Show which candidates do about as well as the advice, and the button that searches with a simpler one."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-equals"):
-        st.markdown(escaped(of.equals), width="stretch")
-        words = escaped(setup_words(of.race, simpler.setup))
-        kept = "the plain search" if of.use is None else setup_words(of.race, of.use.setup)
-        use_button(f"Use {words} instead", SEARCH, of.race, simpler, "retrieval",
+        st.markdown(escaped(of.after(of.equals)), width="stretch")
+        words = escaped(other_search(of.race, simpler.setup, (of.use or simpler).setup))
+        kept = "the plain search" if of.use is None else plain_name(of.use.setup, of.race.start)
+        use_button("Use it instead", SEARCH, of.race, simpler, "retrieval",
                    f"Changes your search to {words}, in place of {escaped(kept)}. {USE}", kind="tertiary",
                    key="advice-simpler")
 
@@ -162,7 +163,7 @@ def _show_both_aims(of: Conclusion, is_drawn: bool) -> None:
 
     Judgments of the other aim follow, which decide nothing here.
     """
-    best, words = best_otherwise(of.race), "" if is_drawn else both_aims_words(of.race, of.use)
+    best, words = best_otherwise(of.race), "" if is_drawn else of.after(both_aims_words(of.race, of.use))
     asked: Results = "first" if results_of(of.race) == "ten" else "ten"
     judged = [said for outcome in [of.candidate, *([best] * (best != of.candidate))] if outcome is not None
               if (said := outcome_judgments(of.race, outcome, [asked]))]
@@ -186,7 +187,7 @@ def _show_next(race: Race, of: Conclusion, elsewhere: Elsewhere | None, again: C
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
         if of.next_step:
             is_long = len(of.next_step) > LONG
-            st.markdown(f"**Next:** {escaped(of.next_step)}", width="stretch" if is_long else "content")
+            st.markdown(f"**Next:** {escaped(of.after(of.next_step))}", width="stretch" if is_long else "content")
         if of.action == "use":
             _use(race, of, elsewhere, "primary")
         elif of.action == "judge":
@@ -216,7 +217,7 @@ def _show_other_choice(race: Race, of: Conclusion, elsewhere: Elsewhere | None) 
                    key="advice-nevertheless")
     elif of.action == "search" and of.candidate is not None and not of.is_judged:
         use_button("Judge the largest gain yourself", JUDGE, of.race, of.candidate, "compare",
-                   f"{setup_words(of.race, of.candidate.setup)}: {JUDGING[0].lower()}{JUDGING[1:]}", kind="tertiary")
+                   f"{begun(of.named)}: {JUDGING[0].lower()}{JUDGING[1:]}", kind="tertiary")
 
 
 def _use(race: Race, of: Conclusion, elsewhere: Elsewhere | None, kind: Kind, label: str = "") -> None:
@@ -248,7 +249,8 @@ def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None, more:
     named = race.best or next(iter(race.judged), None)
     line, is_groups = figure_line(race, elsewhere), race.serves == "groups"
     counts_groups = named is not None and named.against_start is not None and by_class_words(named.against_start.groups)
-    sentences = [*map(escaped, (*more, *of.details)), *([BY_CLASSES] if line and (is_groups or counts_groups) else [])]
+    told = [escaped(of.after(sentence)) for sentence in (*more, *of.details)]
+    sentences = [*told, *([BY_CLASSES] if line and (is_groups or counts_groups) else [])]
     st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     if line:
         st.caption(escaped(line),
@@ -285,7 +287,8 @@ def _show_actions(race: Race, of: Conclusion, other: tuple[Elsewhere, Analysis] 
 
 def _use_elsewhere(elsewhere: Elsewhere, kind: Kind) -> None:
     """Show the button that uses the best search of another race."""
-    use_button(f"Use {escaped(elsewhere.search)}", SEARCH, elsewhere.race, elsewhere.best, "retrieval", USE, kind=kind)
+    use_button(f"Use {escaped(elsewhere.search)}", SEARCH, elsewhere.race, elsewhere.best, "retrieval", USE, kind=kind,
+               key="advice-elsewhere")
 
 
 def _show_others(race: Race, of: Conclusion) -> None:

@@ -8,9 +8,7 @@ import streamlit as st
 
 from udml_core.base.errors import duration
 from udml_core.exploration.race import TIMES, Outcome, Race
-from udml_core.exploration.race_figures import recipe_words
 from udml_core.exploration.race_measured import Serves
-from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
@@ -21,7 +19,7 @@ from udml_core.work import jobs
 from udml_core.work.jobs.advising import use_outcome
 
 from ..shell.address import BETWEEN
-from ..shell.run_status import escaped, escaped_message, method_title, run_title, search_title
+from ..shell.run_status import escaped, escaped_message, run_title
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
 
@@ -130,14 +128,6 @@ def open_used(run: Run, frame: str) -> None:
     """Note a search as the one that the user chose for these images, and open Search with it."""
     use_search(run, frame)
     open_view("retrieval", query_params=search_link(run, frame))
-
-
-def used_words(run: Run, frame: str) -> str:
-    """Return a search that a user chose in words, at the beginning of a sentence."""
-    if frame == FINAL:
-        return search_title(run)
-    steps = recipe_words(Recipe.parse(str(find_analysis(run, frame).spec().recipe)), is_sentence=True)
-    return steps if run.spec().method == FROZEN else f"{method_title(run)}, then {steps[:1].lower()}{steps[1:]}"
 
 
 def search_link(run: Run, frame: str) -> dict[str, str]:

@@ -9,14 +9,14 @@ import streamlit as st
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_advice import both_aims_words
 from udml_core.exploration.race_conclusion import Conclusion
-from udml_core.exploration.race_figures import MEASURES, chain_words
+from udml_core.exploration.race_figures import MEASURES
 from udml_core.runs import Run
 from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.used import used_search
 from udml_core.work.jobs.advising import judged_in_race, races_from
 
-from ..data.using import SEARCH, USE, search_link, use_button, used_words
-from ..shell.race_judgments import recipe_of
+from ..data.using import SEARCH, USE, search_link, use_button
+from ..shell.race_judgments import recipe_of, search_name
 from ..shell.race_verdict import concluded, conclusion_icon
 from ..shell.run_status import escaped
 from ..shell.verdict_bars import show_verdict_bars
@@ -40,12 +40,11 @@ def show_your_search(runs: Sequence[Run]) -> None:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small", key="home-used"):
         if used is not None:
-            words = used_words(*used)
             with st.container(width="stretch", gap="xsmall"):
                 st.markdown(f":material/push_pin: **{escaped(used[0].spec().dataset_title)}**: you chose "
-                            f"**{escaped(words)}** for these images.")
+                            f"**{escaped(search_name(*used))}** for these images.")
                 if (judged := _judged(*used)) is not None and show_verdict_bars(*judged):
-                    if found is not None and _use_words(found[1]) != words:
+                    if found is not None and (found[1].use is None or found[1].use.setup != judged[1].setup):
                         st.caption(_headline(found[1]))
                 elif found is not None:
                     _show_found(found[1])
@@ -79,7 +78,7 @@ def _show_found(of: Conclusion) -> None:
     """Show what a race and judgments say: the search to use, and its counts as bars or in words."""
     above = st.container()
     aims = "" if of.use is not None and show_verdict_bars(of.race, of.use) else both_aims_words(of.race, of.use)
-    above.caption(f"{_headline(of)} {escaped(aims)}".rstrip())
+    above.caption(_headline(of, aims))
 
 
 def _judged(run: Run, frame: str) -> tuple[Race, Outcome] | None:
@@ -88,14 +87,9 @@ def _judged(run: Run, frame: str) -> tuple[Race, Outcome] | None:
     return None if recipe is None else judged_in_race(run, recipe)
 
 
-def _headline(of: Conclusion) -> str:
-    """Return what a race and judgments say to use, in Markdown."""
-    return f"The race for {MEASURES[of.race.serves]}: {escaped(of.headline)}"
-
-
-def _use_words(of: Conclusion) -> str:
-    """Return the search to use in words, as a chosen search is called; empty for the plain search."""
-    return "" if of.use is None else chain_words(of.race, of.use.setup)
+def _headline(of: Conclusion, more: str = "") -> str:
+    """Return what a race and judgments say to use, and more words, in Markdown."""
+    return f"The race for {MEASURES[of.race.serves]}: {escaped(' '.join(of.once(of.headline, more)))}"
 
 
 def _link_search(parameters: dict[str, str]) -> None:

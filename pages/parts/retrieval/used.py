@@ -13,8 +13,9 @@ from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.used import chosen_at, use_search, used_search
 from udml_core.work.jobs.advising import is_trial
 
-from ..data.using import search_link, used_words
+from ..data.using import search_link
 from ..runs.rivals import best_beside, offer_choice
+from ..shell.race_judgments import search_name
 from ..shell.race_verdict import said_of
 from ..shell.run_status import escaped, method_title
 from ..shell.views import view_link
@@ -38,7 +39,7 @@ def show_used(run: Run, columns: Sequence[Column]) -> None:
         _offer_newer(runs, used[0])
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-used"):
-        st.markdown(f":material/push_pin: You chose **{escaped(used_words(*used))}** for these images.",
+        st.markdown(f":material/push_pin: You chose **{escaped(search_name(*used))}** for these images.",
                     width="content")
         view_link("retrieval", label="Search with it", icon=":material/image_search:", width="content",
                   query_params=search_link(*used))

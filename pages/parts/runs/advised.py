@@ -10,7 +10,8 @@ import streamlit as st
 from udml_core.base.errors import UserError
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_certainty import close_words
-from udml_core.exploration.race_figures import MEASURES, chain_words, recipe_words, said_words, setup_words
+from udml_core.exploration.race_figures import MEASURES, recipe_words, said_words
+from udml_core.exploration.search_names import begun, named_search, recipe_once
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.search import FROZEN
@@ -40,12 +41,12 @@ def show_advised(runs: Sequence[Run], chosen: Sequence[Run] = ()) -> None:
     st.markdown("**Best searches of races**", help="A race on the page Data compares ways to search. Blind judgments "
                                                    "decide before the race.")
     for number, (start, race, outcome, analysis) in enumerate(rows):
-        of = concluded(race)
-        said = f". {of.headline}" if of.is_judged else (
+        of, named = concluded(race), named_search(race, outcome.setup)
+        said = f". {recipe_once([named, of.headline], named)[1]}" if of.is_judged else (
             f": {said_words(*race.verdicts(outcome))}{close_words(race, outcome)}")
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"runs-advised-{number}"):
             finished = time.strftime("%d %b %Y, %H:%M", time.localtime(analysis.stored_status().finished or None))
-            st.markdown(f"{conclusion_icon(of)} **{escaped(chain_words(race, outcome.setup))}** on "
+            st.markdown(f"{conclusion_icon(of)} **{escaped(begun(named))}** on "
                         f"{escaped(start.spec().dataset_title)}{escaped(said)}  \n:small[:gray[Against "
                         f"the plain search, by a race for {MEASURES[race.serves]} that ended {finished}]]",
                         width="stretch")
@@ -111,7 +112,7 @@ def offer_advised(run: Run) -> None:
         return
     race, outcome = found
     use_button(f"Use the search advised for {MEASURES[race.serves]}", ":material/trophy:", race, outcome, "retrieval",
-               f"Switches from this run to {escaped(setup_words(race, outcome.setup))}. {USES}",
+               f"Switches from this run to {escaped(named_search(race, outcome.setup))}. {USES}",
                key="advised-instead", dataset=run.spec().dataset)
 
 

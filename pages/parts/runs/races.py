@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import streamlit as st
 
 from udml_core.exploration.race import Race
-from udml_core.exploration.race_figures import MEASURES, both_words, chain_words, setup_words
+from udml_core.exploration.race_figures import MEASURES, both_words, setup_words
+from udml_core.exploration.search_names import begun, plain_name
 from udml_core.runs import Run
 from udml_core.runs.search.judged_runs import go_on
 from udml_core.work.jobs.advising import Raced
@@ -24,7 +25,8 @@ def show_races(run: Run, races: Sequence[Raced]) -> None:
     """Show the advice of each race from a run's features, as Data shows it."""
     for race, _, analysis in races:
         of = conclusion_of(analysis, dataset_at_hand(run.spec().dataset))
-        words = f"**{escaped(of.headline)}** {escaped(' '.join(filter(None, (of.counted, of.sure, of.beside))))}"
+        headline, *more = of.once(of.headline, of.counted, of.sure, of.beside)
+        words = f"**{escaped(headline)}** {escaped(' '.join(more))}"
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"race-{analysis.id}"):
             measure = MEASURES[race.serves].capitalize()
             st.markdown(f"{conclusion_icon(of)} {measure}: {words}", width="stretch")
@@ -45,9 +47,8 @@ def _figures(race: Race) -> str:
     """Return both verdicts on the advice with their figures, or on the largest gain, which may be chance."""
     outcome = race.best or race.judged[0]
     assert outcome.against_start is not None, "the candidate was judged"
-    largest = "" if race.best else "The largest gain: "
-    words = setup_words(race, outcome.setup) if largest else chain_words(race, outcome.setup)
-    return f"{largest}{words}, compared with the plain search: " \
+    name = begun(plain_name(outcome.setup, race.start)) if race.best else "The largest gain"
+    return f"{name}: {setup_words(race, outcome.setup)}, compared with the plain search: " \
            f"{both_words(outcome.against_start, race.serves, is_exact=True)}."
 
 

@@ -9,8 +9,9 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_figures import recipe_words, setup_words
+from udml_core.exploration.race import Outcome, Race, Setup
+from udml_core.exploration.race_figures import recipe_words
+from udml_core.exploration.search_names import named_search, plain_name, recipe_once, with_recipe
 from udml_core.numerics.refinement import Recipe
 from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run, find_run, runs_folder
@@ -23,7 +24,7 @@ from udml_core.work.jobs.advising import judged_in_race, refinement_of
 from udml_core.work.jobs.concluding import START, compared, ticket_of
 
 from .cached import load_dataset
-from .run_status import escaped, run_title
+from .run_status import escaped, run_title, search_title
 
 
 def race_judgments(runs: Sequence[Run], frame: str, names: Sequence[str], results: Results, said: Verdict) -> str:
@@ -62,8 +63,9 @@ def outcome_judgments(race: Race, outcome: Outcome, asked: Sequence[Results]) ->
         return ""
     frame = refinement_of(outcome).id if outcome.setup.recipe else "final"
     verdicts = dict(zip(("first", "ten"), race.verdicts(outcome), strict=True))
-    names = START, setup_words(race, outcome.setup)
-    return " ".join(filter(None, (race_judgments(runs, frame, names, results, verdicts[results]) for results in asked)))
+    named = named_search(race, outcome.setup)
+    said = [race_judgments(runs, frame, (START, named), results, verdicts[results]) for results in asked]
+    return " ".join(recipe_once(filter(None, said), escaped(named)))
 
 
 def show_judgments_of(run: Run, recipe: str) -> bool:
@@ -102,8 +104,11 @@ def _pair_words(names: Sequence[str], gallery: Gallery, results: Results, datase
     recipe = recipe_of(second, frame)
     if side_words(first, own) == START and recipe is not None and (judged := judged_in_race(second, recipe)):
         verdict = dict(zip(("first", "ten"), judged[0].verdicts(judged[1]), strict=True))[results]
-    words = [f"**{escaped(side_words(*side))}**" for side in sides]
-    return judgments_words(comparison, (words[0], words[1]), verdict, "the race", is_frozen(first, own))
+    with_plain, named = is_frozen(first, own), search_name(second, frame)
+    names = (START, named) if with_plain else tuple(side_words(*side) for side in sides)
+    marked = f"**{escaped(names[0])}**", f"**{escaped(names[1])}**"
+    said = judgments_words(comparison, marked, verdict, "the race", with_plain)
+    return recipe_once([said], escaped(named))[0]
 
 
 def side_words(run: Run, frame: str) -> str:
@@ -115,6 +120,24 @@ def side_words(run: Run, frame: str) -> str:
     if not recipe:
         return own if recipe is not None else f"{own}, {frame_words(frame, run)}"
     return ", then ".join(filter(None, (own, recipe_words(Recipe.parse(recipe)))))
+
+
+def search_kind(run: Run, frame: str) -> str:
+    """Return the plain name of a run's search, such as "the trained search"."""
+    return search_name(run, frame).partition(" (")[0]
+
+
+def search_name(run: Run, frame: str) -> str:
+    """Return the plain name of a run's search with its recipe, as the race names it that judged it."""
+    recipe = recipe_of(run, frame) or ""
+    if frame != FROZEN and (judged := judged_in_race(run, recipe)) is not None:
+        return named_search(judged[0], judged[1].setup)
+    if is_frozen(run, frame):
+        return START
+    setup = Setup(backbone=run.spec().backbone, method=run.spec().method, recipe=recipe)
+    own = "" if setup.method == FROZEN else search_title(run)
+    steps = recipe_words(setup.parsed, is_brief=True)
+    return with_recipe(plain_name(setup, setup), ", then ".join(filter(None, (own, steps))))
 
 
 def recipe_of(run: Run, frame: str) -> str | None:

@@ -15,6 +15,7 @@ from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.exploration.race_measured import Measured, Serves
+from udml_core.exploration.search_names import named_search
 from udml_core.numerics.refinement import Recipe
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, find_run, runs_folder
@@ -55,12 +56,14 @@ class AdvisedSearch:
     """A refinement of a run's embedding that a race advises.
 
     Attributes:
-        words: The search in words.
+        words: Its steps in words.
+        named: The search by its plain name with its recipe.
         outcome: The candidate.
         serves: What the race serves.
     """
 
     words: str
+    named: str
     outcome: Outcome
     serves: Serves
 
@@ -138,7 +141,8 @@ def _advised_search(run: Run, version: tuple[int, ...]) -> AdvisedSearch | None:
     best = None if judged is None else concluded(judged[0]).use
     if judged is None or best is None or best.run != run.id or not best.setup.recipe:
         return None
-    return AdvisedSearch(recipe_words(best.setup.parsed, is_sentence=True), best, judged[0].serves)
+    words, named = recipe_words(best.setup.parsed, is_sentence=True), named_search(judged[0], best.setup)
+    return AdvisedSearch(words, named, best, judged[0].serves)
 
 
 def judgments_version(run: Run) -> tuple[int, ...]:
@@ -168,7 +172,8 @@ def show_conclusion_of(run: Run, recipe: str, raced: str = "") -> bool:
     of = judged_against(run, recipe)
     if of is None:
         return False
-    st.markdown(f"{conclusion_icon(of)} **{escaped(of.headline)}** {escaped(of.beside)}", width="stretch",
+    headline, *beside = of.once(of.headline, of.beside)
+    st.markdown(f"{conclusion_icon(of)} **{escaped(headline)}** {escaped(' '.join(beside))}", width="stretch",
                 help=f"{escaped(of.sure)}\n\n{raced}".rstrip())
     return True
 
@@ -208,7 +213,7 @@ def show_frames_verdict(frames: Iterable[tuple[Run, str]]) -> bool:
                 return True
             if recipe and "worse " in line:
                 best = advised_search(run)
-                better = f" The race advises {escaped(best.words[:1].lower() + best.words[1:])}." if best else ""
+                better = f" The race advises {escaped(best.named)}." if best else ""
                 st.markdown(f":orange[:material/warning:] {words}{better}", help=escaped(more) or None)
             else:
                 st.caption(f":material/balance: {words}", help=escaped(more) or None)

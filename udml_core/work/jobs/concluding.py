@@ -14,7 +14,8 @@ from udml_core.data.given.log import log_version
 from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_conclusion import UNJUDGED, Conclusion, Judgments, conclude, subject_of
 from udml_core.exploration.race_elsewhere import Elsewhere
-from udml_core.exploration.race_figures import MEASURES, said_words, setup_words
+from udml_core.exploration.race_figures import MEASURES, said_words
+from udml_core.exploration.search_names import named_search
 from udml_core.runs import Run, find_run, frozen_runs
 from udml_core.runs.analyses import REFINED, Analysis, analysis_at, find_analysis, list_analyses
 from udml_core.runs.analyses.kinds.advice import Advice
@@ -108,7 +109,7 @@ def stored_judgments(race: Race, outcome: Outcome, results: Results, root: Path,
         refinement = analysis_at(run, refinement_of(outcome)) if outcome.setup.recipe else None
         if refinement is not None and not refinement.is_done():
             return UNJUDGED
-        frame, names = "final" if refinement is None else refinement.id, (START, setup_words(race, outcome.setup))
+        frame, names = "final" if refinement is None else refinement.id, (START, named_search(race, outcome.setup))
         ticket = ticket_of(run, frame)
         versions = tuple(log_version(images, kind) for kind in (*SEARCHED, judgments.KIND, judged_pairs.KIND))
         key = start.root, start.id, run.id, frame, ticket, results, names, images.fingerprint, versions
@@ -235,7 +236,7 @@ class Suggestion:
 
     def words_for(self, outcome: Outcome) -> str:
         """Return what the race said of a candidate, in a sentence."""
-        return (f"In the race on these images, {setup_words(self.race, outcome.setup)}: "
+        return (f"In the race on these images, {named_search(self.race, outcome.setup)}: "
                 f"{said_words(*self.race.verdicts(outcome))}.")
 
 

@@ -15,6 +15,7 @@ from udml_core.base.memory import Memory
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.race_figures import MEASURES, OTHER, recipe_words, said_words, setup_words
 from udml_core.exploration.race_measured import Serves, Verdict
+from udml_core.exploration.search_names import named_search
 from udml_core.methods import find_method
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run, find_run, list_runs
@@ -282,5 +283,5 @@ def unraced_words(*runs: Run) -> str:
         return "The race judged the same step as a refinement of the features, so what Best search says stays."
     refined = judged_in_race(lacking)
     which = "this training" if len(runs) == 1 else f"the training with {find_method(method).card.title}"
-    only = "" if refined is None else f" alone, only as part of a search: {setup_words(refined[0], refined[1].setup)}"
+    only = "" if refined is None else f" alone, only as part of {named_search(refined[0], refined[1].setup)}"
     return f"No race judged {which}{only}, so what Best search says stays."
