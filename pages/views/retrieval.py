@@ -97,10 +97,10 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
     if rankings:
         with st.container(key="retrieval-results"):
             say_unlike(retrieval, query)
-            show_rankings(retrieval, rankings, lambda index: pick(query, index), badge_words(retrieval, strip))
+            frames = [] if query.words else [(column.retrieval.run, column.frame.name) for column in columns]
+            show_rankings(retrieval, rankings, lambda index: pick(query, index), badge_words(retrieval, strip),
+                          lambda: show_frames_verdict(frames))
             offer_more(search_filter, max(len(ranking.hits) for ranking in rankings))
-            if not query.words:
-                show_frames_verdict((column.retrieval.run, column.frame.name) for column in columns)
     for column in columns:
         if column.frame.note:
             st.caption(f"{escaped(column.title)}: {column.frame.note}")

@@ -171,6 +171,9 @@ def test_results_come_first_and_keys_images_and_columns_change_them(page: Page, 
     box = after(page).first.bounding_box()
     assert box is not None
     assert box["y"] + box["height"] < 900, "the first results lie above the fold"
+    more = page.locator(".st-key-retrieval-more").bounding_box()
+    assert more is not None
+    assert more["height"] < 60, "no place is kept below the button that shows more"
     samples = page.get_by_role("group", name="Sample queries").get_by_role("button")
     expect(samples.first).to_have_attribute("aria-current", "true")
     ids = [samples.nth(position).get_attribute("data-id") for position in range(2)]

@@ -125,14 +125,15 @@ def say_unlike(retrieval: Retrieval, query: PageQuery) -> None:
 
 
 def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pick: Callable[[int], None],
-                  badges: str = "") -> None:
-    """Show the rankings side by side.
+                  badges: str = "", show_verdict: Callable[[], object] = lambda: None) -> None:
+    """Show the rankings side by side, the verdict on them directly below, then what is to see.
 
     Args:
         retrieval: The search of the run.
         rankings: The rankings.
         on_pick: Called with an image that is clicked.
         badges: What stands below the images of the strip of queries.
+        show_verdict: Shows what judges or people say of the embeddings.
     """
     st.html(HEADING_STYLE)
     is_wide = len(rankings) <= MOST_WIDE
@@ -142,6 +143,7 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
         with place:
             _show_ranking(retrieval, ranking, is_wide, on_pick, _effect(ranking, rankings),
                           says_searched=is_unnamed and not is_shared)
+    show_verdict()
     is_dimmed = any(ranking.end and ranking.end < len(ranking.hits) for ranking in rankings)
     if marks := (*(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ())):
         color_legend("query", *marks)
