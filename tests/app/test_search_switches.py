@@ -92,6 +92,14 @@ def test_two_switches_that_arrive_together_both_count(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("own_places")
+def test_the_row_of_switches_is_called_steps_as_refine_is_the_name_of_a_view(run: Run) -> None:
+    test = opened("retrieval", run=run.id, add="3")
+    row = next(element for element in test.markdown if element.value == "**Steps**")
+    assert row.help.startswith("Each step improves the results without labels and without training. Views: ")
+    assert "**Refine**" not in texts(test)
+
+
+@pytest.mark.usefixtures("own_places")
 def test_the_verdict_on_the_recipe_in_view_stands_directly_below_the_results(run: Run) -> None:
     keep_opinion(run, BETTER, UNCLEAR, OF_REFINEMENTS, "whiten+average:k=10,times=2")
     test = opened("retrieval", run=run.id, recipe="whiten+average:times=2", add="3")  # the same recipe, written plainly

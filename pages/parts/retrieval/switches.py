@@ -32,7 +32,7 @@ TAKEN_OUT = f"{VISIT}search-off-"
 """Session key, with a step's name, of the step as it was before its switch turned it off."""
 LEFT_OUT = f"{VISIT}search-without"
 """Session key of the stored refinement that a switch replaced by a recipe without its views."""
-EXPLAINED = ("Improves the embedding after training without labels and without training. "
+EXPLAINED = ("Each step improves the results without labels and without training. "
              + " ".join(f"{title}: {STEPS[name].idea[0].lower()}{STEPS[name].idea[1:]}"
                         for name, title in OFFERED.items()))
 LIVE = "refined-at-once"
@@ -83,7 +83,7 @@ def show_switches(retrieval: Retrieval, query: int | None, columns: Sequence[Col
     recipe = at_once if at_once.steps else of_stored
     note_in_use(retrieval.run, recipe)
     on = {step.name for step in recipe.steps}
-    st.markdown("**Refine**", width="content", help=EXPLAINED)
+    st.markdown("**Steps**", width="content", help=EXPLAINED)
     offered = [name for name in OFFERED if name != "views" or _has_views(retrieval, recipe)]
     _show_other_steps(recipe, offered)
     for name in offered:
