@@ -178,7 +178,8 @@ def test_a_click_starts_the_features_and_notes_the_race(launched: list[Any]) -> 
     assert wanted_advice(run) == SPEC
     assert not test.exception
     assert "Find the best search" not in [button.label for button in test.button]
-    button(test, "Cancel").click().run()
+    assert "What is computed" in button(test, "Stop").help
+    button(test, "Stop").click().run()
     assert wanted_advice(run) is None
     assert run.status().state == "stopped"
     assert button(test, "Find the best search")
@@ -247,6 +248,7 @@ def test_a_stopped_race_keeps_its_candidates_and_can_be_continued(frozen: Run, l
     assert launched == [analysis]
     assert "Continue" not in [button.label for button in test.button]
     assert len(charts(test)) == 1, "a race in progress shows its judged candidates"
+    assert "can be continued" in button(test, "Stop and keep what is judged").help
 
 
 def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,6 @@ def test_progress_appears_over_the_corner_and_the_picture_stays(page: Page, watc
     page.mouse.wheel(0, 300)
     scrolled = box_of(page, f"{CORNER} [class*='st-key-progress-']")
     assert abs(scrolled["y"] - corner["y"]) < 1, "it stays while the page scrolls"
-    expect(page.locator(CORNER).get_by_role("button", name="Cancel")).to_be_visible()
+    expect(page.locator(CORNER).get_by_role("button", name="Stop")).to_be_visible()
     analysis.remove()
     expect(line).to_have_count(0)

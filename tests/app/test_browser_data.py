@@ -246,7 +246,7 @@ def test_the_best_search_is_found_in_the_background_and_used(
         page.get_by_role("radio", name="The whole group").click()
         expect(page.get_by_text("All images of the same kind should come before all others.")).to_be_visible()
         page.locator(".st-key-advice-start").get_by_role("button").click()
-        expect(page.get_by_role("button", name="Cancel")).to_be_visible()
+        expect(page.get_by_role("button", name="Stop").first).to_be_visible()
         page.goto("/learn")  # the race goes on without its page
         page.goto(f"/data?{urlencode({'dataset': str(folder), 'view': 'advice', 'budget': 2, 'serves': 'groups'})}")
         details, other = page.get_by_text("Details", exact=True), page.get_by_text("Use another candidate")

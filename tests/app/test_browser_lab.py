@@ -48,7 +48,7 @@ def test_the_map_moves_while_a_run_trains_and_the_measures_follow(app: App, page
     assert run.status().state == "running", "the map is there before the run has ended"
     row = page.get_by_role("group", name=NOW)
     expect(row.get_by_role("button")).to_have_count(9)
-    expect(page.get_by_role("button", name="Cancel")).to_be_visible()
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_visible()
     expect(picture).not_to_have_attribute("aria-label", str(first))
     expect(page.get_by_role("button", name="Change a value and train again")).to_be_visible()
     assert until(run, "done", "failed") == "done", run.status().message
@@ -103,7 +103,7 @@ def test_a_killed_worker_is_told_where_the_run_was_watched_and_it_resumes(app: A
     expect(page.get_by_test_id("stAlert").filter(has_text="worker")).to_be_visible()
     page.get_by_role("button", name="Resume").click()
     until(run, "running")
-    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Stop", exact=True).click()
     until(run, "stopped")
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
     settle(page)
@@ -132,7 +132,7 @@ def test_a_training_goes_on_when_the_server_is_killed_and_the_page_finds_it_agai
         page.goto(place)
         expect(page.get_by_role("group", name=NOW)).to_be_visible()
         assert run.status().state == "running"
-        page.get_by_role("button", name="Cancel").click()
+        page.get_by_role("button", name="Stop", exact=True).click()
         until(run, "stopped")
         context.close()
 
@@ -283,7 +283,7 @@ def test_score_and_cancel_are_in_view_while_a_run_trains(app: App, page: Page) -
         assert stage is not None
         assert right is not None
         assert right["x"] > stage["x"] + stage["width"], "the measures stand beside the map"
-    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Stop", exact=True).click()
     assert until(run, "stopped", "done") == "stopped"
     settle(page)
 
@@ -338,7 +338,7 @@ def test_a_training_is_paused_and_continued_by_keys_and_the_curve_goes_on(app: A
     numbers = [row["epoch"] for row in run.metrics()[0]]
     assert numbers == list(range(len(numbers))), "no epoch is lost or trained again"
     assert numbers[-1] > rested.epoch
-    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Stop", exact=True).click()
     until(run, "stopped")
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
 

@@ -1,4 +1,4 @@
-"""The line above Lab's map: epoch, score, time left and Cancel; after a run the flip of the map."""
+"""The line above Lab's map: epoch, score, time left and Stop; after a run the flip of the map."""
 
 from __future__ import annotations
 

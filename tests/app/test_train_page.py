@@ -858,7 +858,7 @@ def test_a_start_stays_on_the_page_and_shows_the_run_until_the_user_goes_on(subm
     assert test.query_params["live"] in (run.id, [run.id])
     assert "PCA on Digits" in texts(test)
     assert "The map of the run appears when its start has been measured" in texts(test)
-    assert "Cancel" in [button.label for button in test.button]
+    assert "Stop" in [button.label for button in test.button]
     assert [button.label for button in test.button if button.proto.type == "primary"] == [], "no second run by mistake"
     run.write_status(Status(state="failed", message="The disk is full."))
     test.run()
@@ -867,7 +867,7 @@ def test_a_start_stays_on_the_page_and_shows_the_run_until_the_user_goes_on(subm
     next(button for button in test.button if button.label == "Change a value and train again").click().run()
     assert not test.exception
     assert "live" not in test.query_params
-    assert "Cancel" not in [button.label for button in test.button]
+    assert "Stop" not in [button.label for button in test.button]
     assert opened("train", live="no-such-run", **link).query_params.get("live") is None
 
 

@@ -211,7 +211,8 @@ def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, 
     line = f"Preparing the race: {phase if status.state == 'running' else WAITING}{left}"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(min(ALMOST, status.share), escaped(f"{line}. The race follows, even if you leave the page."))
-        if st.button("Cancel", icon=":material/stop:", key="advice-cancel-features", type="tertiary"):
+        if st.button("Stop", icon=":material/stop:", key="advice-cancel-features", type="tertiary",
+                     help="The race does not begin. What is computed of the images stays for the next time."):
             jobs.withdraw(run, "advice")
             jobs.stop(run)
             st.rerun(scope="app")
@@ -264,8 +265,9 @@ def _show_live(analysis: Analysis, key: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         words = f"{line[0].upper()}{line[1:]}. {advice_words(race, is_done=False)}"
         st.progress(min(1.0, status.share), escaped(words))
-        if st.button("Cancel", icon=":material/stop:", key="advice-cancel", type="tertiary",
-                     help="Finished candidates stay, and the race can be continued."):
+        if st.button("Stop and keep what is judged" if race.judged else "Stop", icon=":material/stop:",
+                     key="advice-cancel", type="tertiary",
+                     help="Judged candidates stay, with what they say so far, and the race can be continued."):
             with st.spinner("Stopping …"):
                 jobs.stop(analysis)
             st.rerun(scope="app")

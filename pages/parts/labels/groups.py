@@ -130,6 +130,7 @@ def _ask_for_group(count: int) -> None:
         st.markdown(f":material/input: **Click the group that takes in {images_in_words(count)}** (most similar first)",
                     width="stretch")
         st.button("Cancel", icon=":material/close:", key="labels-stay", type="tertiary",
+                  help="The images stay where they are, and selected.",
                   on_click=st.session_state.pop, args=(MOVING, None))
 
 

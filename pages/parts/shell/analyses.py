@@ -185,7 +185,8 @@ def _show_progress(analysis: Analysis) -> None:
                 f'<span role="status" aria-live="polite">{html.escape(line)}</span>'
                 f'<progress aria-hidden="true" style="flex:1;max-width:14rem" value="{status.share:.3f}"></progress>'
                 "</div>", width="stretch")
-        if st.button("Cancel", icon=":material/stop:", key=f"cancel-{analysis.id}", type="tertiary"):
+        if st.button("Stop", icon=":material/stop:", key=f"cancel-{analysis.id}", type="tertiary",
+                     help="Ends it without a result; it can be tried again here."):
             with st.spinner("Stopping …"):
                 jobs.stop(analysis)
             st.rerun(scope="app")

@@ -148,7 +148,8 @@ def show_progress(task: Run | Analysis, begun: str, what: str = "Browsing",
     with bar:
         st.progress(_share(begun, task, stage), f"{line}. {meanwhile}")
         st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
-    if button.button("Stop", icon=":material/stop:", key=f"{begun}-stop", width="stretch"):
+    if button.button("Stop", icon=":material/stop:", key=f"{begun}-stop", width="stretch",
+                     help="Steps that are finished stay, and the rest can be done later."):
         with st.spinner("Stopping …"):
             jobs.stop(task)
         st.session_state.pop(begun, None)

@@ -1,4 +1,4 @@
-"""The line above Lab's map: what the map shows, and while a run trains its epoch, score, time left and Cancel."""
+"""The line above Lab's map: what the map shows, and while a run trains its epoch, score, time left and Stop."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def show_status(place: DeltaGenerator, run: Run, status: Status, epoch: float | 
             st.html(strip_of(cells_of(run, status, epoch, newest, is_moving), share_of(status)) + heard)
         if is_live:
             with st.container(width="content"):
-                stop_button(run, "lab", "Cancel",
+                stop_button(run, "lab", "Stop",
                             "Ends the training. Finished epochs are kept, and Resume goes on after the last of them; "
                             "Pause below the map ends nothing.")
 
