@@ -304,7 +304,7 @@ def test_the_preparation_of_a_race_has_one_estimate_that_never_rises() -> None:
     assert said == [f", about {left} until the race begins" for left in ("60 s", "40 s", "40 s", "5 s")], (
         "a step that ends soon, or seems to take longer, starts no estimate of its own")
     assert preparing_words(countdown, 60.0, 70.0, 30.0) == ", longer than expected"
-    assert preparing_words(Countdown(), 0.0, 3.0, None) == "", "nothing was measured here"
+    assert preparing_words(Countdown(), 0.0, 3.0, None) == "; how long this takes is not known yet", "never measured"
 
 
 def test_links_name_the_search_and_the_judgments() -> None:

@@ -122,6 +122,17 @@ def test_each_outcome_is_stored_at_once_and_the_result_holds_the_same() -> None:
     assert any(re.match(copies, phase) for phase in of.phases)
 
 
+def test_the_first_step_of_a_judge_says_its_time_or_that_it_was_never_measured() -> None:
+    words = kind_module._expected_words
+    assert [words(12.0, is_measured=True), words(12.0, is_measured=False), words(0.0, is_measured=True)] == [
+        " · about 12 s for this judge", " · how long this takes is not known yet", ""]
+    of = material()
+    of._seconds = 12.0
+    raced(of)
+    assert any("judge looks at changed copies: SqueezeNet 1.1 · about 12 s for this judge · 0:" in phase
+               for phase in of.phases)
+
+
 def test_the_phase_names_no_candidate_that_is_listed_already() -> None:
     of = material()
     append, phases = of.append, list[str]()
@@ -252,8 +263,14 @@ def test_a_race_that_was_killed_continues_after_its_last_candidate() -> None:
         raced(of)
     before = list(of.stored)
     of.append = lambda row: append(of, row)  # type: ignore[method-assign]
+    assert [line["spent"] for line in before] == sorted(line["spent"] for line in before)
+    before[-1]["spent"] = 100.0  # the judges took most of it
+    of.stored[3] = before[-1]
+    of.phases.clear()
     race = raced(of)
     assert of.stored[:4] == before
+    assert race.seconds >= 100
+    assert all(re.search(r" · 1:[45]\d of ", phase) for phase in of.phases), "the clock does not go back"
     assert len(of.stored) == len(whole.outcomes), "nothing is judged twice"
     assert [(outcome.name, outcome.kept) for outcome in race.outcomes] == [
         (outcome.name, outcome.kept) for outcome in whole.outcomes]

@@ -18,6 +18,8 @@ FASTER = 3.0
 """Speed of a shown time that is too long, in seconds a second."""
 FINISHING, LEFT = "finishing", " left"
 """What a reported time says at the end of a race, and how it ends before."""
+UNKNOWN = "how long this takes is not known yet"
+"""What is said of a step that was never measured on this machine."""
 MET = 1.0
 """Seconds from which a time that is left is shown."""
 

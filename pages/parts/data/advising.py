@@ -15,7 +15,7 @@ from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title
 from udml_core.exploration.jury import independent
 from udml_core.exploration.race_advice import advice_words, best_otherwise, other_aim_words
-from udml_core.exploration.race_clock import MET, Countdown, clock_words
+from udml_core.exploration.race_clock import MET, UNKNOWN, Countdown, clock_words
 from udml_core.exploration.race_figures import BY_LOOKS, MEASURES
 from udml_core.exploration.race_gaps import minutes_words
 from udml_core.exploration.race_measured import Serves
@@ -221,10 +221,10 @@ def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, 
 
 
 def _preparing_left(run: Run, dataset: Dataset, status: Status) -> str:
-    """Return the time until a race begins in words, one estimate for all steps; empty if unknown."""
+    """Return the time until a race begins in words, one estimate for all steps, or that it is unknown."""
     key = f"advice-preparing-{run.id}"
     if status.state != "running" or not status.started:
-        return ""
+        return f"; {UNKNOWN}"
     if key not in st.session_state:
         whole = jobs.estimate(run.spec(), dataset)
         st.session_state[key] = Countdown(), whole.seconds_without_map if whole.measured else 0.0
@@ -233,7 +233,7 @@ def _preparing_left(run: Run, dataset: Dataset, status: Status) -> str:
 
 
 def preparing_words(countdown: Countdown, whole: float, passed: float, step_left: float | None) -> str:
-    """Return the time until a preparation ends in words, which never rises from step to step; empty if unknown.
+    """Return the time until a preparation ends in words, which never rises from step to step.
 
     Args:
         countdown: The time that was shown until now.
@@ -243,7 +243,7 @@ def preparing_words(countdown: Countdown, whole: float, passed: float, step_left
     """
     left = max(whole - passed, step_left or 0.0)
     if left <= 0 and not whole:
-        return ""
+        return f"; {UNKNOWN}"
     shown = countdown(passed, max(left, 0.0))
     if left > max(LATE, 2 * shown):
         return ", longer than expected"

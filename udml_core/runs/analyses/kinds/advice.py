@@ -44,6 +44,8 @@ LEFT_FOR_CANDIDATES = 0.2
 """Share of a race's time that candidates get in any case: on a slow machine the judges' features take longer than
 expected, and a race that judges nothing after them would be useless."""
 WAITING_WORDS = f"{WAITING}{DETAIL}another run trains, and this time does not count"
+SPENT = "spent"
+"""What the line of a candidate holds beside it: seconds of the race until then, with the judges."""
 LEAST = 20
 """Smallest number of images in a race."""
 
@@ -134,8 +136,11 @@ class Advice(AnalysisKind):
         from udml_core.numerics.second_opinion import QUERIES
 
         clock, seconds = RaceClock(), 60 * self.budget
-        earlier = race.with_lines(material.parts()).outcomes
-        spent = sum(outcome.seconds for outcome in earlier if outcome.state != "not tried")
+        lines = list(material.parts())
+        earlier = race.with_lines(lines).outcomes
+        # The judges of an earlier attempt took time, too; versions before did not store it.
+        spent = max([sum(outcome.seconds for outcome in earlier if outcome.state != "not tried"),
+                     *(float(line.get(SPENT, 0.0)) for line in lines)])
         began = clock() - spent
         progress = RaceProgress(material.report, lambda: clock() - began, seconds, LEFT_FOR_CANDIDATES)
         material.report = progress
@@ -155,7 +160,7 @@ class Advice(AnalysisKind):
                 if known.get(outcome.setup) != outcome:
                     # Else the phase names a candidate that is listed.
                     material.report(0.0, "choosing the next candidate")
-                    material.append(outcome.model_dump(mode="json"))
+                    material.append(outcome.model_dump(mode="json") | {SPENT: clock() - began})
             took = clock() - began
             embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
             progress.announce("the best candidates against each other", None, 0.0)
@@ -178,7 +183,7 @@ class Advice(AnalysisKind):
         judged = [material.vectors("final", indices), *(part[indices] for part in material.part_features())]
         for name in self._sitting(material, race, seconds):
             copies, images = f"judge looks at changed copies: {race.titles[name]}", indices[-1] + 1
-            material.report(0.0, copies)
+            material.report(0.0, f"{copies}{_expected_words(*material.feature_time(name))}")
             views = _telling(material, copies, clock, count=len(seen)).judge_views(name, indices[seen])
             features = _telling(material, f"judge looks at the images: {race.titles[name]}", clock,
                                 count=images).judge_features(name)[indices]
@@ -323,6 +328,15 @@ class _Embeddings:
             found.report = self._own.report
             self._materials[_source(setup)] = found
         return self._materials[_source(setup)]
+
+
+def _expected_words(seconds: float, is_measured: bool) -> str:
+    """Return how long a judge's features take, to stand behind a step; empty if they are stored."""
+    from udml_core.exploration.race_clock import UNKNOWN
+
+    if not seconds:
+        return ""
+    return f"{DETAIL}{f'about {duration(seconds)} for this judge' if is_measured else UNKNOWN}"
 
 
 def _source(setup: Setup) -> tuple[str, str]:
