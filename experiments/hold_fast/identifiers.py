@@ -28,7 +28,7 @@ ESCAPES = ("..", "../..", "../../undisturbed", "../../../outside", "/etc", "anal
 
 
 def try_identifier(random: np.random.Generator, scratch: Path) -> str | None:
-    """Name analyses that are not there, rename and copy those that are, and ask for all of them."""
+    """Name analyses that do not exist, rename and copy others, and ask for all of them."""
     whole = analyzed("rpml")
     run = Run(scratch / "runs" / whole.id)
     link_tree(whole.folder, run.folder)
