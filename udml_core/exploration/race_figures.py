@@ -115,7 +115,8 @@ def by_class_words(measured: Measured) -> str:
     count = measured.count
     if count is None or count.better is None or count.worse is None or count.better <= count.worse:
         return ""
-    return f"by class instead of looks, tests counted {FEWER} fewer to {MORE} more of 100"
+    better = round(100 * count.better)
+    return f"by class instead of looks, it can be {max(0, better - FEWER)} to {min(100, better + MORE)} that get better"
 
 
 def counts_words(measured: Measured, serves: Serves = "first") -> str:
