@@ -90,6 +90,11 @@ def test_the_record_adds_up_and_its_text_states_its_figures() -> None:
                    f"a slider's step took {first['slider p50 s']:.1f} and {second['slider p50 s']:.1f} s",
                    f"memory was {first['server MB']:.0f} and {second['server MB']:.0f} MB",
                    f"{rows['kills']['events']:,} kills", f"{rows['power-cuts']['events']} power cuts",
+                   f"all {rows['kills']['tried'] + rows['power-cuts']['tried']} runs ended equal",
+                   f"weights ({rows['weights']['events']} attempts)",
+                   f"identifiers of analyses ({rows['identifiers']['events']})",
+                   f"all {rows['storms']['tried']} attempts, and in all {rows['servers']['tried']} with two servers",
+                   f"with {rows['together']['events']} disturbances", f"({rows['visitors']['events']} visits)",
                    f"{rows['damage']['events']} damaged files", f"{inputs:,} bad inputs"):
         assert stated in finding.text.replace("\n", " ")
 
