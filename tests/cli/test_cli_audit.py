@@ -396,8 +396,8 @@ def test_new_images_get_names_from_labels_of_the_old(folder: Path, shell: Shell,
     assign(dataset, [0, 1, 2], "shirt")
     (folder / "b" / "copy.png").write_bytes((folder / "a" / "1.png").read_bytes())
     computed: list[int] = []
-    prepare = features._PreparedImages._prepare
-    monkeypatch.setattr(features._PreparedImages, "_prepare", lambda self, index: (
+    prepare = features.PreparedImages._prepare
+    monkeypatch.setattr(features.PreparedImages, "_prepare", lambda self, index: (
         computed.append(index), prepare(self, index))[1])
     news = answer(*shell, "audit", str(folder), "--new", "--backbone", "pixels")["new"]
     assert computed == [], "a copy of an old file has its features"

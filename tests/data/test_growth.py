@@ -79,9 +79,9 @@ def compute(dataset: Dataset) -> tuple[Array, ...]:
 def read(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
     """The images that are read, by what is computed from them."""
     counts: dict[str, list[Any]] = {"features": [], "hashes": [], "facts": [], "aligned": []}
-    prepare, reduced, facts, align = (features._PreparedImages._prepare, image_hashes._reduced, image_facts._facts,
+    prepare, reduced, facts, align = (features.PreparedImages._prepare, image_hashes._reduced, image_facts._facts,
                                       duplicates._align)
-    monkeypatch.setattr(features._PreparedImages, "_prepare", lambda self, index: (
+    monkeypatch.setattr(features.PreparedImages, "_prepare", lambda self, index: (
         counts["features"].append(index), prepare(self, index))[1])
     monkeypatch.setattr(image_hashes, "_reduced", lambda image: (counts["hashes"].append(0), reduced(image))[1])
     monkeypatch.setattr(image_facts, "_facts", lambda dataset, index: (
@@ -200,8 +200,8 @@ def test_a_killed_computation_of_the_new_rows_resumes(folder: Path, monkeypatch:
         features_of(grown, encoder, die)
     assert list(dataset_cache(grown.fingerprint).glob("*.part"))
     prepared: list[int] = []
-    prepare = features._PreparedImages._prepare
-    monkeypatch.setattr(features._PreparedImages, "_prepare", lambda self, index: (
+    prepare = features.PreparedImages._prepare
+    monkeypatch.setattr(features.PreparedImages, "_prepare", lambda self, index: (
         prepared.append(index), prepare(self, index))[1])
     rows = features_of(grown, encoder)
     assert len(prepared) == 4, "eight of twelve rows were stored before the process died"

@@ -21,9 +21,9 @@ from udml_core.data.refinement_views import (
 from udml_core.numerics.refinement.recipe import Views
 
 
-def dataset_of(count: int = 5) -> Dataset:
+def dataset_of(count: int = 5, key: str = "b") -> Dataset:
     pixels = np.random.default_rng(0).integers(0, 256, (count, 8, 8), dtype=np.uint8)
-    return Dataset("noise", "Noise", ArrayImages(pixels), None, (), "b" * 64, 8, True,
+    return Dataset("noise", "Noise", ArrayImages(pixels), None, (), key * 64, 8, True,
                    tuple(f"{number}" for number in range(count)))
 
 
@@ -68,6 +68,45 @@ def test_the_average_is_the_mean_over_views_with_and_without_the_cache() -> None
     expected = np.mean([view_features(dataset, ENCODER, view) for view in views], axis=0)
     for cached in (True, False):
         np.testing.assert_allclose(average_features(dataset, ENCODER, views, cached=cached), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_each_image_is_read_once_for_all_views_with_equal_features(cached: bool, monkeypatch: pytest.MonkeyPatch
+                                                                   ) -> None:
+    dataset, views = dataset_of(150, "c" if cached else "d"), views_of_step(Views())
+    parts = [np.array(view_features(dataset_of(150, "e"), ENCODER, view)) for view in views]
+    expected, reads = np.zeros((150, 64), np.float32), list[int]()
+    for part in parts:
+        expected += part
+    read = ArrayImages.__getitem__
+    monkeypatch.setattr(ArrayImages, "__getitem__", lambda self, index: (reads.append(index), read(self, index))[1])
+    told = list[tuple[float, str]]()
+    averaged = average_features(dataset, ENCODER, views, lambda *at: told.append(at), cached)
+    np.testing.assert_array_equal(averaged, expected / 4)
+    assert sorted(reads) == list(range(150))
+    assert [share for share, _ in told] == sorted(share for share, _ in told)
+    assert told[-1] == (1.0, "features of views")
+    if cached:
+        for view, part in zip(views, parts, strict=True):
+            np.testing.assert_array_equal(view_features(dataset, ENCODER, view), part)
+        assert len(reads) == 150
+
+
+def test_views_that_were_interrupted_go_on_and_meet_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, views, reads = dataset_of(1100, "f"), [View(0.7), View(flip=True)], list[int]()
+    expected = [np.array(view_features(dataset_of(1100, "0"), ENCODER, view)) for view in views]
+
+    def stop(share: float, _step: str) -> None:
+        if share > 0.6:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        view_features(dataset, ENCODER, views[0], stop)
+    read = ArrayImages.__getitem__
+    monkeypatch.setattr(ArrayImages, "__getitem__", lambda self, index: (reads.append(index), read(self, index))[1])
+    np.testing.assert_array_equal(average_features(dataset, ENCODER, views), (expected[0] + expected[1]) / 2)
+    assert min(reads.count(image) for image in range(1100)) == 1
+    assert len(reads) <= 1100 + 64, "a block ahead of the meeting point is read again at most"
 
 
 def test_a_step_lists_its_views() -> None:

@@ -158,7 +158,7 @@ def test_a_second_combination_reads_no_image(monkeypatch: pytest.MonkeyPatch) ->
     def read(*_: object) -> Array:
         raise AssertionError("an image was read")
 
-    monkeypatch.setattr(features._PreparedImages, "__getitem__", read)
+    monkeypatch.setattr(features.PreparedImages, "__getitem__", read)
     monkeypatch.setattr(inference, "embed_pixels", read)
     monkeypatch.setattr(ArrayImages, "__getitem__", read)
     second = several("cnn:0.5+squeezenet", dataset, whitening="each")

@@ -86,8 +86,8 @@ def test_features_labels_and_runs_stay(photos: Dataset, tmp_path: Path, monkeypa
     move_files(plan_moving(photos, tmp_path / "away"))
     now = again(photos)
     read: list[object] = []
-    prepare = features._PreparedImages._prepare
-    monkeypatch.setattr(features._PreparedImages, "_prepare", lambda self, index: (
+    prepare = features.PreparedImages._prepare
+    monkeypatch.setattr(features.PreparedImages, "_prepare", lambda self, index: (
         read.append(index), prepare(self, index))[1])
     encoder = Encoder(jobs.encoder_of(now, "pixels"))
     after = features_of(now, encoder)

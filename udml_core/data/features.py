@@ -13,7 +13,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from filelock import FileLock
+from PIL import Image
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.base.errors import UserError
@@ -97,7 +98,7 @@ def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _sha
     missing = np.arange(len(dataset)) if earlier is None else earlier.missing
 
     def computing(own: Encoder, rows: Rows, lanes: int) -> Compute:
-        pixels = _PreparedImages(dataset, own, indices=missing, lanes=lanes)
+        pixels = PreparedImages(dataset, own, indices=missing, lanes=lanes)
         return lambda start, stop: rows(pixels[start:stop])
 
     if encoder.spec.parts:
@@ -145,7 +146,7 @@ def features_of_some(dataset: Dataset, encoder: Encoder, indices: Integers) -> A
     """
     if dataset.vectors is not None:
         return dataset.vectors[indices]
-    pixels = _PreparedImages(dataset, encoder, indices=indices)
+    pixels = PreparedImages(dataset, encoder, indices=indices)
     rows = inference_of(encoder, dataset, FEW).rows
     return np.concatenate([rows(pixels[start : min(start + BLOCK, len(indices))])
                            for start in range(0, len(indices), BLOCK)])
@@ -220,7 +221,7 @@ def _prepared_at(side: int, dataset: Dataset, encoder: Encoder, report: Report) 
     channels = 1 if dataset.gray else 3
     path = dataset_cache(dataset.fingerprint) / f"pixels-{side}{encoder.preparation.key}.npy"
     earlier = _earlier_rows(dataset, path, (channels, side, side))
-    prepared = _PreparedImages(dataset, encoder, side, None if earlier is None else earlier.missing)
+    prepared = PreparedImages(dataset, encoder, side, None if earlier is None else earlier.missing)
     return _load_or_compute(path, (len(dataset), channels, side, side), np.dtype(np.uint8),
                             lambda: Work([lambda start, stop: prepared[start:stop][:, :channels]]), report, "images",
                             earlier)
@@ -280,7 +281,7 @@ def activations_of(dataset: Dataset, encoder: Encoder, indices: Integers, count:
     """
     def computing(own: Encoder, _rows: Rows, lanes: int) -> Compute:
         draw = _random_views(dataset, own, indices, augmentation, seed, lanes)
-        whole = _PreparedImages(dataset, own, encoder.spec.size, indices, lanes)
+        whole = PreparedImages(dataset, own, encoder.spec.size, indices, lanes)
 
         def compute(start: int, stop: int) -> Array:
             views = [torch.from_numpy(np.ascontiguousarray(whole[start:stop])), *draw(start, stop, count - 1)]
@@ -313,7 +314,7 @@ def _random_views(dataset: Dataset, encoder: Encoder, indices: Integers, augment
     are cropped from, and not stored.
     """
     size, device = encoder.spec.size, next(encoder.buffers()).device
-    sources = _PreparedImages(dataset, encoder, augmentation.source_side(size, dataset.native_size), indices, lanes)
+    sources = PreparedImages(dataset, encoder, augmentation.source_side(size, dataset.native_size), indices, lanes)
     channels = 1 if dataset.gray else 3
 
     def draw(start: int, stop: int, count: int) -> list[torch.Tensor]:
@@ -343,20 +344,22 @@ def views_path(dataset: Dataset, spec: EncoderSpec, indices: Integers, kind: str
     return dataset_cache(dataset.fingerprint) / f"{spec.key}-{kind}-{key}.npy"
 
 
-def cached_rows(dataset: Dataset, name: str, shape: tuple[int, ...], make: Callable[[], Work],
-                report: Report, step: str) -> Array:
-    """Return rows computed from a data set's images, float32, memory-mapped and read-only.
+def cached_rows(dataset: Dataset, makes: Mapping[str, Callable[[], Work]], shape: tuple[int, ...], report: Report,
+                step: str) -> list[Array]:
+    """Return arrays of rows computed from a data set's images, float32, memory-mapped and read-only.
+
+    Missing arrays are computed together, block by block in turns, so that they can share what is read of an image.
 
     Args:
         dataset: The data set.
-        name: File name without its extension; two different computations must have different names.
-        shape: Shape of the result.
-        make: Returns how missing rows are computed.
+        makes: How missing rows are computed, by the file name without its extension; two different computations must
+            have different names.
+        shape: Shape of each array.
         report: Receives the progress.
         step: Name of the computation in progress reports.
     """
-    path = dataset_cache(dataset.fingerprint) / f"{name}.npy"
-    return _load_or_compute(path, shape, np.dtype(np.float32), make, report, step)
+    files = {dataset_cache(dataset.fingerprint) / f"{name}.npy": make for name, make in makes.items()}
+    return _load_or_compute_all(files, shape, np.dtype(np.float32), report, step)
 
 
 class _Sharing:
@@ -379,14 +382,14 @@ class _Sharing:
                       for own, inference in zip(encoders, chosen, strict=True)], chosen[0].engine)
 
 
-class _PreparedImages:
+class PreparedImages:
     """Blocks of images as the encoder reads them.
 
     The next block is read in the background, by several threads: decoding of photographs takes longer than the network.
     """
 
     def __init__(self, dataset: Dataset, encoder: Encoder, side: int | None = None, indices: Integers | None = None,
-                 lanes: int = 1) -> None:
+                 lanes: int = 1, make: Callable[[Image.Image], Array] | None = None) -> None:
         """Choose the blocks.
 
         Args:
@@ -395,11 +398,12 @@ class _PreparedImages:
             side: Side of the images, by default the encoder's.
             indices: The images, by default all.
             lanes: Number of devices that take turns; the next block is the one after their blocks.
+            make: Prepares an image; by default as the encoder does.
         """
         self._dataset = dataset
-        self._encoder = encoder
-        self._side = side or encoder.spec.size
+        self._side = encoder.preparation.resized(side or encoder.spec.size)
         self._indices = np.arange(len(dataset)) if indices is None else indices
+        self._make = make or partial(encoder.prepare, side=side)
         self._skipped = (lanes - 1) * BLOCK
         self._pool = ThreadPoolExecutor(max_workers=READERS)
         self._upcoming: tuple[int, list[Future[Array]]] | None = None
@@ -417,8 +421,7 @@ class _PreparedImages:
         return [self._pool.submit(self._prepare, int(index)) for index in self._indices[start:stop]]
 
     def _prepare(self, index: int) -> Array:
-        side = self._encoder.preparation.resized(self._side)
-        return self._encoder.prepare(reduced(self._dataset.images, index, side), self._side)
+        return self._make(reduced(self._dataset.images, index, self._side))
 
 
 def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], make: Callable[[], Work],
@@ -437,20 +440,44 @@ def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], m
     Raises:
         UserError: A folder has the name of the file.
     """
-    stored = _load(path, shape, dtype)
-    if stored is not None:
+    return _load_or_compute_all({path: make}, shape, dtype, report, step, earlier)[0]
+
+
+def _load_or_compute_all(makes: Mapping[Path, Callable[[], Work]], shape: tuple[int, ...], dtype: np.dtype[Any],
+                         report: Report, step: str, earlier: Earlier | None = None) -> list[Array]:
+    """Map the arrays at several paths as `_load_or_compute` does one, and compute missing blocks in turns."""
+    stored = {path: _load(path, shape, dtype) for path in makes}
+    missing = sorted(path for path, array in stored.items() if array is None)
+    if not missing:
         report(1.0, step)
-        return stored
-    if path.is_dir():
-        raise UserError(f"{path} should be a file with the result of '{step}', but is a folder. Remove the folder.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_suffix(".lock")):
-        stored = _load(path, shape, dtype)
-        if stored is None:
-            for share, speed in _compute_blocks(path, shape, dtype, make(), earlier):
-                report(share, step + speed)
-            stored = np.load(path, mmap_mode="r", allow_pickle=False)
-    return stored
+    with ExitStack() as locks:
+        for path in missing:  # in the order of their names, so that two processes never wait for each other
+            if path.is_dir():
+                raise UserError(f"{path} should be a file with the result of '{step}', but is a folder. Remove the "
+                                "folder.")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            locks.enter_context(FileLock(path.with_suffix(".lock")))
+        stored |= {path: _load(path, shape, dtype) for path in missing}
+        computing = {path: _compute_blocks(path, shape, dtype, make(), earlier)
+                     for path, make in makes.items() if stored[path] is None}
+        for share, speed in _in_turns(list(computing.values())):
+            report(share, step + speed)
+        stored |= {path: np.load(path, mmap_mode="r", allow_pickle=False) for path in computing}
+    return [array for path in makes if (array := stored[path]) is not None]
+
+
+def _in_turns(computing: list[Iterator[tuple[float, str]]]) -> Iterator[tuple[float, str]]:
+    """Advance the computation that is behind; yield the mean of their shares and the speed of the one that advanced."""
+    shares = [0.0] * len(computing)
+    left = dict(enumerate(computing))
+    while left:
+        last = min(left, key=lambda number: shares[number])
+        try:
+            shares[last], speed = next(left[last])
+        except StopIteration:
+            del left[last]
+            continue
+        yield sum(shares) / len(shares), speed
 
 
 def _load(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:

@@ -8,8 +8,9 @@ Deep Convolutional Neural Networks", NeurIPS 2012.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from PIL import Image
@@ -17,8 +18,9 @@ from PIL import Image
 from udml_core.base.arrays import Array, Integers, blocks
 from udml_core.data.dataset import Dataset, Report, reduced
 from udml_core.data.encoders import Encoder
-from udml_core.data.features import BLOCK, FEW, Work, cached_rows, features_of
-from udml_core.data.inference import Rows, inference_of, joined, torch_inference
+from udml_core.data.features import BLOCK, FEW, PreparedImages, Work, cached_rows, features_of
+from udml_core.data.inference import Inference, inference_of, joined, torch_inference
+from udml_core.data.reusing import earlier_file
 from udml_core.numerics.refinement.recipe import Views
 
 
@@ -54,6 +56,36 @@ def center_crop(image: Image.Image, share: float) -> Image.Image:
     return image.crop((left, top, left + width, top + height))
 
 
+class _Reading:
+    """Reads each image once for several of its views, which ask for the same block one after the other."""
+
+    def __init__(self, dataset: Dataset, encoder: Encoder, indices: Integers | None = None) -> None:
+        self.zooms: list[float] = []
+        self._last: tuple[tuple[int, int], Array] | None = None
+
+        def squares(image: Image.Image) -> Array:
+            return np.stack([View(zoom)(image, encoder) for zoom in self.zooms])
+
+        self._images = PreparedImages(dataset, encoder, indices=indices, make=squares)
+
+    def add(self, view: View) -> None:
+        """Prepare one view more; a mirrored view is prepared with the view that it mirrors."""
+        if view.zoom not in self.zooms:
+            self.zooms.append(view.zoom)
+
+    def pixels(self, view: View, start: int, stop: int) -> Array:
+        """Return a view of a block of images, (b, 3, s, s) uint8."""
+        if self._last is None or self._last[0] != (start, stop):
+            self._last = (start, stop), self._images[start:stop]
+        pixels = self._last[1][:, self.zooms.index(view.zoom)]
+        return np.ascontiguousarray(pixels[..., ::-1] if view.flip else pixels)
+
+    def work(self, view: View, chosen: Inference) -> Work:
+        """Return how the features of a view are computed."""
+        self.add(view)
+        return Work([lambda start, stop: chosen.rows(self.pixels(view, start, stop))], chosen.engine)
+
+
 def view_features(dataset: Dataset, encoder: Encoder, view: View,
                   report: Report = lambda _share, _step: None) -> Array:
     """Return a frozen encoder's features of one view of every image, computed on first use.
@@ -67,48 +99,61 @@ def view_features(dataset: Dataset, encoder: Encoder, view: View,
     Returns:
         Features (n, d) float32, memory-mapped and read-only.
     """
-    if view == View():
-        return features_of(dataset, encoder, report)
+    return _features_of_views(dataset, encoder, [view], report)[0]
 
-    def make() -> Work:
-        chosen = inference_of(encoder, dataset, len(dataset))
-        return Work([lambda start, stop: _rows(dataset, encoder, view, range(start, stop), chosen.rows)], chosen.engine)
 
-    return cached_rows(dataset, f"{encoder.spec.key}-{view.key}", (len(dataset), encoder.dimension), make, report,
-                       "features of views")
+def _features_of_views(dataset: Dataset, encoder: Encoder, views: Sequence[View], report: Report) -> list[Array]:
+    """Return a frozen encoder's features of several views of every image; each image is read once for all of them.
+
+    The whole image is the view of the frozen features. In a folder that grew they begin with rows that are stored, so
+    that its images are read apart.
+    """
+    whole = f"{encoder.spec.key}.npy"
+    if View() in views and (dataset.is_table or views == [View()] or earlier_file(dataset, whole) is not None):
+        rows = features_of(dataset, encoder, report)
+        others = [view for view in views if view != View()]
+        found = iter(_features_of_views(dataset, encoder, others, report) if others else [])
+        return [rows if view == View() else next(found) for view in views]
+    reading = _Reading(dataset, encoder)
+
+    def make(view: View) -> Work:
+        return reading.work(view, inference_of(encoder, dataset, len(dataset)))
+
+    names = [encoder.spec.key + (f"-{view.key}" if view != View() else "") for view in views]
+    return cached_rows(dataset, {name: partial(make, view) for name, view in zip(names, views, strict=True)},
+                       (len(dataset), encoder.dimension), report, "features of views")
 
 
 def view_features_of_some(dataset: Dataset, encoder: Encoder, view: View, indices: Sequence[int] | Integers) -> Array:
     """Return a frozen encoder's features (m, d) of one view of a few images; they are not stored."""
-    return _rows(dataset, encoder, view, indices, inference_of(encoder, dataset, FEW).rows)
+    rows = inference_of(encoder, dataset, FEW).rows
+    return rows(np.stack([view(reduced(dataset.images, int(index), encoder.needed_side), encoder)
+                          for index in indices]))
 
 
 def stored_view_features(dataset: Dataset, encoder: Encoder, view: View, indices: Integers,
                          report: Report = lambda _share, _step: None) -> Array:
     """Return a frozen encoder's features (m, d) of one view of some images (m,), computed on first use."""
     def make() -> Work:
-        chosen = inference_of(encoder, dataset, FEW)
-        return Work([lambda start, stop: _rows(dataset, encoder, view, indices[start:stop], chosen.rows)],
-                    chosen.engine)
+        return _Reading(dataset, encoder, indices).work(view, inference_of(encoder, dataset, FEW))
 
     digest = hashlib.sha1(np.ascontiguousarray(indices, np.int64).tobytes(), usedforsecurity=False).hexdigest()[:12]
-    return cached_rows(dataset, f"{encoder.spec.key}-{view.key}-{digest}", (len(indices), encoder.dimension), make,
-                       report, "changed copies")
+    return cached_rows(dataset, {f"{encoder.spec.key}-{view.key}-{digest}": make}, (len(indices), encoder.dimension),
+                       report, "changed copies")[0]
 
 
-def _rows(dataset: Dataset, encoder: Encoder, view: View, indices: Iterable[int], rows: Rows) -> Array:
-    return rows(np.stack([view(reduced(dataset.images, int(index), encoder.needed_side), encoder)
-                          for index in indices]))
-
-
-def _computed(dataset: Dataset, encoder: Encoder, view: View, report: Report) -> Array:
-    """Return the features (n, d) of one view of every image by an encoder that was trained; they are not stored."""
-    found = np.empty((len(dataset), encoder.dimension), np.float32)
+def _computed(dataset: Dataset, encoder: Encoder, views: Sequence[View], report: Report) -> Array:
+    """Return the sum (n, d) of the features of views of every image by a trained encoder; nothing is stored."""
+    total, rows = np.zeros((len(dataset), encoder.dimension), np.float32), torch_inference(encoder).rows
+    reading = _Reading(dataset, encoder)
+    for view in views:
+        reading.add(view)
     for start in range(0, len(dataset), BLOCK):
         stop = min(start + BLOCK, len(dataset))
-        found[start:stop] = _rows(dataset, encoder, view, range(start, stop), torch_inference(encoder).rows)
+        for view in views:
+            total[start:stop] += rows(reading.pixels(view, start, stop))
         report(stop / len(dataset), "features of views")
-    return found
+    return total
 
 
 def views_of_step(step: Views) -> list[View]:
@@ -138,11 +183,9 @@ def average_features(dataset: Dataset, encoder: Encoder, views: Sequence[View],
         means = [average_features(dataset, part, views, report, cached) for part in encoder.part_encoders]
         return np.concatenate([joined(encoder, [mean[some] for mean in means])
                                for some in blocks(len(dataset), encoder.dimension)])
+    if not cached:
+        return _computed(dataset, encoder, views, report) / len(views)
     total = np.zeros((len(dataset), encoder.dimension), np.float32)
-    for number, view in enumerate(views):
-        def report_view(share: float, step: str, done: int = number) -> None:
-            report((done + share) / len(views), step)
-
-        total += view_features(dataset, encoder, view, report_view) if cached else _computed(
-            dataset, encoder, view, report_view)
+    for rows in _features_of_views(dataset, encoder, list(views), report):
+        total += rows
     return total / len(views)
