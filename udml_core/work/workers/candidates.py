@@ -23,6 +23,7 @@ from udml_core.work.jobs.advising import TRIAL
 from udml_core.work.jobs.estimate import image_kind, view_kind
 from udml_core.work.jobs.suggestions import quick_fields
 from udml_core.work.sweeps.group import key_of, runs_by_key
+from udml_core.work.workers.calibration import calibrate
 from udml_core.work.workers.execute import StopRequestedError
 
 Trainer = Callable[[Run, Report], Status]
@@ -167,6 +168,8 @@ def _source_time(own: Spec, dataset: Dataset, encoder: EncoderSpec, views: Views
     paths = [whole] if views is None else [
         whole if view == View() else whole.with_name(f"{whole.stem}-{view.key}.npy") for view in views_of_step(views)]
     missing = sum(not path.exists() for path in paths)
+    if missing:
+        calibrate(dataset, encoder, own.device)
     measured = [measured_speed(image_kind(encoder, own.device))]
     if views is not None and is_own:  # from stored images, which are read faster than at first
         measured.insert(0, measured_speed(view_kind(own)))

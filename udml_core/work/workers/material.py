@@ -39,6 +39,7 @@ from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED
 from udml_core.work.jobs import other_free_gpus, resolve_device
 from udml_core.work.jobs.estimate import image_kind, view_kind
+from udml_core.work.workers.calibration import calibrate
 
 SAMPLE, TRAINED_SAMPLE = 3000, 1000
 """Number of test images whose embedding is stored for every epoch; fewer if the method trains the encoder."""
@@ -90,8 +91,10 @@ def load(run: Run, report: Report, device: str = "auto", dataset: Dataset | None
     device, split = resolve_device(device), spec.halves(dataset)
     with other_free_gpus(device) as others:
         for source in spec.encoder.sources:
+            encoder = Encoder(source).to(device)
+            calibrate(dataset, source, spec.device, encoder)  # the expected time stands while the features are computed
             with _timed(image_kind(source, spec.device), features_path(dataset, source), len(dataset)):
-                features = features_of(dataset, encoder := Encoder(source).to(device), report, others)
+                features = features_of(dataset, encoder, report, others)
         if spec.encoder.parts:
             encoder = frozen_encoder(dataset, spec.encoder, split.train, report, device)
             features = features_of(dataset, encoder, report)
