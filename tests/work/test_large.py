@@ -67,6 +67,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             patch.setattr(module, "LARGE", 1_000)
         patch.setattr(evaluate, "ASKED_ALL", 1_000)
         patch.setattr(evaluate, "ASKED", ASKED)
+        patch.setattr(evaluate, "LONGEST_EXACT", 0)
         patch.setattr(map_kind, "MOST_JUDGED", 1_000)
         patch.setattr(train, "MOST_ANALYZED", 1_000)
         patch.setenv("UDML_RUNS", str(folder / "runs"))
@@ -137,6 +138,7 @@ def four_shards(run: Run, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         monkeypatch.setattr(module, "LARGE", 1_000)
     monkeypatch.setattr(evaluate, "ASKED_ALL", 1_000)
     monkeypatch.setattr(evaluate, "ASKED", ASKED)
+    monkeypatch.setattr(evaluate, "LONGEST_EXACT", 0)
     written: list[int] = []
 
     def write(folder: Path, manifest: Manifest, shard: Shard, *rest: Any) -> None:

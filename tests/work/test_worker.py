@@ -33,7 +33,7 @@ from udml_core.data.thumbnails import are_sheets_made
 from udml_core.exploration.instances import latent_rows
 from udml_core.methods import Embedder
 from udml_core.methods.rpml import RPML
-from udml_core.numerics.evaluation import effective_rank, map_at_r, nearest_is_hit, recall_at_k
+from udml_core.numerics.evaluation import effective_rank, map_at_r, nearest_is_hit, recall_at_k, retrieval_measures
 from udml_core.numerics.explanations import Clusters, LatentLayer, Pairs, Prototypes, Triplets, Uncertainty
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, create_run
 from udml_core.runs.analyses import list_analyses, plan_analysis
@@ -548,6 +548,7 @@ def test_many_test_images_are_asked_by_a_sample_and_all_on_request(
     before, loaded = run.evaluation(), material.load(run, quiet)
     monkeypatch.setattr(evaluate, "ASKED_ALL", 100)
     monkeypatch.setattr(evaluate, "ASKED", 50)
+    monkeypatch.setattr(evaluate, "LONGEST_EXACT", 0)
     final = evaluate_run(run, loaded, quiet)["final"]
     labels, points = loaded.dataset.labels, np.asarray(run.embeddings("final"))[loaded.split.test]
     assert labels is not None
@@ -556,6 +557,31 @@ def test_many_test_images_are_asked_by_a_sample_and_all_on_request(
     assert (final["queries"], final["images"]) == (50, len(loaded.split.test))
     assert final["recall@1"] == pytest.approx(100 * hits.mean()), "queries of the sample, gallery of all"
     assert evaluate_run(run, loaded, quiet, exact=True) == before
+
+
+@pytest.mark.parametrize(("seconds", "is_exact"), [(0.02, True), (0.1, False)])
+def test_all_test_images_are_asked_after_a_sample_where_that_takes_less_than_a_minute(
+        seconds: float, is_exact: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two embeddings differ from others: 2 · 359 queries take 14 or 72 seconds."""
+    run = worked(tmp_path, method="frozen")
+    before, loaded, now, written = run.evaluation(), material.load(run, quiet), [0.0], list[Any]()
+
+    rank = retrieval_measures.rankings
+
+    def slow(*arguments: Any) -> Any:
+        for part in rank(*arguments):
+            now[0] += seconds * len(part[0])
+            yield part
+
+    monkeypatch.setattr(retrieval_measures, "rankings", slow)
+    monkeypatch.setattr(evaluate.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(evaluate, "ASKED_ALL", 100)
+    monkeypatch.setattr(evaluate, "ASKED", 50)
+    write = Run.write_evaluation
+    monkeypatch.setattr(Run, "write_evaluation", lambda run, result: (written.append(result), write(run, result))[1])
+    result = evaluate_run(run, loaded, quiet)
+    assert [stored["final"].get("queries") for stored in written] == [50, None][:1 + is_exact], "sample first"
+    assert result == run.evaluation() == (before if is_exact else written[0])
 
 
 class Rests:

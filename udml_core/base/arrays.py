@@ -81,6 +81,16 @@ def rows_by_group(rows: Integers, groups: Integers) -> list[Integers]:
     return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1) if len(order) else []
 
 
+def some_rows(array: Array, rows: Integers) -> Array:
+    """Return rows of an array; the array itself, without a copy, if they are all of its rows.
+
+    Args:
+        array: (n, …).
+        rows: Different rows (m,), ascending.
+    """
+    return array if len(rows) == len(array) else array[rows]
+
+
 def evenly_spaced(count: int, most: int) -> Integers:
     """Return at most `most` of the rows 0 to count − 1, evenly spaced, both ends included."""
     return np.linspace(0, count - 1, min(count, most)).astype(np.int64)

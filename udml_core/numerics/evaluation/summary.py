@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from udml_core.base.arrays import Array, Booleans, Integers, evenly_spaced
+from udml_core.base.arrays import Array, Booleans, Integers, evenly_spaced, some_rows
 from udml_core.numerics.evaluation.cluster_measures import kmeans_clusters, label_purity, nmi, pairwise_f
 from udml_core.numerics.evaluation.retrieval_measures import recall_in_gallery, retrieval_measures
 from udml_core.numerics.evaluation.structure import distortion, distortion_neighbors, effective_rank
 
+QUERIED, CLUSTERED = 0.5, 0.8
+"""Shares of the progress at which all queries are ranked, and the images are clustered."""
 DEPTHS = range(1, 51)
 """The values of K in the curve of mprec@K."""
 GALLERY_RECALLS = (1, 10, 20, 30, 40, 50)
@@ -41,7 +43,7 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
         embeddings: (n, d).
         labels: (n,), or None.
         space: (n, D), the vectors that the embedding was computed from.
-        report: Called with the finished share.
+        report: Called with the finished share, at `QUERIED` and `CLUSTERED` among others.
         sample: Maximum number of evenly spaced images for trustworthiness and continuity.
         classes: (n, c), used without labels if images have several classes or none.
         queries: Mask (n,) of the authors' queries; the other images are their gallery. None if every image is a query.
@@ -53,7 +55,7 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
     if labels is not None:
         ks = RECALLS if len(np.unique(labels)) < MANY_CLASSES else RECALLS + DEEP_RECALLS
         measured = retrieval_measures(embeddings, labels, ks, DEPTHS, whole=True, asked=asked,
-                                      report=lambda share: report(0.5 * share))
+                                      report=lambda share: report(QUERIED * share))
         score, left_out = measured.map_at_r
         result |= {f"recall@{k}": 100 * value for k, value in measured.recalls.items()}
         result |= {f"mprec@{k}": 100 * value for k, value in measured.mean_precisions.items()}
@@ -61,23 +63,25 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
         if asked is not None:
             result |= {"queries": float(len(asked)), "recall@1 margin": _margin(measured.first_hits),
                        "map@r margin": _margin(measured.average_precisions)}
-        clusters = kmeans_clusters(embeddings[some], len(np.unique(labels)))
+        clusters = kmeans_clusters(some_rows(embeddings, some), len(np.unique(labels)))
         result |= {"nmi": 100 * nmi(clusters, labels[some]), "purity": 100 * label_purity(clusters, labels[some])}
         result |= {name: 100 * value for name, value in pairwise_f(clusters, labels[some]).items()}
-        report(0.8)
+        report(CLUSTERED)
         if queries is not None:
             result |= {f"gallery recall@{k}": 100 * value
                        for k, value in recall_in_gallery(embeddings, labels, queries, GALLERY_RECALLS).items()}
     elif classes is not None:
-        of_depths = retrieval_measures(embeddings, classes, depths=DEPTHS, asked=asked).mean_precisions
+        of_depths = retrieval_measures(embeddings, classes, depths=DEPTHS, asked=asked,
+                                       report=lambda share: report(QUERIED * share)).mean_precisions
         result |= {f"mprec@{k}": 100 * value for k, value in of_depths.items()}
         result |= {} if asked is None else {"queries": float(len(asked))}
-        report(0.8)
+        report(CLUSTERED)
     chosen = evenly_spaced(len(embeddings), sample)
     if len(chosen) > 2:
-        trust, continuity = distortion(space[chosen], embeddings[chosen], distortion_neighbors(len(chosen)))
+        trust, continuity = distortion(some_rows(space, chosen), some_rows(embeddings, chosen),
+                                       distortion_neighbors(len(chosen)))
         result |= {"trustworthiness": 100 * float(trust.mean()), "continuity": 100 * float(continuity.mean())}
-    result["effective rank"] = effective_rank(embeddings[some])
+    result["effective rank"] = effective_rank(some_rows(embeddings, some))
     report(1.0)
     return result
 

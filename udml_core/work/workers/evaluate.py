@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -18,6 +19,7 @@ from udml_core.data.training_data import training_data
 from udml_core.methods import Embedder, Setting
 from udml_core.methods.closed_form import PCA
 from udml_core.numerics.evaluation import evaluate, headline_measures, knn_accuracy, linear_accuracy, neighbor_stability
+from udml_core.numerics.evaluation.summary import CLUSTERED, ESTIMATED, QUERIED
 from udml_core.runs import Run
 from udml_core.work.workers.material import Loaded, load
 
@@ -27,6 +29,8 @@ KNN = 200
 COMPARED, COMPARED_NEIGHBORS = 2000, 10
 ASKED_ALL, ASKED = 25_000, 2_000
 """Largest number of test images that are all queries, which takes about a minute, and the number of queries of more."""
+LONGEST_EXACT = 60.0
+"""Seconds within which all images of more are queries, too, after the sample."""
 log = logging.getLogger("udml")
 
 
@@ -36,7 +40,8 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report, exact: bool = False) 
     The candidates are the initial, frozen, centered PCA (of the final dimension) and final embeddings, and the
     method's own. PCA has unit length if the final embedding has, so that both are compared by the same distance.
     Versions before 0.3 stored an uncentered PCA as "pca". Of more than `ASKED_ALL` test images a fixed sample of
-    `ASKED` are queries among all of them. The split `seen` with labels adds k-nearest-neighbor and linear accuracy.
+    `ASKED` are queries among all of them. If asking all takes at most `LONGEST_EXACT`, by the time that the sample has
+    just taken, they follow and replace it. The split `seen` with labels adds k-nearest-neighbor and linear accuracy.
 
     Args:
         run: A run with stored embeddings.
@@ -47,25 +52,81 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report, exact: bool = False) 
     Returns:
         Measures in percent, by candidate and name.
     """
-    if not exact:
-        loaded = _with_fewer_voters(loaded)
+    test = loaded.split.test
+    if exact or len(test) <= ASKED_ALL:
+        return _evaluate(run, loaded if exact else _with_fewer_voters(loaded), report)
+    asked, watch = np.flatnonzero(np.isin(test, fixed_sample(test, ASKED))), _Watch(ASKED, len(test))
+    log.info("the evaluation asks %d of %d test images; udml evaluate %s --exact asks all", len(asked), len(test),
+             run.id)
+    result = _evaluate(run, _with_fewer_voters(loaded), report, asked, watch)
+    if "queries" not in result["final"] or watch.expected > LONGEST_EXACT:
+        return result
+    log.info("asking all %d test images should take %.0f seconds", len(test), watch.expected)
+    return _evaluate(run, loaded, report)
+
+
+class _Watch:
+    """The time that asking all test images should take, by the measured parts of an evaluation that asks some.
+
+    Attributes:
+        expected: Seconds for all embeddings that were evaluated.
+    """
+
+    def __init__(self, asked: int, images: int) -> None:
+        self.expected = 0.0
+        self._asked, self._images = asked, images
+        self._last = 0.0
+
+    def begin(self) -> None:
+        """Begin with an embedding."""
+        self._last = time.monotonic()
+
+    def observe(self, share: float) -> None:
+        """Count the time since the last report: of the queries, the clusters, or measures that are always samples."""
+        per_image = self._images / (self._asked if share <= QUERIED else min(self._images, ESTIMATED))
+        self._count(per_image if share <= CLUSTERED else 1.0)
+
+    def end(self) -> None:
+        """Count what followed the last report, which depends on the queries."""
+        self._count(self._images / self._asked)
+
+    def _count(self, times: float) -> None:
+        now = time.monotonic()
+        self.expected += (now - self._last) * times
+        self._last = now
+
+
+def _evaluate(run: Run, loaded: Loaded, report: Report, asked: Integers | None = None, watch: _Watch | None = None
+              ) -> dict[str, dict[str, float]]:
+    """Evaluate as `evaluate_run` does.
+
+    Args:
+        run: The run.
+        loaded: Its data set, features and halves.
+        report: Receives the finished share.
+        asked: Rows (m,) of the test half that are queries; all if None.
+        watch: Measures the time.
+
+    Returns:
+        The measures, which are stored.
+    """
+    watch = watch or _Watch(1, 1)
     dataset, test = loaded.dataset, loaded.split.test
     labels, voters = known_labels(loaded)
     voting = voters if labels is not None and loaded.split.name == "seen" else voters[:0]
     candidates = _candidates(run, loaded)
     space = candidates["frozen"](test)
-    asked = None if exact or len(test) <= ASKED_ALL else np.flatnonzero(np.isin(test, fixed_sample(test, ASKED)))
-    if asked is not None:
-        log.info("the evaluation asks %d of %d test images; udml evaluate %s --exact asks all", len(asked), len(test),
-                 run.id)
     result = dict[str, dict[str, float]]()
     of_frozen = dict[str, float]()
     for number, (name, embed_images) in enumerate(candidates.items()):  # one embedding at a time needs memory
         def report_candidate(share: float, done: int = number) -> None:
+            watch.observe(share)
             report((done + share) / len(candidates), "evaluation")
 
         embeddings, of_voters = np.split(embed_images(np.concatenate([test, voting])), [len(test)])
         is_frozen = np.array_equal(embeddings, space)
+        embeddings = space if is_frozen else embeddings  # once in memory
+        watch.begin()
         row = dict(of_frozen) if is_frozen and of_frozen else evaluate(
             embeddings, None if labels is None else labels[test], space, report_candidate,
             classes=None if dataset.evaluation_classes is None else dataset.evaluation_classes[test],
@@ -75,6 +136,7 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report, exact: bool = False) 
             queried = slice(None) if asked is None else asked
             seen = (of_voters, labels[voting], embeddings[queried], labels[test][queried])
             row |= {f"knn@{KNN}": 100 * knn_accuracy(*seen, k=KNN), "linear probe": 100 * linear_accuracy(*seen)}
+        watch.end()
         if name in ("initial", "final"):
             row["neighbors kept from frozen"] = 100 * (1.0 if is_frozen else _kept_neighbors(space, embeddings))
         result[name] = row
