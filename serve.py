@@ -60,8 +60,8 @@ IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
 ADDRESS = '<script>window.__streamlit = {BACKEND_BASE_URL: new URL(".", document.baseURI).href};</script>'
 """Names the server in Streamlit's page: below the address of a page such as /explore, Streamlit would look for it at
 /explore first, with two requests that fail at each visit. The server is where the page's scripts come from."""
-READERS = ("udml_core.data.catalog", "udml_core.data.given.uploads", "pandas", "pyarrow.parquet", "PIL.JpegImagePlugin",
-           "PIL.PngImagePlugin", "PIL.GifImagePlugin", "PIL.TiffImagePlugin")
+READERS = ("udml_core.data.catalog", "udml_core.data.given.uploads", "pandas", "pyarrow.parquet", *(
+    f"PIL.{name}ImagePlugin" for name in ("Jpeg", "Png", "Gif", "Tiff", "Bmp", "Ppm")))
 """What reads files of users, for `bounded.start`; Pillow would import its formats in each call."""
 HEADERS = {
     # Streamlit's own pages need inline styles, compiled scripts and blobs. Nothing comes from another host.

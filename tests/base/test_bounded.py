@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+import psutil
 import pytest
 from PIL import Image, ImageFile
 
@@ -97,6 +98,26 @@ def test_a_killed_process_of_readers_starts_again() -> None:
     assert bounded._forks._process is not None
     bounded._forks._process.kill()
     bounded._forks._process.wait()
+    assert bounded.call("x.csv", len, "abc") == 3
+
+
+def waiting_child(other_than: int) -> int:
+    """Return the child of the process of readers, as soon as there is one, and another one than before."""
+    assert bounded._forks is not None
+    assert bounded._forks._process is not None
+    readers, until = psutil.Process(bounded._forks._process.pid), time.monotonic() + 30
+    while not (found := {child.pid for child in readers.children()} - {other_than}) and time.monotonic() < until:
+        time.sleep(0.01)
+    return found.pop()
+
+
+def test_the_process_of_the_next_call_waits_for_it_and_is_replaced_if_it_was_ended() -> None:
+    waiting = waiting_child(other_than=bounded.call("x.csv", os.getpid))
+    assert bounded.call("x.csv", os.getpid) == waiting
+    other = waiting_child(other_than=waiting)
+    os.kill(other, signal.SIGKILL)
+    while psutil.pid_exists(other):
+        time.sleep(0.01)
     assert bounded.call("x.csv", len, "abc") == 3
 
 

@@ -1,8 +1,9 @@
 """Calls in a process of their own with a limit on its memory, for files that users hand in.
 
 A file of a few megabytes can declare, or decompress to, more than a computer has. The server therefore reads such files
-in a child of a small process that has imported the readers, which takes a few milliseconds. Without `start`, as in the
-command line and in workers, which no other user shares, and where processes cannot fork, a call is a plain call.
+in a child of a small process that has imported the readers; the child for the next call waits already. Without
+`start`, as in the command line and in workers, which no other user shares, and where processes cannot fork, a call is a
+plain call.
 """
 
 from __future__ import annotations
@@ -111,11 +112,13 @@ def _too_large(what: str, most: float) -> UserError:
 
 
 class _Forks:
-    """A process that imports modules once, and forks a child for each call."""
+    """A process that imports modules once, and forks a child for each call, before the call."""
 
     def __init__(self, modules: Sequence[str]) -> None:
         self._modules, self._changing = modules, threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._waiting: socket.socket | None = None
+        self._is_closed = False
         self._socket: socket.socket | None = None
         self._begin()
 
@@ -129,27 +132,55 @@ class _Forks:
 
     @contextlib.contextmanager
     def child(self) -> Iterator[io.BufferedRWPair]:
-        """Yield a stream to a new child, which ends when the stream is closed."""
+        """Yield a stream to a child of its own, which ends when the stream is closed; then the next child is forked."""
+        with self._changing:
+            ours, self._waiting = self._waiting, None
+            if ours is None or not _waits(ours):
+                ours = self._fork()
+        try:
+            with ours, ours.makefile("rwb") as stream:
+                yield stream
+        finally:
+            with self._changing:
+                if self._waiting is None and not self._is_closed:
+                    self._waiting = self._fork()
+
+    def _fork(self) -> socket.socket:
+        """Return a connection to a new child."""
         ours, theirs = socket.socketpair()
-        with ours, theirs, self._changing:
+        with theirs:
             assert self._socket is not None
             try:
                 socket.send_fds(self._socket, [b"+"], [theirs.fileno()])
             except OSError:  # someone ended the process
-                self.close()
+                self._end()
                 self._begin()
                 socket.send_fds(self._socket, [b"+"], [theirs.fileno()])
-            theirs.close()
-            kept = ours.dup()
-        with kept, kept.makefile("rwb") as stream:
-            yield stream
+        return ours
 
     def close(self) -> None:
         """End the process, which holds nothing, even while it imports. Calls in progress go on in children."""
+        with self._changing:
+            self._is_closed = True
+            if self._waiting is not None:
+                self._waiting.close()
+            self._end()
+
+    def _end(self) -> None:
         if self._socket is not None and self._process is not None:
             self._socket.close()
             self._process.kill()
             self._process.wait()
+
+
+def _waits(connection: socket.socket) -> bool:
+    """Return whether the process at the other end, which sends nothing before it is asked, was not ended."""
+    try:
+        return bool(connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
 
 
 def _send(stream: io.BufferedRWPair, message: Any) -> None:
@@ -193,8 +224,9 @@ def _answer(stream: io.BufferedRWPair) -> None:
     """Read a call, make it within its limit, and send what comes of it."""
     import resource
 
+    process = psutil.Process()
     what, function, args, most, extra, reports = _receive(stream)
-    space = int(psutil.Process().memory_info().vms + most + extra)
+    space = int(process.memory_info().vms + most + extra)
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
     with contextlib.suppress(OSError):  # if memory runs out nevertheless, this process goes, not the server
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
