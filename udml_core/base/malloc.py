@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from contextlib import suppress
 
 THRESHOLD = 1 << 30
 """Bytes: smaller blocks stay on the heap, and up to this much free memory stays at its end."""
@@ -23,3 +24,10 @@ def keep_freed_memory() -> bool:
     except (OSError, AttributeError):  # another C library
         return False
     return bool(mallopt(M_MMAP_THRESHOLD, THRESHOLD)) and bool(mallopt(M_TRIM_THRESHOLD, THRESHOLD))
+
+
+def release_freed_memory() -> None:
+    """Give freed memory back to the system after a phase, where glibc keeps it; the next phase has blocks of others."""
+    if sys.platform.startswith("linux"):
+        with suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL(None).malloc_trim(0)

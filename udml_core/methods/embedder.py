@@ -15,7 +15,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from udml_core.base.arrays import Array, blocks
+from udml_core.base.arrays import Array, Integers, blocks
 from udml_core.base.errors import UserError
 from udml_core.base.files import check_regular, replace_bytes
 from udml_core.data.encoders import Encoder, EncoderSpec
@@ -185,26 +185,32 @@ class Embedder(nn.Module):
         embeddings: Tensor = self.head(self.encoder(images))
         return embeddings
 
-    def embed_features(self, features: Array) -> Array:
+    def embed_features(self, features: Array, indices: Integers | None = None) -> Array:
         """Return the embeddings (n, l) float32 of the frozen encoder's features (n, d).
+
+        Args:
+            features: The features.
+            indices: Rows (m,) to embed, which are read in blocks; all if None.
 
         Raises:
             ValueError: The encoder was trained, so the frozen features are not its own.
         """
         if self.trained:
             raise ValueError("this embedder trained its encoder: embed images, not frozen features")
-        return self.apply_head(features)
+        return self.apply_head(features, indices)
 
-    def apply_head(self, features: Array) -> Array:
-        """Return the embeddings (n, l) float32 of this embedder's own features (n, d)."""
+    def apply_head(self, features: Array, indices: Integers | None = None) -> Array:
+        """Return the embeddings (n, l) float32 of this embedder's own features (n, d), or of some rows (m,)."""
+        count = len(features) if indices is None else len(indices)
         device = next(self.encoder.buffers()).device
         embeddings = np.empty((0, 0), np.float32)
         with torch.inference_mode():
-            for some in blocks(len(features), features.shape[1]):
-                rows = torch.from_numpy(np.array(features[some], dtype=np.float32))
+            for some in blocks(count, features.shape[1]):
+                read = features[some] if indices is None else features[indices[some]]
+                rows = torch.from_numpy(np.array(read, dtype=np.float32))
                 part = self.head(rows.to(device)).cpu().numpy()
                 if not some.start:
-                    embeddings = np.empty((len(features), part.shape[1]), np.float32)
+                    embeddings = np.empty((count, part.shape[1]), np.float32)
                 embeddings[some] = part
         return embeddings
 

@@ -47,8 +47,9 @@ class Distances:
         self._points = np.asarray(embeddings)
         self.is_wide = self._points.shape[1] >= WIDE
         # A common offset would cost digits without changing distances, and so would a mean that one far point moves.
-        some = torch.from_numpy(np.array(self._points[:: -(-len(self._points) // CENTERED_ON)]))
-        self._center = some.median(0).values.double().numpy()
+        some = self._points[:: -(-len(self._points) // CENTERED_ON)]
+        self._center = np.concatenate([torch.from_numpy(np.array(some[:, columns])).median(0).values.double().numpy()
+                                       for columns in blocks(some.shape[1], len(some))])
         if not self.is_wide:
             self._points = self._points.astype(np.float64)
             self._points -= self._center
@@ -70,7 +71,10 @@ class Distances:
     def _block(self, rows: Integers | slice, columns: slice) -> Tensor:
         """Return some rows and columns of the centered points in float64."""
         some = self._points[rows, columns]
-        return torch.from_numpy(some.astype(np.float64) - self._center[columns] if self.is_wide else some)
+        if self.is_wide:
+            some = some.astype(np.float64)
+            some -= self._center[columns]
+        return torch.from_numpy(some)
 
     def keys(self, rows: Tensor) -> Tensor:
         """Return the keys (q, n) int64 from points (q,) to all points.

@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 import torch
 
-from udml_core.base.arrays import LARGE, Array, Booleans, Integers, evenly_spaced
+from udml_core.base.arrays import LARGE, Array, Booleans, Integers, evenly_spaced, some_rows
+from udml_core.base.malloc import release_freed_memory
 from udml_core.data.dataset import Report
 from udml_core.data.splits import fixed_sample
 from udml_core.data.training_data import training_data
@@ -140,6 +141,7 @@ def _evaluate(run: Run, loaded: Loaded, report: Report, asked: Integers | None =
         if name in ("initial", "final"):
             row["neighbors kept from frozen"] = 100 * (1.0 if is_frozen else _kept_neighbors(space, embeddings))
         result[name] = row
+        release_freed_memory()
         log.info("%s: %s", name, ", ".join(f"{key} {value:.2f}" for key, value in headline_measures(row).items()))
     run.write_evaluation(result)
     return result
@@ -199,9 +201,9 @@ def _candidates(run: Run, loaded: Loaded) -> dict[str, Callable[[Integers], Arra
 
     candidates: dict[str, Callable[[Integers], Array]] = {
         "initial": partial(stored, "initial"),
-        "frozen": lambda indices: Embedder(loaded.encoder).embed_features(loaded.features[indices]),
+        "frozen": lambda indices: Embedder(loaded.encoder).embed_features(loaded.features, indices),
         "centered pca": lambda indices: _centered_pca(loaded, final.shape[1], run.is_normalized("final")
-                                                      ).embed_features(loaded.features[indices]),
+                                                      ).embed_features(loaded.features, indices),
         "final": partial(stored, "final")}
     names = extra(embedder, torch.from_numpy(np.array(final[:1])))
     return candidates | {name: partial(further, name) for name in names}
@@ -228,4 +230,5 @@ def _kept_neighbors(space: Array, embeddings: Array) -> float:
     The share is measured on evenly spaced images.
     """
     chosen = evenly_spaced(len(space), COMPARED)
-    return neighbor_stability(space[chosen], embeddings[chosen], min(COMPARED_NEIGHBORS, len(chosen) - 1))
+    return neighbor_stability(some_rows(space, chosen), some_rows(embeddings, chosen),
+                              min(COMPARED_NEIGHBORS, len(chosen) - 1))

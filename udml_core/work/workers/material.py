@@ -166,7 +166,7 @@ def embed(embedder: Embedder, loaded: Loaded, indices: Array,
     """
     if not embedder.trained:
         is_whole = np.array_equal(indices, np.arange(len(loaded.features)))
-        return embedder.embed_features(loaded.features if is_whole else loaded.features[indices])  # read in blocks
+        return embedder.embed_features(loaded.features, None if is_whole else indices)
     inputs, module = (loaded.whole[:, 0], _FromActivations(embedder)) if quick and loaded.whole is not None else (
         pixels_of(loaded.dataset, loaded.encoder), embedder)
     parts = []

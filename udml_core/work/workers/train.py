@@ -20,8 +20,9 @@ import torch
 from filelock import BaseFileLock
 from torch import Tensor
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, some_rows
 from udml_core.base.errors import UserError
+from udml_core.base.malloc import release_freed_memory
 from udml_core.data.dataset import WAITING, Dataset, Report
 from udml_core.data.features import features_path
 from udml_core.data.speed import record_speed
@@ -156,9 +157,11 @@ class _Work:
         if not loaded.dataset.is_large:  # the thumbnails of a few images are made when they are shown
             make_sheets(loaded.dataset, self.reporter.share)
         embedder = self._train(loaded)
+        release_freed_memory()
         began = time.monotonic()
         self._keep(loaded, embedder)
         self.reporter.change(phase="evaluation", share=0.0, searchable=True)
+        release_freed_memory()
         # The device stays locked: its memory still holds the encoder, and plans count the memory of one run at a time.
         evaluate_run(self.run, loaded, self.reporter.share)
         record_stage(evaluation_kind(self.spec), time.monotonic() - began, len(loaded.dataset))
@@ -330,12 +333,12 @@ class _Work:
         explanations = (*epoch.explanations, *self.method.embedder_explanations(embedder))
         records = [thin(record, TRIPLETS_KEPT) for record in explanations]
         self.run.write_epoch(epoch.number, records, sample, trained)
-        judged = sample[loaded.judged]
+        judged = some_rows(sample, loaded.judged)
         row: dict[str, Any] = {"epoch": epoch.number} | epoch.losses | {"effective rank": effective_rank(judged)}
         before = self.run.epoch_numbers()
         if epoch.number - 1 in before and len(judged) > 20:
             with suppress(UserError):  # A power cut can damage an earlier sample; the curve then misses a point.
-                earlier = self.run.epoch_sample(epoch.number - 1)[loaded.judged]
+                earlier = some_rows(self.run.epoch_sample(epoch.number - 1), loaded.judged)
                 row["neighbor stability"] = neighbor_stability(earlier, judged)
         if self.judge is not None:
             row |= self.judge.differences(judged)
