@@ -10,6 +10,7 @@ import pytest
 
 from tests.benchmarks.measure import seconds
 from udml_core.base.arrays import Array
+from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Refiner
 from udml_core.numerics.refinement import unit_neighbors as search
 
@@ -62,6 +63,20 @@ def test_2933_images_are_refined_and_ranked_within_three_seconds(recipe: str) ->
     processors = process_time() - before
     print(f"\nn=2933, d=1280, {recipe}: {took:.2f} s by the clock, {processors:.2f} processor seconds")
     assert processors < 3  # even if a single core does all
+
+
+def test_50_000_narrow_images_take_little_more_than_three_exact_searches() -> None:
+    """The products of all rows bound them: lists that keep 99.9 % of the neighbors took twice as long."""
+    gallery = mixture(50_000, 64, 1000)
+    Refiner().fit(gallery[:500])
+    before = process_time()
+    Refiner().fit(gallery)
+    whole = process_time() - before
+    before = process_time()
+    nearest(gallery, 10)
+    search_alone = process_time() - before
+    print(f"\nn=50000, d=64, {Refiner().recipe}: {whole:.1f} processor seconds, {search_alone:.1f} of a search")
+    assert whole < 4 * search_alone
 
 
 def compile_kernels(recipe: str, gallery: Array) -> None:
