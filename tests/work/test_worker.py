@@ -579,7 +579,9 @@ def test_all_test_images_are_asked_after_a_sample_where_that_takes_less_than_a_m
     monkeypatch.setattr(evaluate, "ASKED", 50)
     write = Run.write_evaluation
     monkeypatch.setattr(Run, "write_evaluation", lambda run, result: (written.append(result), write(run, result))[1])
-    result = evaluate_run(run, loaded, quiet)
+    steps = list[str]()
+    result = evaluate_run(run, loaded, lambda _share, step: steps.append(step))
+    assert list(dict.fromkeys(steps)) == ["evaluation", "evaluation · every image, after the sample"][:1 + is_exact]
     assert [stored["final"].get("queries") for stored in written] == [50, None][:1 + is_exact], "sample first"
     assert result == run.evaluation() == (before if is_exact else written[0])
 

@@ -14,7 +14,7 @@ import torch
 
 from udml_core.base.arrays import LARGE, Array, Booleans, Integers, evenly_spaced, some_rows
 from udml_core.base.malloc import release_freed_memory
-from udml_core.data.dataset import Report
+from udml_core.data.dataset import DETAIL, Report
 from udml_core.data.splits import fixed_sample
 from udml_core.data.training_data import training_data
 from udml_core.methods import Embedder, Setting
@@ -63,7 +63,7 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report, exact: bool = False) 
     if "queries" not in result["final"] or watch.expected > LONGEST_EXACT:
         return result
     log.info("asking all %d test images should take %.0f seconds", len(test), watch.expected)
-    return _evaluate(run, loaded, report)
+    return _evaluate(run, loaded, lambda share, step: report(share, f"{step}{DETAIL}every image, after the sample"))
 
 
 class _Watch:
