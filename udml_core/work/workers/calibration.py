@@ -27,7 +27,7 @@ def calibrate(dataset: Dataset, spec: EncoderSpec, device: str, encoder: Encoder
     Nothing is done if the encoder was measured on this machine before, or if the features are stored or soon computed.
 
     Args:
-        dataset: The data set whose images are to be encoded.
+        dataset: The data set with the images.
         spec: A single encoder.
         device: The device as a run names it, such as `auto`.
         encoder: The encoder on its device; built if None.
