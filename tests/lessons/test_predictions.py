@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.lessons.test_print import printed
-from udml_core.results.lessons import Lesson, course
+from udml_core.results.lessons import Lesson, course, right_choices
 
 pytestmark = pytest.mark.browser
 
@@ -19,6 +19,74 @@ HIDDEN = {"encoders": [".stage .plane text.later"], "better": [".stage .plane"],
           "epsilon": [".stage [role=group].later", ".stage details"], "flat": [".stage .plane path.later"],
           "collapse": [".stage .chart:not(canvas + svg)"], "hardness": []}
 """Parts of the picture that would answer the question, by lesson."""
+OUTCOMES = {
+    "metric": """const [before, after] = [c({}).recall, c(shows).recall];
+        return [after > before, after < before, after === before];""",
+    "triplets": """return ["margin", "angle"].map((loss) => {
+            const now = { ...start, ...shows, loss };
+            const points = [now.anchor, now.positive, now.negative];
+            const { stepped } = c(now);
+            const isStill = JSON.stringify(stepped) === JSON.stringify(points);
+            const [near, far] = [1, 2].map((at) => apart(stepped[0], stepped[at]) - apart(points[0], points[at]));
+            return [far > 0, isStill, near < 0];
+        }).reduce((one, other) => one.map((part, at) => part && other[at]));""",
+    "hardness": """const { before, results: { semi, own } } = c(shows);
+        return [own.recall > semi.recall, own.recall < before.recall, own.recall === before.recall];""",
+    "epsilon": """const runs = [0.9, 0.7, 0.5, 0.3, 0.2].map((epsilon) => c({ epsilon }));
+        const each = (holds) => runs.slice(1).every((run, at) => holds(run, runs[at]));
+        return [each((run, former) => run.count <= former.count && run.largest >= former.largest)
+                && runs.at(-1).count < runs[0].count,
+            each((run, former) => run.count > former.count), each((run, former) => run.count === former.count)];""",
+    "flat": """const a = c({}).center;
+        const around = Array.from({ length: 720 }, (_empty, at) => {
+            const turn = at * Math.PI / 360;
+            const b = [0, 1].map((axis) => a[axis] + c({}).distance * [Math.cos(turn), Math.sin(turn)][axis]);
+            return { ...c({ b }), inner: Math.abs(Math.hypot(...b) - 0.657) };
+        }).filter(({ distance }) => Math.abs(distance - c({}).distance) < 0.02);
+        const best = around.reduce((one, other) => (other.similarity > one.similarity ? other : one));
+        const values = around.map(({ similarity }) => similarity);
+        return [best.fromA.across < 0.2 * best.distance, best.inner < 0.02,
+            Math.max(...values) - Math.min(...values) < 0.01];""",
+    "spread": """const states = [3, 4, 5, 10, 50].map((step) => c({ step }));
+        const wrong = states.map(({ best, classes }) => best.flatMap((part, row) =>
+            (part >= 0 && part !== classes[row] ? [`${classes[row]}${part}`] : [])));
+        if (wrong.flat().some((words) => words !== "12")) return []; // a square with the color of the triangles
+        return [wrong[4].length > wrong[0].length, wrong[4].length < wrong[0].length,
+            wrong.every((rows) => rows.length === wrong[0].length)];""",
+    "instances": """const [low, high] = [c({ temperature: 0.1 }), c(shows)];
+        const order = high.others.map((_row, at) => at).sort((one, other) => high.cosines[one] - high.cosines[other]);
+        const ofLeast = order.slice(0, 10).reduce((sum, at) => sum + high.shares[at], 0);
+        return [high.competitors > 0.8 * high.others.length, high.sameShare > low.sameShare,
+            ofLeast > 0.5 * high.shares.reduce((sum, share) => sum + share, 0)];""",
+    "collapse": """const [fixed, free] = [...c(shows).runs];
+        if (free.loss >= fixed.loss) return [];
+        return [free.recall > fixed.recall, free.recall < fixed.recall, free.recall === fixed.recall];""",
+    "measures": """const [a, b] = [shows.order, [4, 0, 1, 2, 3, 5, 6, 7, 8, 9]].map((order) => c({ order }));
+        if (a.hits.join() !== "true,false,false,false,false,false,false,true,true,true") return [];
+        return [a.recall1 > b.recall1 && a.mapAtR > b.mapAtR, b.recall1 > a.recall1 && b.mapAtR > a.mapAtR,
+            (a.recall1 - b.recall1) * (a.mapAtR - b.mapAtR) < 0];""",
+    "maps": """const { count } = c(shows).groups;
+        return [count < 10, count > 30, count === 10];""",
+    "seeds": """const draws = ["nothing", "angle", "width"].map((comparison) => c({ comparison, n: 3 }));
+        const claims = draws.map(({ gain, error, limit }) => gain / error > limit);
+        if (draws[0].gain <= 0) return [];
+        return [claims.every(Boolean), !claims.some(Boolean), claims.some(Boolean) && !claims.every(Boolean)];""",
+    "reranking": """const { before, after, classes } = c(shows);
+        const triangles = classes.flatMap((part, row) => (part === 2 ? [row] : []));
+        const means = (rows) => [0, 1, 2].map((part) => [0, 1, 2].map((axis) => rows.reduce((sum, row, at) =>
+            sum + (classes[at] === part ? row[axis] : 0), 0) / classes.filter((other) => other === part).length));
+        const [first, last] = [means(before), means(after)];
+        const gaps = ([one, other, own]) => Math.min(apart(own, one), apart(own, other));
+        const ways = triangles.map((row) => apart(before[row], after[row]));
+        return [gaps(last) > gaps(first), gaps(last) < 0.6 * gaps(first), ways.every((way) => way < 0.02)];""",
+    "better": """const { after, count, verdict } = c({ asked: 10 }).opinion;
+        if (count !== 10 || after < 7) return []; // not even 8 of 10 decide
+        return ["better", "cannot tell", "worse"].map((words) => words === verdict);""",
+    "encoders": """const [a, , both] = c(shows).recalls;
+        return [Math.abs(both - a) < 0.05, both > 0.9, Math.abs(both - 0.7) < 0.05];""",
+}
+"""Whether each choice of a prediction comes true in the picture, by lesson: the body of a function of `c`, which computes
+the picture of a state, the state `shows` of the answered question, and the state `start`."""
 READOUT = "[...document.querySelectorAll('.readout dd')].map((part) => part.textContent).join('|')"
 
 
@@ -60,6 +128,19 @@ def test_the_predicted_cases_are_named_by_their_lessons(open_lesson: Open) -> No
         page.locator(".question input").first.check()
         assert page.evaluate(holds), name
         page.close()
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_only_the_right_choice_of_a_prediction_comes_true(open_lesson: Open, lesson: Lesson) -> None:
+    outcomes = open_lesson(lesson.id).evaluate("""body => {
+        const { lesson, start, data } = window.lesson;
+        const c = (state) => lesson.compute({ ...start, ...state }, data);
+        const apart = (one, other) => Math.hypot(...one.map((part, axis) => part - other[axis]));
+        const run = (0, eval)(`(c, shows, start, apart) => { ${body} }`);
+        return run(c, lesson.before.shows, start, apart);
+    }""", OUTCOMES[lesson.id])
+    right = right_choices(lesson)["before"]
+    assert outcomes == [choice == right for choice in range(3)]
 
 
 def test_both_projections_and_both_vectors_are_equal_at_the_start(open_lesson: Open) -> None:
