@@ -14,6 +14,7 @@ from tests.running import worked
 from udml_core.results.lesson_tasks import TASKS
 from udml_core.results.lesson_texts import translated
 from udml_core.results.lessons import read_answers
+from udml_core.runs.task_evidence import note_task
 
 pytestmark = pytest.mark.browser
 
@@ -48,7 +49,10 @@ def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(p
     page.reload()
     expect(page.get_by_role("slider")).to_have_attribute("aria-valuetext", "0.35")
     task = TASKS["epsilon"]
-    worked(app.runs, **{**task.options, "fields": {**task.fields, "epsilon": 0.7}})
+    run = worked(app.runs, **{**task.options, "fields": {**task.fields, "epsilon": 0.7}})
+    page.goto("/learn")
+    expect(page.get_by_role("link", name=re.compile("ε merges and shatters")).last).not_to_contain_text("✓ task")
+    note_task(run, "epsilon", page.evaluate("JSON.parse(localStorage.getItem('udml-course')).reader"))
     page.goto("/learn")
     expect(page.get_by_role("link", name=re.compile("ε merges and shatters")).last).to_contain_text("✓ task")
     page.goto("/learn?lesson=epsilon&epsilon=0.35")
@@ -56,6 +60,8 @@ def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(p
     page.get_by_role("link", name="Open the task in Lab").click()
     page.wait_for_url(re.compile("/lab.*method=rpml.*epsilon%3A0.7.*task=epsilon"))
     settle(page)
+    page.reload()  # a new session asks the browser for its reader
+    expect(page.get_by_text("At ε = 0.7 ")).to_contain_text("solved")
     page.goto("/learn?lesson=epsilon&epsilon=0.35")
     settle(page)
     page.get_by_role("link", name="Deutsch").click()

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
-from tests.app.opening import opened, texts
+from tests.app.opening import ROOT, opened, switched, texts
 from tests.running import worked
 from udml_core.results.lesson_tasks import TASKS
 from udml_core.results.lesson_texts import translated
 from udml_core.results.lessons import course, course_archive, read_answers, record_answer
-from udml_core.runs import runs_folder
+from udml_core.runs import Run, runs_folder
+from udml_core.runs.task_evidence import note_task
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
@@ -21,6 +24,25 @@ pytestmark = pytest.mark.usefixtures("own_places")
 @pytest.fixture(autouse=True)
 def _own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+
+
+READER = "0123456789abcdef"
+
+
+def tried(lesson: str, **fields: float) -> Run:
+    """Train a run that the reader started from the task of a lesson."""
+    task = TASKS[lesson]
+    run = worked(runs_folder(), **{**task.options, "fields": {**task.fields, **fields}})
+    note_task(run, lesson, READER)
+    return run
+
+
+def read_by(reader: str, page: str, **query: str) -> AppTest:
+    """Open a page in a reader's browser."""
+    test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=240)
+    test.query_params.update(query)
+    test.session_state["course_reader"] = reader
+    return switched(test, page)
 
 
 def test_the_path_counts_the_answers_of_a_class() -> None:
@@ -46,19 +68,30 @@ def test_a_link_opens_a_lesson(lesson: str) -> None:
     assert not page.exception
     assert page.title[0].value == next(known.title for known in course() if known.id == lesson)
     assert translated(TASKS[lesson].text, "en") in texts(page)
-    assert "None of your finished runs is about this task yet" in texts(page)
+    assert "No run that you started from this task has finished yet" in texts(page)
 
 
 def test_a_task_says_what_the_newest_run_shows_until_a_run_solves_it() -> None:
-    task = TASKS["epsilon"]
-    request = {**task.options, "fields": dict(task.fields)}
-    worked(runs_folder(), **request)
-    page = opened("learn", lesson="epsilon")
+    tried("epsilon")
+    page = read_by(READER, "learn", lesson="epsilon")
     assert "ε merges too much, try a larger ε" in page.info[0].value
-    worked(runs_folder(), **request | {"fields": {**task.fields, "epsilon": 0.7}})
+    tried("epsilon", epsilon=0.7)
     page.run()
     assert page.success[0].value.startswith("At ε = 0.7 ")
     assert page.success[0].value.endswith(": solved.")
+    other = read_by("f" * 16, "learn", lesson="epsilon")
+    assert not other.success
+    assert "No run that you started from this task has finished yet" in texts(other)
+
+
+def test_a_run_that_is_started_in_lab_belongs_to_the_task_in_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
+    for reader, lesson in ((READER, "epsilon"), (READER, ""), ("", "epsilon")):
+        page = read_by(reader, "train", **TASKS["epsilon"].query, **({"task": lesson} if lesson else {}))
+        next(button for button in page.button if button.label == "Start training").click().run()
+    files = [json.loads(file.read_text()) for file in runs_folder().glob("*/task.json")]
+    assert files == [{"lesson": "epsilon", "reader": READER}]
+    assert len([*runs_folder().glob("*/spec.json")]) == 3
 
 
 def test_the_course_is_downloaded_with_links_to_this_app() -> None:
@@ -76,16 +109,16 @@ def test_the_task_and_its_answer_follow_the_language_of_the_course() -> None:
     task = TASKS["epsilon"]
     page = opened("learn", lesson="epsilon", language="de")
     assert translated(task.text, "de") in texts(page)
-    worked(runs_folder(), **{**task.options, "fields": dict(task.fields)})
-    page.run()
+    tried("epsilon")
+    page = read_by(READER, "learn", lesson="epsilon", language="de")
     assert page.info[0].value.startswith("Bei ε = 0,5 decken")
     assert page.subheader[0].value == translated("Try it with a real run", "de")
 
 
 def test_lab_shows_the_task_and_what_the_runs_say() -> None:
     task = TASKS["triplets"]
-    worked(runs_folder(), **{**task.options, "fields": {**task.fields, "alpha": 60.0}})
-    page = opened("lab", **task.query, task="triplets")
+    tried("triplets", alpha=60.0)
+    page = read_by(READER, "lab", **task.query, task="triplets")
     assert task.text in texts(page)
     assert "violate their bound in the last epoch at α = 60°" in texts(page)
     assert task.text not in texts(opened("lab", **task.query))

@@ -86,7 +86,7 @@ OUTCOMES = {
         return [Math.abs(both - a) < 0.05, both > 0.9, Math.abs(both - 0.7) < 0.05];""",
 }
 """Whether each choice of a prediction comes true in the picture, by lesson: the body of a function of `c`, which computes
-the picture of a state, the state `shows` of the answered question, and the state `start`."""
+a state's picture, the state `shows` of the answered question, and the state `start`."""
 READOUT = "[...document.querySelectorAll('.readout dd')].map((part) => part.textContent).join('|')"
 
 

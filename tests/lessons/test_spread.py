@@ -83,7 +83,7 @@ def test_the_text_describes_the_pictures(open_lesson: Callable[..., Any]) -> Non
     assert {start["classes"][row] for row in start["wrong"]} == {1}
     assert {settled["classes"][row] for row in settled["wrong"]} == {1}
     assert 2 < len(settled["wrong"]) < len(far["wrong"])
-    triangles = {step: page.evaluate("step => window.lesson.lesson.compute({...window.lesson.start, step}).wrong.length",
+    triangles = {step: page.evaluate("step => lesson.lesson.compute({...lesson.start, step}).wrong.length",
                                      step) for step in (3, 5, 10, 50)}
     assert triangles == {3: 2, 5: 6, 10: 6, 50: 6}  # "after five steps six squares have it, and they keep it"
     assert 2 not in without["best"]

@@ -14,10 +14,11 @@ from udml_core.results.lesson_tasks import TASKS, Result
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.examples import SHOWCASE, own_copy
-from udml_core.runs.task_evidence import own_evidence
+from udml_core.runs.task_evidence import STARTED_FILE, StoredRun, note_task, own_evidence
 from udml_core.work.workers import analyse
 
 Request = dict[str, Any]
+READER = "0123456789abcdef"
 
 
 def started(lesson: str, /, **changed: Any) -> Request:
@@ -31,8 +32,20 @@ def started(lesson: str, /, **changed: Any) -> Request:
 def result_of(root: Path, lesson: str, requests: Iterable[Request]) -> Result | None:
     """Train runs in a folder and return what they say about a task."""
     for request in requests:
-        worked(root, **request)
-    return TASKS[lesson].result(own_evidence(root))
+        tried(root, lesson, request)
+    return TASKS[lesson].result(evidence(root, lesson))
+
+
+def tried(root: Path, lesson: str, request: Request) -> Run:
+    """Train a run that the reader started from the task of a lesson."""
+    run = worked(root, **request)
+    note_task(run, lesson, READER)
+    return run
+
+
+def evidence(root: Path, lesson: str, reader: str = READER) -> list[StoredRun]:
+    """Return the runs that a reader started from the task of a lesson."""
+    return own_evidence(root, reader).get(lesson, [])
 
 
 def last(run: Run, curve: str) -> float:
@@ -71,7 +84,7 @@ CASES: dict[str, tuple[list[Request], list[Request], str]] = {
 @pytest.mark.parametrize("lesson", CASES)
 def test_a_task_is_solved_by_the_runs_that_do_what_it_says(lesson: str, tmp_path: Path) -> None:
     before, further, words = CASES[lesson]
-    assert TASKS[lesson].result(own_evidence(tmp_path)) is None
+    assert TASKS[lesson].result(evidence(tmp_path, lesson)) is None
     failed = result_of(tmp_path, lesson, before)
     assert failed is not None
     assert not failed.is_solved
@@ -82,8 +95,8 @@ def test_a_task_is_solved_by_the_runs_that_do_what_it_says(lesson: str, tmp_path
 
 
 def test_the_sentence_has_the_number_that_the_run_recorded(tmp_path: Path) -> None:
-    run = worked(tmp_path, **started("triplets", alpha=8.0))
-    result = TASKS["triplets"].result(own_evidence(tmp_path))
+    run = tried(tmp_path, "triplets", started("triplets", alpha=8.0))
+    result = TASKS["triplets"].result(evidence(tmp_path, "triplets"))
     share = f"{100 * last(run, 'violating'):.0f}\N{NO-BREAK SPACE}%"
     assert result is not None
     assert result.words == f"{share} of the triplets violate their bound in the last epoch at α = 8°: solved."
@@ -132,27 +145,27 @@ ANALYSES: dict[str, tuple[Request, tuple[Callable[[Run], None], ...], str, Calla
 @pytest.mark.parametrize("lesson", ANALYSES)
 def test_a_task_is_solved_by_the_analyses_that_do_what_it_says(lesson: str, tmp_path: Path) -> None:
     request, before, words, further = ANALYSES[lesson]
-    run = worked(tmp_path, **request)
+    run = tried(tmp_path, lesson, request)
     for step in before:
         step(run)
-    failed = TASKS[lesson].result(own_evidence(tmp_path))
+    failed = TASKS[lesson].result(evidence(tmp_path, lesson))
     assert failed is not None
     assert not failed.is_solved
     assert words in failed.words
     further(run)
-    solved = TASKS[lesson].result(own_evidence(tmp_path))
+    solved = TASKS[lesson].result(evidence(tmp_path, lesson))
     assert solved is not None
     assert solved.is_solved, solved.words
 
 
 def test_the_judges_are_sure_of_one_run_and_not_of_another(tmp_path: Path) -> None:
     for alpha, verdict in ((45.0, "cannot tell"), (20.0, "better")):
-        run = worked(tmp_path, **started("better", alpha=alpha))
-        without = TASKS["better"].result(own_evidence(tmp_path))
+        run = tried(tmp_path, "better", started("better", alpha=alpha))
+        without = TASKS["better"].result(evidence(tmp_path, "better"))
         assert without is not None
         assert not without.is_solved
         analysed(run, "opinion")
-        result = TASKS["better"].result(own_evidence(tmp_path))
+        result = TASKS["better"].result(evidence(tmp_path, "better"))
         assert result is not None
         assert f"“{verdict}”" in result.words
         assert result.is_solved == (verdict == "better")
@@ -163,7 +176,21 @@ def test_every_task_has_a_real_run_among_these_tests() -> None:
 
 
 def test_examples_and_their_copies_solve_nothing(tmp_path: Path) -> None:
-    own_copy(Run(EXAMPLES / SHOWCASE), tmp_path)
-    assert own_evidence(tmp_path) == []
-    run = worked(tmp_path, **started("triplets"))
-    assert [evidence.id for evidence in own_evidence(tmp_path)] == [run.id]
+    note_task(own_copy(Run(EXAMPLES / SHOWCASE), tmp_path), "triplets", READER)
+    assert evidence(tmp_path, "triplets") == []
+    run = tried(tmp_path, "triplets", started("triplets"))
+    assert [stored.id for stored in evidence(tmp_path, "triplets")] == [run.id]
+
+
+def test_a_run_counts_for_its_own_task_and_reader_alone(tmp_path: Path) -> None:
+    run = worked(tmp_path, **started("triplets", alpha=8.0))  # started elsewhere, but with the values of the task
+    assert own_evidence(tmp_path, READER) == {}
+    assert own_evidence(tmp_path, "") == {}
+    note_task(run, "triplets", READER)
+    assert evidence(tmp_path, "hardness") == []
+    assert evidence(tmp_path, "triplets", "f" * 16) == []
+    result = TASKS["triplets"].result(evidence(tmp_path, "triplets"))
+    assert result is not None
+    assert result.is_solved
+    (run.folder / STARTED_FILE).write_text("{")
+    assert own_evidence(tmp_path, READER) == {}

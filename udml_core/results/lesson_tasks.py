@@ -31,7 +31,7 @@ APART = 0.12
 AVERAGE = re.compile(r"average(:[^+]*)?")
 """A recipe of one average over neighbors."""
 OPEN = said("Open the task in Lab")
-NO_RUN = said("None of your finished runs is about this task yet. Runs of the examples do not count.")
+NO_RUN = said("No run that you started from this task has finished yet.")
 SEEDS = 3
 _VERDICTS = {"better": said("better"), "worse": said("worse"), "cannot tell": said("cannot tell")}
 STUDENT = {2: 4.30, 3: 2.78, 4: 2.45, 5: 2.31, 6: 2.23, 7: 2.18, 8: 2.14, 9: 2.12, 10: 2.10}

@@ -39,7 +39,7 @@ KIT = FOLDER / "kit"
 INDEX = "index.html"
 APP = "http://localhost:8501"
 """Where the app runs unless another port was chosen."""
-LESSON_KIT = ("language", "draw", "tsne", "guide", "print", "formula", "fit", "present", "frame")
+LESSON_KIT = ("kept", "language", "draw", "tsne", "guide", "print", "formula", "fit", "present", "frame")
 """Files of the toolkit that a lesson needs, in this order."""
 MOST_BYTES = 4_000_000
 """Size at which the file of answers takes no more."""
@@ -139,6 +139,16 @@ def course_texts() -> dict[str, list[str]]:
               "answers": texts_of_module(Path(lesson_tasks.__file__).read_text(encoding="utf-8")),
               **{lesson.id: texts_of_script(lesson.script) for lesson in course()}}
     return {place: [*dict.fromkeys(texts)] for place, texts in places.items()}
+
+
+def reader_script() -> str:
+    """Return the script that knows the name of the browser's reader."""
+    return (KIT / "kept.js").read_text(encoding="utf-8")
+
+
+def is_reader(name: object) -> bool:
+    """Return whether a name is one that a reader's browser makes up."""
+    return isinstance(name, str) and re.fullmatch(r"[0-9a-f]{16}", name) is not None
 
 
 def kit_style() -> str:
@@ -247,7 +257,7 @@ def record_answer(folder: Path, lesson: str, question: str, choice: int, reader:
     Returns:
         Whether the answer was recorded: it must be well-formed, and the file must not be full.
     """
-    if find_lesson(lesson) is None or type(choice) is not int or not re.fullmatch(r"[0-9a-f]{16}", reader):
+    if find_lesson(lesson) is None or type(choice) is not int or not is_reader(reader):
         return False
     if question not in ("before", "after", TASK) or not (choice == SOLVED if question == TASK else 0 <= choice < 10):
         return False
@@ -324,7 +334,7 @@ def right_choices(lesson: Lesson) -> Mapping[str, int]:
 def remove_reader(folder: Path, reader: str) -> None:
     """Delete the answers of one reader, such as a teacher who tried the lessons."""
     path = _answers(folder)
-    if not path.exists() or not re.fullmatch(r"[0-9a-f]{16}", reader):
+    if not path.exists() or not is_reader(reader):
         return
     lines = read_regular(path).decode(errors="replace").splitlines()
     replace_text(path, "\n".join(line for line in lines if f'"{reader}"' not in line))

@@ -1,10 +1,11 @@
-"""What a user's own runs have stored, as the tasks of the course read it.
+"""What the runs that a reader started from tasks of the course have stored, as the tasks read it.
 
 Only small files are read, each once until it changes, because a page asks for all runs at every step.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -12,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 
 from udml_core.base.errors import UserError
-from udml_core.base.files import version_of
+from udml_core.base.files import read_record, replace_text, version_of
 from udml_core.numerics.explanations import Clusters
 from udml_core.runs.analyses import KINDS, Analysis, Projection, Refined, finished_analyses
 from udml_core.runs.analyses.kinds.opinion import Opinions
@@ -24,9 +26,25 @@ from udml_core.runs.folder import Run
 
 MOST = 300
 """Newest runs that count."""
+STARTED_FILE = "task.json"
+"""Says, in a run's folder, from which task it was started, and by which reader."""
 OPTIONS = ("dataset", "fingerprint", "method", "backbone", "whitening", "size", "split", "seed", "labels",
            "labels_per_class", "select")
 """Options by which tasks tell runs apart."""
+
+
+class Started(BaseModel):
+    """From where a run was started.
+
+    Attributes:
+        lesson: The lesson whose task it was started from.
+        reader: The random name that the reader's browser made up.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    lesson: str
+    reader: str
 
 
 @dataclass(frozen=True)
@@ -69,14 +87,34 @@ class StoredRun:
         return [(analysis.spec().build_kind().model_dump(), findings) for analysis, findings in found if findings]
 
 
-def own_evidence(root: Path) -> list[StoredRun]:
-    """List a user's newest finished runs, newest first.
+def note_task(run: Run, lesson: str, reader: str) -> None:
+    """Remember from which task a run was started, and by which reader."""
+    replace_text(run.folder / STARTED_FILE, Started(lesson=lesson, reader=reader).model_dump_json())
 
-    Examples and copies of them are left out: a task is solved by a run of the user's own.
+
+def own_evidence(root: Path, reader: str) -> dict[str, list[StoredRun]]:
+    """List the newest finished runs that a reader started from tasks, newest first, by the lesson of the task.
+
+    A run that was started elsewhere, or by another reader, solves nothing, and neither does an example.
+
+    Args:
+        root: The folder of runs.
+        reader: The name of the reader.
     """
-    own = [run for run in list_runs(root) if not run.is_example and run.id not in POINTS
-           and run.stored_status().state == "done"]
-    return [StoredRun(run) for run in sorted(own, key=lambda run: run.spec().created, reverse=True)[:MOST]]
+    own = [(run, started.lesson) for run in list_runs(root) if (started := _started(run)) and started.reader == reader
+           and not run.is_example and run.id not in POINTS and run.stored_status().state == "done"]
+    by_lesson: dict[str, list[StoredRun]] = defaultdict(list)
+    for run, lesson in sorted(own, key=lambda pair: pair[0].spec().created, reverse=True)[:MOST]:
+        by_lesson[lesson].append(StoredRun(run))
+    return by_lesson
+
+
+def _started(run: Run) -> Started | None:
+    """Return from where a run was started; None if it was not started from a task."""
+    try:
+        return read_record(Started, run.folder / STARTED_FILE)
+    except (OSError, ValueError):
+        return None
 
 
 def _at_version(read: Any, folder: Path, file: str) -> Any:

@@ -62,5 +62,7 @@ function showCourse(root, header, go, uncount = null) {
 }
 
 function mountCourse({ data, parentElement, setTriggerValue }) {
-  showCourse(parentElement.querySelector(".course"), data, (id) => setTriggerValue("go", id), (reader) => setTriggerValue("uncounted", reader));
+  const root = parentElement.querySelector(".course");
+  tellReader(root, data, setTriggerValue);
+  showCourse(root, data, (id) => setTriggerValue("go", id), (reader) => setTriggerValue("uncounted", reader));
 }

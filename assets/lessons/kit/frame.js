@@ -2,20 +2,6 @@
 // A lesson is an object; assets/lessons/README.md describes its fields. The frame keeps the state in the address, the
 // answers in the browser, and draws again after every change.
 
-// What the browser keeps: {reader: id, lessons: {id: {before: choice | "skipped", after: choice}}, isCounted: whether the class counts them}.
-const COURSE_KEY = "udml-course";
-function readCourse() {
-  try {
-    const course = JSON.parse(localStorage.getItem(COURSE_KEY));
-    if (course?.lessons && course.reader) return course;
-  } catch { /* no storage, or foreign content */ }
-  return { reader: Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join(""),
-    lessons: {} };
-}
-function keepCourse(course) {
-  try { localStorage.setItem(COURSE_KEY, JSON.stringify(course)); } catch { /* progress then lasts as long as the page */ }
-}
-
 const ADDRESS_MS = 250;
 
 // Name the slide of the presentation that shows a part.
@@ -219,7 +205,7 @@ class Lesson {
     const { task } = this.header;
     if (!task) return null;
     return this.part(say("Try it with a real run"), {}, element("p", {}, say(task.text)),
-      element("pre", {}, task.command), element("small", {}, say("These commands need UDML Explorer on this computer. Its page Learn checks the task from your runs.")));
+      element("pre", {}, task.command), element("small", {}, say("These commands need UDML Explorer on this computer. It checks the task if you open this lesson on its page Learn and start the runs from there.")));
   }
 
   // The terms of the glossary that the lesson uses.
@@ -327,10 +313,11 @@ class Lesson {
   }
 }
 
-// The component of the app. header: what `Lesson` needs; answers: triggers "go" {id, isPresented}, "open" {page, query}, "answered" {…}
+// The component of the app. header: what `Lesson` needs; answers: triggers "go" {id, isPresented}, "open" {page, query}, "answered" {…}, "reader" name
 function mountLesson({ data, parentElement, setTriggerValue }, lesson) {
   const root = parentElement.querySelector(".lesson");
   root.setAnswer = setTriggerValue; // a new function at every call
+  tellReader(root, data, setTriggerValue);
   root.live ??= new Lesson(root, lesson, data, {
     go: (id, isPresented = false) => root.setAnswer("go", { id, isPresented }),
     open: (page, query) => root.setAnswer("open", { page, query }),

@@ -18,6 +18,7 @@ from udml_core.results.lessons import (
 from udml_core.runs import runs_folder
 
 from ..shell.views import open_view
+from .reader import known_reader, take_reader
 from .task import show_task
 
 OPENED = {"clusters", "compare", "data", "explore", "instances", "labels", "neighborhoods", "affinity", "pairs",
@@ -31,10 +32,11 @@ def show_lesson(lesson: Lesson) -> None:
     language = _language()
     st.title(translated(lesson.title, language))
     header = {"course": course_header("learn?lesson={}"), "index": "learn", "heading": False,
-              "content": _content(lesson), "guide": course_guide(), "language": language}
+              "content": _content(lesson), "guide": course_guide(), "language": language,
+              "reader": known_reader()}
     result = _component(lesson)(data=header, key=f"lesson-{lesson.id}", on_go_change=lambda: None,
                                 on_open_change=lambda: None, on_answered_change=lambda: None,
-                                on_language_change=lambda: None)
+                                on_language_change=lambda: None, on_reader_change=lambda: None)
     if result.language is not None and result.language != language:
         st.session_state["course_language"] = str(result.language)  # not in the address: Back would bring it again
         st.rerun()
@@ -44,6 +46,7 @@ def show_lesson(lesson: Lesson) -> None:
         go(str(result.go["id"]), is_presented=bool(result.go["isPresented"]))
     if result.open:
         _open(result.open)
+    take_reader(result.reader)
     show_task(lesson, language)
 
 

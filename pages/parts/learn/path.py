@@ -29,6 +29,7 @@ from udml_core.results.lessons import (
 from udml_core.runs import runs_folder
 
 from .lesson import go
+from .reader import known_reader, take_reader
 from .task import solved_lessons
 
 HTML = '<div class="course"></div>\n'
@@ -40,12 +41,15 @@ def show_path() -> None:
     st.caption("Metric learning from the first distance to a checked result. Every lesson runs in the browser, on data "
                "that come with the app.")
     result = _component()(data={"course": course_header("learn?lesson={}", pictures=True), "heading": False,
-                                "guide": course_guide(), "solved": solved_lessons()},
-                          key="course", on_go_change=lambda: None, on_uncounted_change=lambda: None)
+                                "guide": course_guide(), "solved": solved_lessons(),
+                                "reader": known_reader()},
+                          key="course", on_go_change=lambda: None, on_uncounted_change=lambda: None,
+                          on_reader_change=lambda: None)
     if result.uncounted is not None:
         remove_reader(runs_folder(), str(result.uncounted))
     if result.go is not None:
         go(str(result.go))
+    take_reader(result.reader)
     with st.expander("For teachers"):
         st.markdown("Each lesson has a presentation for the last row (**Present**), a one-page summary, a handout with "
                     "exercises and no answers, and teacher notes that print apart. The download has the course as HTML "
@@ -103,7 +107,7 @@ def _add_links() -> None:
     with st.form("links", clear_on_submit=True, border=False):
         text = st.text_area("Links of students", height=68, placeholder="One link a line",
                             help="A student copies the link above the cards of the course, also in exported files. The "
-                                 "link of the app also says which tasks the runs on that computer solve.")
+                                 "link of the app also says which tasks the student solved there.")
         if st.form_submit_button("Add answers") and text:
             added = counted(record_links(runs_folder(), text), "answer")
             st.success(f"{added} added. The first answer of a reader counts.")

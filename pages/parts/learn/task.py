@@ -1,25 +1,26 @@
-"""The task of a lesson: what to try with a real run, and what the user's runs say about it."""
+"""The task of a lesson: what to try with a real run, and what the reader's runs say about it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import streamlit as st
 
 from udml_core.results.lesson_tasks import NO_RUN, OPEN, TASKS, Evidence, Task
 from udml_core.results.lesson_texts import translated
 from udml_core.results.lessons import Lesson, find_lesson
-from udml_core.runs import runs_folder
-from udml_core.runs.task_evidence import own_evidence
+from udml_core.runs import Run, runs_folder
+from udml_core.runs.task_evidence import note_task, own_evidence
 
 from ..shell.views import view_link
+from .reader import ask_reader, known_reader
 
 PARAMETER = "task"
 """Names, in the address of Lab, the lesson whose task is tried there."""
 
 
 def show_task(lesson: Lesson, language: str) -> None:
-    """Show the task of a lesson, the link to begin with, and whether the user's runs solve it.
+    """Show the task of a lesson, the link to begin with, and whether the runs started from it solve it.
 
     Args:
         lesson: The lesson.
@@ -30,14 +31,14 @@ def show_task(lesson: Lesson, language: str) -> None:
         return
     st.subheader(translated("Try it with a real run", language))
     st.markdown(translated(task.text, language))
-    runs = own_evidence(runs_folder())
+    runs = _own_runs(lesson)
     view_link("train", {**task.begin(runs).query, PARAMETER: lesson.id}, label=OPEN.words(language),
               icon=":material/science:", width="content")
     _show_result(task, runs, language)
 
 
 def show_task_in_lab() -> None:
-    """Show the task that the address of Lab names, and what the user's runs say about it."""
+    """Show the task that the address of Lab names, and what the reader's runs say about it."""
     lesson = find_lesson(st.query_params.get(PARAMETER, ""))
     task = None if lesson is None else TASKS.get(lesson.id)
     if lesson is None or task is None:
@@ -47,7 +48,21 @@ def show_task_in_lab() -> None:
             st.markdown(f"**Task of the lesson “{lesson.title}”.** {task.text}")
             view_link("learn", {"lesson": lesson.id}, label="Back to the lesson", icon=":material/school:",
                       width="content")
-        _show_result(task, own_evidence(runs_folder()), "en")
+        _show_result(task, _own_runs(lesson), "en")
+        ask_reader()
+
+
+def note_start(runs: Iterable[Run]) -> None:
+    """Credit runs that were started now to the task that the address of Lab names, and to its reader."""
+    lesson = st.query_params.get(PARAMETER, "")
+    if lesson in TASKS and known_reader():
+        for run in runs:
+            note_task(run, lesson, known_reader())
+
+
+def _own_runs(lesson: Lesson) -> Sequence[Evidence]:
+    """Return the finished runs that the reader started from the task of a lesson, newest first."""
+    return own_evidence(runs_folder(), known_reader()).get(lesson.id, [])
 
 
 def _show_result(task: Task, runs: Sequence[Evidence], language: str) -> None:
@@ -62,6 +77,6 @@ def _show_result(task: Task, runs: Sequence[Evidence], language: str) -> None:
 
 
 def solved_lessons() -> list[str]:
-    """Return the ids of the lessons whose task the user's runs solve."""
-    runs: list[Evidence] = [*own_evidence(runs_folder())]
-    return [lesson for lesson, task in TASKS.items() if (result := task.result(runs)) and result.is_solved]
+    """Return the ids of the lessons whose task the reader's runs solve."""
+    return [lesson for lesson, runs in own_evidence(runs_folder(), known_reader()).items()
+            if lesson in TASKS and (result := TASKS[lesson].result(runs)) and result.is_solved]

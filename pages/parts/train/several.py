@@ -12,10 +12,11 @@ from udml_core.base.declaration import Described, describe, is_number
 from udml_core.base.errors import UserError, duration
 from udml_core.data.dataset import Dataset
 from udml_core.methods import find_method
-from udml_core.runs import RunRequest, Spec, form_options, runs_folder
+from udml_core.runs import RunRequest, Spec, form_options, list_runs, runs_folder
 from udml_core.work import jobs, sweeps
 from udml_core.work.jobs.presets import show
 
+from ..learn.task import note_start
 from ..shell.cached import load_dataset
 from ..shell.setting_words import setting_title, value_text
 from ..shell.user_errors import show_user_errors
@@ -60,7 +61,10 @@ def show_several(request: RunRequest, spec: Spec, dataset: Dataset) -> None:
                 if st.button(f"Start {count} runs", icon=":material/play_arrow:", key="several-start", width="stretch"):
                     with st.spinner("Planning and queueing …"):
                         planned = sweeps.make_sweep(content, name.strip() or _title(request, chosen))
+                        known = {run.id for run in list_runs(runs_folder())}
                         begun = sweeps.start_sweep(planned, runs_folder(), load_dataset)
+                        note_start(run for member in begun.sweep.members()
+                                   if (run := member.run) and run.id not in known)
                     open_view("sweeps", query_params={"sweep": begun.sweep.id})
                 st.caption(f"Their maps grow side by side.{time}", help=(
                     "One run after the other; runs that exist are not repeated. With labels the best values are chosen "

@@ -16,6 +16,7 @@ from udml_core.work import jobs
 
 from ..data.using import Kind
 from ..draw.form import option_key
+from ..learn.task import note_start
 from ..pairs.source import PairChoice
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
@@ -48,7 +49,9 @@ def show_start(spec: Spec, dataset: Dataset, pairs: PairChoice, is_watching: boo
     if st.button("Start training", type=kind, icon=":material/play_arrow:", width="stretch", key="lab-begin",
                  disabled=bool(hindrance), help=hindrance or None):
         with show_user_errors():
-            watch(jobs.submit(spec, runs_folder(), pairs.given))
+            run = jobs.submit(spec, runs_folder(), pairs.given)
+            note_start([run])
+            watch(run)
             color_by_class()
             st.rerun()
     with st.container(key="lab-begin-notes", gap="xsmall"):  # app.css keeps its height, so that no button moves
