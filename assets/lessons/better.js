@@ -73,6 +73,7 @@ const LESSON = {
     { name: "comparison", kind: "choice", label: "Comparison", start: "joined", options: COMPARISONS.map((value, at) => ({ value, words: String(at + 1) })) },
     { name: "asked", kind: "slider", label: "Pairs judged by the second opinion", low: 0, high: 200, step: 5, start: 10 },
   ],
+  decisions: { names: COMPARISONS, made: (state) => COMPARISONS.filter((name) => state[`judged-${name}`].length >= PLANNED) },
   // Judgments of each comparison: pair · 3 + 0 for the old result, 1 for the new one, 2 for equal.
   hidden: COMPARISONS.map((name) => ({ name: `judged-${name}`, start: [], count: MOST * CHOICES })),
   compute(state, { better, digits }) {

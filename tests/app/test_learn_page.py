@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import secrets
 import zipfile
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from udml_core.results.lesson_tasks import TASKS
 from udml_core.results.lesson_texts import translated
 from udml_core.results.lessons import course, course_archive, read_answers, record_answer
 from udml_core.runs import Run, runs_folder
-from udml_core.runs.task_evidence import note_task
+from udml_core.runs.task_evidence import STARTED_FILE, note_task
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
@@ -26,14 +27,17 @@ def _own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
 
 
-READER = "0123456789abcdef"
+@pytest.fixture
+def reader() -> str:
+    """A reader of this test alone, because the tests share a folder of runs."""
+    return secrets.token_hex(8)
 
 
-def tried(lesson: str, **fields: float) -> Run:
+def tried(reader: str, lesson: str, **fields: float) -> Run:
     """Train a run that the reader started from the task of a lesson."""
     task = TASKS[lesson]
     run = worked(runs_folder(), **{**task.options, "fields": {**task.fields, **fields}})
-    note_task(run, lesson, READER)
+    note_task(run, lesson, reader)
     return run
 
 
@@ -71,11 +75,11 @@ def test_a_link_opens_a_lesson(lesson: str) -> None:
     assert "No run that you started from this task has finished yet" in texts(page)
 
 
-def test_a_task_says_what_the_newest_run_shows_until_a_run_solves_it() -> None:
-    tried("epsilon")
-    page = read_by(READER, "learn", lesson="epsilon")
+def test_a_task_says_what_the_newest_run_shows_until_a_run_solves_it(reader: str) -> None:
+    tried(reader, "epsilon")
+    page = read_by(reader, "learn", lesson="epsilon")
     assert "ε merges too much, try a larger ε" in page.info[0].value
-    tried("epsilon", epsilon=0.7)
+    tried(reader, "epsilon", epsilon=0.7)
     page.run()
     assert page.success[0].value.startswith("At ε = 0.7 ")
     assert page.success[0].value.endswith(": solved.")
@@ -84,14 +88,17 @@ def test_a_task_says_what_the_newest_run_shows_until_a_run_solves_it() -> None:
     assert "No run that you started from this task has finished yet" in texts(other)
 
 
-def test_a_run_that_is_started_in_lab_belongs_to_the_task_in_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_started_in_lab_belongs_to_the_task_in_its_address(
+        reader: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
-    for reader, lesson in ((READER, "epsilon"), (READER, ""), ("", "epsilon")):
-        page = read_by(reader, "train", **TASKS["epsilon"].query, **({"task": lesson} if lesson else {}))
+    before = {*runs_folder().glob("*/spec.json")}
+    for name, lesson in ((reader, "epsilon"), (reader, ""), ("", "epsilon")):
+        page = read_by(name, "train", **TASKS["epsilon"].query, **({"task": lesson} if lesson else {}))
         next(button for button in page.button if button.label == "Start training").click().run()
-    files = [json.loads(file.read_text()) for file in runs_folder().glob("*/task.json")]
-    assert files == [{"lesson": "epsilon", "reader": READER}]
-    assert len([*runs_folder().glob("*/spec.json")]) == 3
+    started = {*runs_folder().glob("*/spec.json")} - before
+    files = [json.loads(file.read_text()) for spec in started if (file := spec.with_name(STARTED_FILE)).exists()]
+    assert files == [{"lesson": "epsilon", "reader": reader}]
+    assert len(started) == 3
 
 
 def test_the_course_is_downloaded_with_links_to_this_app() -> None:
@@ -105,20 +112,20 @@ def test_the_course_is_downloaded_with_links_to_this_app() -> None:
     assert "localhost:8501" not in content
 
 
-def test_the_task_and_its_answer_follow_the_language_of_the_course() -> None:
+def test_the_task_and_its_answer_follow_the_language_of_the_course(reader: str) -> None:
     task = TASKS["epsilon"]
     page = opened("learn", lesson="epsilon", language="de")
     assert translated(task.text, "de") in texts(page)
-    tried("epsilon")
-    page = read_by(READER, "learn", lesson="epsilon", language="de")
+    tried(reader, "epsilon")
+    page = read_by(reader, "learn", lesson="epsilon", language="de")
     assert page.info[0].value.startswith("Bei ε = 0,5 decken")
     assert page.subheader[0].value == translated("Try it with a real run", "de")
 
 
-def test_lab_shows_the_task_and_what_the_runs_say() -> None:
+def test_lab_shows_the_task_and_what_the_runs_say(reader: str) -> None:
     task = TASKS["triplets"]
-    tried("triplets", alpha=60.0)
-    page = read_by(READER, "lab", **task.query, task="triplets")
+    tried(reader, "triplets", alpha=60.0)
+    page = read_by(reader, "lab", **task.query, task="triplets")
     assert task.text in texts(page)
     assert "violate their bound in the last epoch at α = 60°" in texts(page)
     assert task.text not in texts(opened("lab", **task.query))

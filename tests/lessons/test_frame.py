@@ -86,7 +86,8 @@ def test_the_controls_wait_for_a_prediction_that_the_browser_keeps(open_lesson: 
     expect(page.locator(".controls[inert]")).to_have_count(1)
     expect(page.get_by_text("Answer first; then move the controls.")).to_be_visible()
     page.get_by_label("More, smaller clusters").check()
-    expect(page.locator(".because").first).to_contain_text("✕ Not in this case. A lower threshold admits more links")
+    expect(page.locator(".because").first).to_contain_text("✕ Not right. Right: “Fewer, larger clusters”. A lower ")
+    expect(page.locator(".question label.right")).to_have_text("Fewer, larger clusters")
     page.get_by_label("Fewer, larger clusters").check()
     expect(page.locator(".because").first).to_contain_text("✓ Correct.")
     expect(page.get_by_role("button", name="Skip the question")).to_be_hidden()
@@ -124,6 +125,31 @@ def test_the_claim_waits_for_the_prediction(open_lesson: Open) -> None:
 
 
 @pytest.mark.browser
+def test_what_is_true_of_comparisons_waits_for_all_decisions(open_lesson: Open) -> None:
+    page = open_lesson("seeds")
+    page.get_by_role("button", name="Skip the question").click()
+    fails, wait = page.locator(".fails"), page.locator(".undecided")
+    for comparison in ("1", "2", "3"):
+        expect(fails).to_be_hidden()
+        expect(wait).to_contain_text("It appears when you have decided all of them")
+        page.get_by_role("group", name="Comparison").get_by_role("button", name=comparison, exact=True).click()
+        page.get_by_role("group", name="Your decision").get_by_role("button").first.click()
+    expect(fails).to_contain_text("although the settings are equal")
+    expect(wait).to_be_hidden()
+    page.reload()
+    expect(page.locator(".fails")).to_be_visible()
+    page = open_lesson("better")
+    page.get_by_role("button", name="Skip the question").click()
+    expect(page.locator(".fails")).to_be_hidden()
+    page.locator(".undecided").get_by_role("button", name="Show").click()
+    expect(page.locator(".fails")).to_contain_text("both embeddings have equal noise")
+    for name in ("seeds", "better"):
+        slides = open_lesson(name, "?present=1").evaluate("lesson.presentation.slides")
+        first = next(slide["text"] for slide in slides if slide["kind"] == "fails")
+        assert "Has everyone decided" in first
+
+
+@pytest.mark.browser
 def test_the_cards_of_the_course_give_no_answer_away(open_lesson: Open) -> None:
     page = open_lesson("index")
     cards = page.locator(".path li")
@@ -139,6 +165,9 @@ def test_the_cards_of_the_course_give_no_answer_away(open_lesson: Open) -> None:
 def test_the_course_s_contents_show_the_progress(open_lesson: Open) -> None:
     page = open_lesson("epsilon")
     page.get_by_role("button", name="Skip the question").click()
+    page.get_by_label("Nothing else: 99").check()
+    expect(page.locator(".end .question label.right")).to_have_text("How many images are singletons")
+    assert open_lesson("index").get_by_text(f"0 of {len(course())} finished").is_visible()  # a wrong answer
     page.get_by_label("How many images are singletons").check()
     page = open_lesson("index")
     expect(page.get_by_text(f"1 of {len(course())} finished")).to_be_visible()

@@ -85,7 +85,7 @@ OUTCOMES = {
     "encoders": """const [a, , both] = c(shows).recalls;
         return [Math.abs(both - a) < 0.05, both > 0.9, Math.abs(both - 0.7) < 0.05];""",
 }
-"""Whether each choice of a prediction comes true in the picture, by lesson: the body of a function of `c`, which computes
+"""Whether each choice of a prediction comes true in the picture, by lesson: a body of a function of `c`, which computes
 a state's picture, the state `shows` of the answered question, and the state `start`."""
 READOUT = "[...document.querySelectorAll('.readout dd')].map((part) => part.textContent).join('|')"
 

@@ -257,6 +257,33 @@ def test_arrows_turn_slides_and_change_no_answer_and_no_slider(open_lesson: Open
     expect(page.get_by_label("Fewer, larger clusters")).to_be_checked()
 
 
+def test_arrows_up_and_down_move_the_first_slider_or_the_one_that_was_used_last(open_lesson: Open) -> None:
+    page = open_lesson("flat", "?present=1")
+    while page.locator(".lesson").get_attribute("data-slide") != "do":
+        page.keyboard.press("ArrowRight")
+    state = "[lesson.state.k, Number(lesson.state.threshold.toFixed(2)), lesson.presentation.slide]"
+    k, threshold, slide = page.evaluate(state)
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(state) == [k + 1, threshold, slide]
+    second = page.locator(".controls input[type=range]").nth(1)
+    second.focus()
+    page.keyboard.press("ArrowDown")
+    after = page.evaluate(state)
+    assert after[1] < threshold
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(state) == [k + 1, threshold, slide]
+
+
+def test_an_arrow_moves_a_slider_and_no_answer(open_lesson: Open) -> None:
+    page = open_lesson("epsilon", "?present=1")
+    page.locator(".question:visible input").nth(1).check()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".question:visible input").nth(1)).to_be_checked()
+
+
 def test_a_handle_is_dragged_on_an_enlarged_picture(open_lesson: Open) -> None:
     page = open_lesson("triplets", "?present=1")
     box = page.locator(".handle").nth(2).bounding_box()

@@ -164,7 +164,8 @@ def course_header(href: str, pictures: bool = False) -> list[dict[str, Any]]:
         pictures: Whether each lesson has its figure, small, for light and dark pages.
     """
     return [{"id": lesson.id, "title": lesson.title, "minutes": lesson.minutes,
-             "href": href.format(lesson.id), "pictures": _pictures(lesson.id) if pictures else []}
+             "href": href.format(lesson.id), "right": right_choices(lesson)["after"],
+             "pictures": _pictures(lesson.id) if pictures else []}
             for lesson in course()]
 
 

@@ -1,10 +1,10 @@
 // The path through the lessons, with the progress that this browser keeps.
-// header: {course: [{id, title, minutes, href, pictures: [light, dark]}], heading, guide, solved: [id]}; answers: triggers "go" id, "uncounted" reader
+// header: {course: [{id, title, minutes, href, right, pictures: [light, dark]}], heading, guide, solved: [id]}; answers: triggers "go" id, "uncounted" reader
 function drawCourse(root, header, go, uncount) {
   const { heading, solved = [] } = header;
   const { course, guide } = localized({ course: header.course, guide: header.guide });
   const kept = readCourse().lessons;
-  const isDone = ({ id }) => typeof kept[id]?.after === "number";
+  const isDone = ({ id, right }) => kept[id]?.after === right;
   const isBegun = ({ id }) => kept[id]?.before !== undefined;
   const done = course.filter(isDone).length;
   const next = course.find((lesson) => !isDone(lesson)) ?? course[0];
@@ -33,7 +33,7 @@ function drawCourse(root, header, go, uncount) {
         drawCourse(root, header, go, uncount);
       } }, say("Forget my progress"))] : []),
       uncount ? countBox(uncount) : null,
-      element("small", {}, say("Begun: you answered or skipped the prediction. Finished: you answered “Check yourself”."))),
+      element("small", {}, say("Begun: you answered or skipped the prediction. Finished: you answered “Check yourself” correctly."))),
     element("ol", { class: "path" }, course.map((lesson, index) => element("li", {}, link(lesson,
       ...(lesson.pictures?.length ? [element("img", { src: lesson.pictures[isDark ? 1 : 0], alt: "" })] : []),
       element("span", { class: "number" }, String(index + 1)), element("b", {}, lesson.title),

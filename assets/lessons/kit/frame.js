@@ -91,7 +91,8 @@ class Lesson {
 
   update() {
     const began = performance.now();
-    const numbers = this.lesson.compute(this.state, this.data);
+    const { lesson } = this;
+    const numbers = lesson.compute(this.state, this.data);
     this.view.draw(this.state, numbers);
     this.second?.draw(this.state);
     for (const [name, widget] of Object.entries(this.widgets)) widget.show(this.state[name]);
@@ -101,6 +102,7 @@ class Lesson {
     evenSigns(this.formula);
     breakFormulas(this.formula);
     fitFormulas(this.formula);
+    if (lesson.decisions) this.decide(lesson.decisions.made(this.state));
     this.numbers = numbers;
     this.root.dataset.drawn = (performance.now() - began).toFixed(1);
   }
@@ -127,7 +129,7 @@ class Lesson {
     this.panel = element("div", { class: "panel", "data-on": "meet predict do see formula fails" }, on("predict", this.before), this.presentation.step,
       markup("p", lesson.touch, { class: "do" }), on("do fails", this.controls), on("do fails", this.readout));
     this.explain = element("section", { class: "explain", "data-on": "" }, this.formulaBox,
-      element("div", {}, element("h2", {}, say("When it fails")), markup("p", lesson.fails)));
+      this.failsBox());
     this.root.replaceChildren(...[this.presentation.title, this.heading(position),
       element("section", { class: "touch", "data-on": PICTURE_SLIDES.join(" ") },
         element("div", { class: "picture", "data-on": PICTURE_SLIDES.join(" ") }, this.stage, markup("p", lesson.see, { class: "see" })), this.panel),
@@ -144,6 +146,30 @@ class Lesson {
         this.link({ id: "", href: header.index }, say("All lessons")),
         next ? this.link(next, `${next.title} →`) : element("span")),
       this.presentation.end(), this.presentation.hint, this.presentation.keys].filter(Boolean));
+  }
+
+  // When it fails. A text that tells the truth of comparisons waits until the reader has decided all of them.
+  failsBox() {
+    const { fails, decisions } = this.lesson;
+    const words = markup("p", fails, { class: "fails" });
+    const button = element("button", { type: "button", onclick: () => this.decide(decisions.names) }, say("Show"));
+    const wait = element("div", { class: "undecided" }, element("p", {}, say("This text says what is true of the comparisons. It appears when you have decided all of them.")), button);
+    this.showFails = () => {
+      const isDecided = !decisions || decisions.names.every((name) => this.kept.decided?.includes(name));
+      words.hidden = !isDecided;
+      wait.hidden = isDecided;
+    };
+    this.showFails();
+    return element("div", {}, element("h2", {}, say("When it fails")), words, wait);
+  }
+
+  // Keep which decisions were made.
+  decide(names) {
+    const made = new Set([...(this.kept.decided ?? []), ...names]);
+    if (made.size === (this.kept.decided?.length ?? 0)) return;
+    this.kept.decided = [...made];
+    if (!this.presentation.isOn) keepCourse(this.course); // an audience keeps nothing
+    this.showFails();
   }
 
   heading(position) {
@@ -240,9 +266,12 @@ class Lesson {
     const reason = element("p", { class: "because", role: "status" });
     const show = () => {
       const kept = this.answers()[name];
-      inputs.forEach((input, index) => { input.checked = kept === index; });
+      inputs.forEach((input, index) => {
+        input.checked = kept === index;
+        input.parentElement?.classList.toggle("right", typeof kept === "number" && index === right);
+      });
       reason.replaceChildren();
-      if (typeof kept === "number") reason.append(markup("span", `${kept === right ? say("✓ Correct.") : say("✕ Not in this case.")} ${because}`));
+      if (typeof kept === "number") reason.append(markup("span", `${kept === right ? say("✓ Correct.") : say("✕ Not right. Right: “{answer}”.", { answer: choices[right] })} ${because}`));
       reason.className = `because ${kept === right ? "right" : ""}`;
       if (skip) skip.hidden = typeof kept === "number";
       if (wait) wait.hidden = kept !== undefined;

@@ -20,11 +20,11 @@ function stepsOf(sentences, letters = MOST_LETTERS) {
 }
 
 // The slides of a lesson: {kind, text}. The sentences of `see` that a lesson's `meet` counts come before the question.
-function slidesOf({ touch, see, fails, more, meet = 0 }) {
+function slidesOf({ touch, see, fails, more, decisions, meet = 0 }) {
   const slides = (kind, sentences, letters) => stepsOf(sentences, letters).map((text) => ({ kind, text }));
   const seen = sentencesOf(see);
   return [...slides("meet", seen.slice(0, meet)), { kind: "predict" }, ...slides("do", sentencesOf(touch)), ...slides("see", seen.slice(meet)),
-    { kind: "formula" }, ...slides("fails", sentencesOf(fails)), ...(more ? slides("more", sentencesOf(more.words), MOST_BESIDE_CONTROLS) : []),
+    { kind: "formula" }, ...(decisions ? [{ kind: "fails", text: say("Has everyone decided all comparisons? The next slides say what is true of them.") }] : []), ...slides("fails", sentencesOf(fails)), ...(more ? slides("more", sentencesOf(more.words), MOST_BESIDE_CONTROLS) : []),
     ...["takeaway", "check", "end"].map((kind) => ({ kind }))];
 }
 
@@ -38,6 +38,7 @@ class Presentation {
     this.hint = this.bar();
     this.onResize = () => { if (this.isOn) this.show(); };
     window.addEventListener("resize", this.onResize);
+    frame.root.addEventListener("input", ({ target }) => { if (target.type === "range") this.used = target; });
   }
 
   // What stands below every slide: buttons for a hand on the screen, and the keys.
@@ -130,11 +131,25 @@ class Presentation {
     else if (isHelp) this.keys.hidden = false;
     else if (event.key === "Escape") this.set(false, true);
     else if (answer) answer.click();
+    else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+      if (event.composedPath()[0].closest?.(".handle, .cloud, .tile, input[type=range]")) return;
+      this.moveSlider(event.key === "ArrowUp");
+    }
     else if (!way || (isPress && event.composedPath()[0].closest?.("button, a, summary, .handle, input[type=radio]:not(:checked)"))) return;
     else if (event.key === "Enter" && this.slide === this.slides.length - 1) this.goOn();
     else this.turn(way);
     event.preventDefault();
     event.stopImmediatePropagation();
+  }
+
+  // Move the slider that was used last, or else the first one on the slide, by a step.
+  moveSlider(isUp) {
+    const sliders = [...this.frame.root.querySelectorAll("input[type=range]")].filter((input) => input.offsetParent);
+    const slider = sliders.includes(this.used) ? this.used : sliders[0];
+    if (!slider) return;
+    if (isUp) slider.stepUp();
+    else slider.stepDown();
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
   }
 
   // The choices of the question on the slide, which keys answer.
