@@ -1,5 +1,7 @@
 const NEAREST = 10;
 const SIZES = { tsne: [2, 5, 30, 100], umap: [5, 15, 50, 200] };
+// What a map that places all images at random would keep and be trusted on the average, of n images.
+const chanceOf = (n) => ({ kept: NEAREST / (n - 1), trusted: 1 - (n - 1 - NEAREST) * (n - NEAREST) / ((n - 1) * (2 * n - 3 * NEAREST - 1)) });
 const sizeWords = (method, size) => (method === "tsne" ? say("perplexity {size}", { size }) : say("{size} neighbors", { size }));
 const unitRows = new WeakMap(); // pixels → the same rows with length 1
 
@@ -89,7 +91,7 @@ function groupRatios(points) {
 
 const KNOWN_GROUPS = {
   title: "Known sizes and gaps, with a live t-SNE",
-  words: "Here the truth is known: 90 points in three groups. At the start A is about three times as wide as B, and C about three times as far from B as A is; on the map both ratios are near 1. Then set the width of A to 5 and the gap to 1: the gaps are equal, but the map draws C more than three times as far away. Sizes and gaps of a map follow the perplexity as much as the data.",
+  words: "Here the truth is known: 90 points in three groups. At the start A is about three times as wide as B, and C about three times as far from B as A is; on the first map both ratios are near 1. A new start draws other gaps from the same points. Then set the width of A to 5 and the gap to 1: the gaps are nearly equal. At perplexity 20 the map draws C more than three times as far from B as A, at 5 or 50 about as far. Sizes and gaps of a map follow the perplexity as much as the data.",
   controls: [
     { name: "spread", kind: "slider", label: "Width of A, as a multiple of B", low: 0.2, high: 5, step: 0.2, start: 3 },
     { name: "gap", kind: "slider", label: "Gap from B to C, as a multiple of A to B", low: 1, high: 5, step: 0.5, start: 3 },
@@ -102,8 +104,16 @@ const KNOWN_GROUPS = {
       box.append(element("figure", { style: "margin:0;min-width:0" }, element("figcaption", {}, title), canvas));
       return canvas;
     });
-    box.after(words);
-    let [shown, live, points] = ["", null, []];
+    const again = element("button", { type: "button", onclick: () => { start += 1; begin(); } }, say("New start"));
+    box.after(words, again);
+    let [shown, live, points, start] = ["", null, [], 1]; // start: which random start
+    let setting = null; // what is drawn now
+    const begin = () => {
+      if (live) cancelAnimationFrame(live.frame);
+      points = knownGroups(setting);
+      live = new LiveTsne(points, setting.perplexity, start);
+      live.frame = requestAnimationFrame(() => { paint(canvases[0], points); frame(); });
+    };
     const paint = (canvas, drawn) => {
       if (!canvas.clientWidth || !drawn.length) return;
       const [low, high] = [Math.min, Math.max].map((edge) => [0, 1].map((axis) => edge(...drawn.map((point) => point[axis]))));
@@ -126,10 +136,9 @@ const KNOWN_GROUPS = {
       const key = `${spread} ${gap} ${perplexity}`;
       if (key === shown) return;
       shown = key;
-      if (live) cancelAnimationFrame(live.frame);
-      points = knownGroups({ spread, gap });
-      live = new LiveTsne(points, perplexity, 1);
-      live.frame = requestAnimationFrame(() => { paint(canvases[0], points); frame(); });
+      setting = { spread, gap, perplexity };
+      start = 1;
+      begin();
     } };
   },
 };
@@ -149,7 +158,7 @@ const LESSON = {
     shows: { points: "noise", method: "tsne", size: 0 },
   },
   touch: "Press the small maps: the images stay the same, and their map changes. Click a point, or one of the pictures, to see which of its neighbors the map keeps. Then choose 600 digits and compare.",
-  see: "Lines lead from the chosen image ★ to its ten true neighbors, which have the most similar pixels. ✓ and a large point: the neighbor is also among the ten nearest on the map. ✕ and a smaller point: the map lost it. Of random pixels, dark points form tight groups on the map: three or more points, much closer together than evenly spread points would be. Trustworthiness falls with false neighbors on the map, continuity with lost true neighbors. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
+  see: "Lines lead from the chosen image ★ to its ten true neighbors, which have the most similar pixels. ✓ and a large point: the neighbor is also among the ten nearest on the map. ✕ and a smaller point: the map lost it. Of random pixels, dark points form tight groups on the map: three or more points, much closer together than evenly spread points would be. The digits are colored by their class, which the map did not see. Trustworthiness falls with false neighbors on the map, continuity with lost true neighbors. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
   controls: [
     { name: "points", kind: "choice", label: "Images", start: "noise", options: [{ value: "noise", words: "Random pixels" }, { value: "digits", words: "600 digits" }] },
     { name: "method", kind: "choice", label: "Map", start: "tsne", options: [{ value: "tsne", words: "t-SNE" }, { value: "umap", words: "UMAP" }] },
@@ -175,8 +184,10 @@ const LESSON = {
     return { groups: points === "noise" ? tightGroups(positions) : null, row, value, positions, neighbors, onMap, isKept, excess: total, count, keptHere: isKept.filter(Boolean).length,
       trustHere: 1 - 2 / (NEAREST * (2 * count - 3 * NEAREST - 1)) * total, kept, trustworthiness, continuity };
   },
-  readout: ({ groups, keptHere, kept, trustworthiness, continuity }) => [...(groups ? [[say("tight groups on the map"), groups.count]] : []), [say("true neighbors kept, ★"), say("{count} of {all}", { count: keptHere, all: NEAREST })],
-    [say("kept, all images"), percent(kept)], [say("trustworthiness, all images"), percent(trustworthiness)], [say("continuity, all images"), percent(continuity)]],
+  chanceOf, // for tests
+  readout: ({ groups, keptHere, kept, trustworthiness, continuity, count }) => [...(groups ? [[say("tight groups on the map"), groups.count]] : []), [say("true neighbors kept, ★"), say("{count} of {all}", { count: keptHere, all: NEAREST })],
+    [say("kept, all images (by chance {chance})", { chance: percent(chanceOf(count).kept) }), percent(kept)], [say("trustworthiness, all images (by chance {chance})", { chance: percent(chanceOf(count).trusted, 0) }), percent(trustworthiness)],
+    [say("continuity, all images (by chance {chance})", { chance: percent(chanceOf(count).trusted, 0) }), percent(continuity)]],
   build({ stage, data: { maps }, state, change }) {
     const pixelsOf = () => maps[state().points].pixels;
     const picture = (row) => pixelsOf().subarray(64 * row, 64 * row + 64);
@@ -211,9 +222,9 @@ const LESSON = {
       const described = { method: method === "tsne" ? "t-SNE" : "UMAP", size: sizeWords(method, value), kept: keptHere, all: NEAREST };
       cloud.describe(points === "digits" ? say("{method} map of the digits, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described)
         : say("{method} map of random pixels, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described));
-      cloud.draw({ positions, order: [...neighbors, image], segments: neighbors.map((neighbor) => [image, neighbor]),
-        colors: (other) => (other === image ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : groups?.inGroup[other] ? text : COLORS.gray),
-        radius: (other) => (other === image ? 8 : kinds.has(other) ? (kinds.get(other) ? 6 : 4.5) : groups ? 2 : 2.4) });
+      cloud.draw({ positions, order: [image, ...neighbors], segments: neighbors.map((neighbor) => [image, neighbor]),
+        colors: (other) => (other === image ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : groups?.inGroup[other] ? text : groups ? COLORS.gray : PALETTE[maps.classes[other]]),
+        radius: (other) => (other === image ? 8 : kinds.has(other) ? (kinds.get(other) ? 6 : 4.5) : groups ? 2 : 3) });
       const key = `${points} ${method} ${text}`;
       thumbnails.forEach(({ button, canvas, caption }, at) => {
         button.setAttribute("aria-pressed", String(at === Math.round(size)));
@@ -221,7 +232,7 @@ const LESSON = {
         if (key === shown) return;
         const places = maps[points].maps[`${method}${SIZES[method][at]}`].positions;
         const dark = groups && tightGroups(places).inGroup;
-        paintSmallMap(canvas, places, dark && ((other) => (dark[other] ? text : COLORS.gray)));
+        paintSmallMap(canvas, places, (other) => (!dark ? PALETTE[maps.classes[other]] : dark[other] ? text : COLORS.gray));
       });
       shown = key;
       const tile = (other, kind, label) => ({ pixels: picture(other), kind, label, onclick: () => change({ image: other }) });
@@ -250,7 +261,7 @@ const LESSON = {
     <math><mi>T</mi><mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mrow><mn>2</mn><mo>·</mo><mn>${plain(excess)}</mn></mrow><mn>${plain(NEAREST * (2 * count - 3 * NEAREST - 1))}</mn></mfrac><mo>=</mo><mn>${fixed(trustHere, 3)}</mn></math><br>
     ${say("Over all images its mean is {share}.", { share: percent(trustworthiness) })}
     ${say("<b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.")}</p>`,
-  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, and at perplexity 30 only 4, but the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a third here, and more than half on every map of the digits.",
+  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups. At perplexity 5 there are 24, at 30 only 4, and at 100 again 16. But the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
   open: { page: "explore", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },
   after: {

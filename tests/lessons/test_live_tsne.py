@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -71,9 +72,24 @@ def test_sizes_and_gaps_do_not_survive(open_lesson: Open) -> None:
     shown = run(open_lesson, 3, 3, 20, 500)
     assert shown["real"] == pytest.approx({"width": 3, "gap": 3}, abs=0.35)
     assert shown["drawn"] == pytest.approx({"width": 1, "gap": 1}, abs=0.4)
-    shown = run(open_lesson, 5, 1, 20, 500)
-    assert shown["real"]["gap"] == pytest.approx(1, abs=0.1)
-    assert shown["drawn"]["gap"] > 3
+    for perplexity, least, most in ((20, 3, 4), (5, 0.9, 1.3), (50, 0.9, 1.3)):
+        shown = run(open_lesson, 5, 1, perplexity, 500)
+        assert shown["real"]["gap"] == pytest.approx(1, abs=0.1)
+        assert least < shown["drawn"]["gap"] < most
+
+
+def test_a_new_start_draws_another_map(open_lesson: Open) -> None:
+    page = open_lesson("maps")
+    page.click(".skip")
+    words = page.locator(".more [role=status]")
+    expect(words).to_contain_text("Step 500 of 500")
+    first = words.inner_text()
+    page.get_by_role("button", name="New start").click()
+    expect(words).not_to_contain_text("Step 500 of 500")
+    expect(words).to_contain_text("Step 500 of 500")
+    ratios = [float(re.search(r"on the map ([\d.]+) times\. C is", text)[1]) for text in (first, words.inner_text())]  # type: ignore[index]
+    assert ratios[0] == pytest.approx(ratios[1], abs=0.1)  # the sizes stay
+    assert first.split("C is")[1] != words.inner_text().split("C is")[1]
 
 
 def test_the_figure_runs_and_its_state_is_in_the_link(open_lesson: Open) -> None:

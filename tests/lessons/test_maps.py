@@ -104,6 +104,20 @@ def test_the_maps_wait_for_the_prediction_and_then_show_its_case(open_lesson: Ca
         "continuity, perplexity, t-SNE, trustworthiness, UMAP")
 
 
+def test_the_chance_beside_the_numbers_is_a_random_map_s(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("maps")
+    chance = page.evaluate("lesson.lesson.chanceOf(600)")
+    space = vectors(PIXELS["noise"]())
+    places = np.random.default_rng(0).normal(size=(600, 2)).astype(np.float32)
+    kept = neighbors_kept(nearest(space, NEIGHBORS)[1], nearest(places, NEIGHBORS)[1]).mean()
+    assert chance["kept"] == pytest.approx(10 / 599)
+    assert chance["kept"] == pytest.approx(kept, abs=0.005)
+    assert chance["trusted"] == pytest.approx(trustworthiness(space, places, NEIGHBORS).mean(), abs=0.01)
+    page.click(".skip")
+    expect(page.locator(".readout")).to_contain_text("by chance 1.7\N{NO-BREAK SPACE}%")
+    expect(page.locator(".readout")).to_contain_text("by chance 50\N{NO-BREAK SPACE}%")
+
+
 def test_tight_groups_are_scipy_s_components(compute: Callable[..., Any]) -> None:
     counts = {}
     for method, sizes in (("tsne", PERPLEXITIES), ("umap", UMAP_NEIGHBORS)):
@@ -114,5 +128,9 @@ def test_tight_groups_are_scipy_s_components(compute: Callable[..., Any]) -> Non
             counts[method, size] = int((np.bincount(names) >= 3).sum())
             shown = compute("maps", {"points": "noise", "method": method, "size": at}, "n => n.groups.count")
             assert shown == counts[method, size]
-    assert (counts["tsne", 2], counts["tsne", 30]) == (73, 4)  # what "When it fails" says
+    assert [counts["tsne", size] for size in PERPLEXITIES] == [73, 24, 4, 16]  # what "When it fails" says
+    shares = {points: [compute("maps", {"points": points, "method": method, "size": at}, "n => n.kept")
+                       for method in ("tsne", "umap") for at in range(4)] for points in PIXELS}
+    assert max(shares["noise"]) < 0.25
+    assert min(shares["digits"]) > 0.5
     assert compute("maps", {"points": "digits"}, "n => n.groups") is None
