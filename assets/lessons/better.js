@@ -12,7 +12,6 @@ const COMPARED = {
 const COMPARISONS = Object.keys(COMPARED);
 const VERDICTS = { better: say("better"), worse: say("worse"), "cannot tell": say("cannot tell") };
 const SIDES = [[say("left"), say("The left result is more similar")], [say("right"), say("The right result is more similar")]];
-const HALO = { style: "paint-order:stroke;stroke:var(--paper, #fff);stroke-width:6px;stroke-linejoin:round" }; // on a line
 
 // The chance that at least `least` of `count` judgments are for the new embedding, if each is so with probability `share`.
 function chanceOfAtLeast(least, count, share = 0.5) {
@@ -68,11 +67,12 @@ const LESSON = {
     because: "The interval of 7 in 10 reaches from 35 % to 93 %, so the true share may be below 50 %. Fair coins give a result at least as one-sided, 7 or more heads or tails of 10, in one case of three.",
   },
   touch: "Judge 20 pairs: which image is more similar to the query ★? Your browser drew the pairs, and on which side of each the new result stands. Then let the second opinion judge more pairs with the slider. Repeat it with comparisons 2 and 3.",
-  see: "Each bar is an interval: the shares of pairs for the new embedding that agree with the judgments. A bar right of the dashed line says better, a bar left of it says worse. A bar that crosses the line cannot tell. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion is a judge that took no part: whitened raw pixels, while both embeddings see only sums.",
+  see: "Each bar is an interval: the shares of pairs for the new embedding that agree with the judgments. A bar right of the dashed line says better, a bar left of it says worse. A bar that crosses the line cannot tell. A pair that you call equal is not counted. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion is a judge that took no part: whitened raw pixels, while both embeddings see only sums.",
   controls: [
     { name: "comparison", kind: "choice", label: "Comparison", start: "joined", options: COMPARISONS.map((value, at) => ({ value, words: String(at + 1) })) },
     { name: "asked", kind: "slider", label: "Pairs judged by the second opinion", low: 0, high: 200, step: 5, start: 10 },
   ],
+  summary: { asked: 100 },
   decisions: { names: COMPARISONS, made: (state) => COMPARISONS.filter((name) => state[`judged-${name}`].length >= PLANNED) },
   // Judgments of each comparison: pair · 3 + 0 for the old result, 1 for the new one, 2 for equal.
   hidden: COMPARISONS.map((name) => ({ name: `judged-${name}`, start: [], count: MOST * CHOICES })),
@@ -123,7 +123,8 @@ const LESSON = {
       ] : [element("span", {}, say("Pair {number} of {count}: which result is more similar to the query?", { number: judged + 1, count: PLANNED })),
         element("div", { style: "display:flex;gap:14px;align-items:center;flex-wrap:wrap" },
           digitTiles([{ pixels: picture(query), kind: "query", words: say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), 64),
-          element("button", { type: "button", onclick: () => judge(pair, EQUAL) }, say("Equal")), again(!judged))]));
+          element("button", { type: "button", onclick: () => judge(pair, EQUAL) }, say("Equal"))),
+        element("div", { style: "margin-top:10px" }, again(!judged))]));
       if (focused >= 0) [...asking.querySelectorAll("button")].at(Math.min(focused, isDone ? 0 : 3))?.focus();
       plane.clear();
       plane.line([0.5, 0.65], [0.5, 2.35], { color: COLORS.gray, dashed: true });
@@ -152,8 +153,9 @@ const LESSON = {
     : say("The second opinion has judged no pairs.")}</p>
       ${isDone && count ? `<p>${say("Asked about all {images} images, the second opinion says <b>{verdict}</b>: its cosine between a query and its first result changes by {low} to {high}. This decides more often than {count} votes, because it uses more images and also how much more similar a result is.", {
     images, count, low: fixed(whole[0], 3).replace("-", "−"), high: fixed(whole[1], 3).replace("-", "−"), verdict: VERDICTS[wholeVerdict] })}</p>` : ""}
-      <p>${say("How far can you trust it? On six data sets with labels, {differences} pairs of embeddings differed by more than two points of R@1. The second opinion decided {decided} of them, and {right} of these verdicts were right.", {
-      differences: record.large, decided: record.decided, right: record.right })}</p>`;
+      <p>${say("How far can you trust it? On six data sets with labels, {differences} pairs of embeddings differed by more than two points of R@1. The second opinion decided {decided} of them, and {right} of these verdicts were right: a share between {low} and {high}, by the same test.", {
+      differences: record.large, decided: record.decided, right: record.right,
+      ...Object.fromEntries(shareInterval(record.right, record.decided).map((share, at) => [["low", "high"][at], percent(share, at ? 0 : 1)])) })}</p>`;
   },
   fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. In comparison 2 move the slider slowly: the bar leaves the line at 125 pairs, crosses it again at 140, leaves it at 180, crosses it at 190, leaves it at 195, and crosses it once more at 200. If you stop when you like, you choose the verdict. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",
   takeaway: "Judge blindly, ask a judge that took no part, decide in advance how many pairs you judge, and report the interval together with the share.",

@@ -79,7 +79,7 @@ const LESSON = {
       cosines: spaces.map((rows) => dotProduct(rows[row], rows[other])), sameErrors: cells[0][0].count / (cells[0][0].count + cells[0][1].count), doubtful: doubtful.length };
   },
   readout: ({ recalls: [one, two, both], sameErrors }, { second }) => [["R@1, A", percent(one)], [`R@1, ${NAMES[second]}`, percent(two)], [say("R@1, both"), percent(both)],
-    [say("A's errors that {name} makes too", { name: NAMES[second] }), percent(sameErrors)]],
+    [say("A’s errors that {name} makes too", { name: NAMES[second] }), percent(sameErrors)]],
   build({ stage, data: { digits }, change, state }) {
     const plane = new Plane(stage, { x: [-0.06, 1.06], y: [-0.03, 1.1], width: 640, height: 330, equal: false, label: "Errors of two encoders" });
     const row = element("div", {});
@@ -101,8 +101,8 @@ const LESSON = {
             box(left, bottom, filled, height, COLORS.hit, { fill: COLORS.hit, "fill-opacity": 0.45 });
             box(left + filled, bottom, width - filled, height, COLORS.miss, { fill: COLORS.miss, "fill-opacity": 0.12, "stroke-dasharray": "5 4" });
             if (height > 0.12) {
-              plane.text([left + width / 2, bottom + height / 2], `${NAMES[second]} ${b ? "✓" : "✕"}`, { size: 13, dy: -4, class: "later" });
-              plane.text([left + width / 2, bottom + height / 2], say("{count} of {all}", { count: both, all: count }), { size: 13, dy: 13, class: "later" });
+              plane.text([left + width / 2, bottom + height / 2], `${NAMES[second]} ${b ? "✓" : "✕"}`, { size: 13, dy: -4, class: "later", ...HALO });
+              plane.text([left + width / 2, bottom + height / 2], say("{count} of {all}", { count: both, all: count }), { size: 13, dy: Math.max(13, plane.least), class: "later", ...HALO });
             }
           }
           bottom += height + 0.02;
@@ -113,10 +113,10 @@ const LESSON = {
         one: percent(recalls[0]), two: percent(recalls[1]), joined: percent(recalls[2]), weight, count: cells[0][0].count, both: cells[0][0].both }));
       const names = ["A", NAMES[second], say("both")];
       row.replaceChildren(element("button", { type: "button", onclick: () => change({ query: (Math.round(state().query) + 1) % doubtful }) }, say("Another query")),
-        digitTiles([{ pixels: picture(image), kind: "query", words: String(digits.classes[image]), label: say("Query: a {digit}", { digit: digits.classes[image] }) },
+        digitTiles([{ pixels: picture(image), kind: "query", words: String(digits.classes[image]), label: say("Query: digit {digit}", { digit: digits.classes[image] }) },
           ...results.map((other, at) => ({ pixels: picture(other), kind: right[at] ? "hit" : "miss", words: names[at],
-            label: right[at] ? say("Nearest by {name}: a {digit}, right", { name: names[at], digit: digits.classes[other] })
-              : say("Nearest by {name}: a {digit}, wrong", { name: names[at], digit: digits.classes[other] }) }))], say("A query and its nearest image by each encoder"), 48));
+            label: right[at] ? say("Nearest by {name}: digit {digit}, right", { name: names[at], digit: digits.classes[other] })
+              : say("Nearest by {name}: digit {digit}, wrong", { name: names[at], digit: digits.classes[other] }) }))], say("A query and its nearest image by each encoder"), 48));
     } };
   },
   formula: ({ second, weight }, { cosines }, { encoders }) => {
@@ -128,7 +128,7 @@ const LESSON = {
       <math><mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${fixed(weight ** 2, 2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${fixed(1 + weight ** 2, 2)}</mn></mfrac><mo>=</mo>${number(cosines[2], 3)}</math>`;
     return `<p>${say("Both vectors have length 1 before they are joined, so the cosine of the joined vectors is a weighted mean of both cosines: {formula}, for the query ★ and its nearest image by the joined vector.", { formula: mean })}</p>
       <p>${say("Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent.")}</p>
-      <table><thead><tr><td></td>${["E", "S", say("both"), "E", "S", say("both")].map((name) => `<th scope="col" style="padding:0 8px">${name}</th>`).join("")}</tr></thead>
+      <table><thead><tr><td></td>${["R@1", "MAP@R"].map((name) => `<th scope="colgroup" colspan="3" style="padding:0 8px">${name}</th>`).join("")}</tr><tr><td></td>${["E", "S", say("both"), "E", "S", say("both")].map((name) => `<th scope="col" style="padding:0 8px">${name}</th>`).join("")}</tr></thead>
       <tbody>${encoders.record.map(({ name, first, second, both }) => `<tr><th scope="row" style="text-align:left">${IMAGE_SETS[name]}</th>${cells([first[0], second[0], both[0], first[1], second[1], both[1]])}</tr>`).join("")}</tbody></table>`;
   },
   fails: "Choose encoder C. Alone it finds 79 % of the images, B only 59 %. But C misses 70 % of the images that A misses, so the joined vector finds no more than A alone, whatever w is; with B it finds up to 96 %. Now choose B and raise w to 3: R@1 falls to 90 %, because the joined vector follows the weaker encoder more and more. Two encoders also cost twice the time, and neither of them may judge the result, because a judge must take no part.",
@@ -138,7 +138,7 @@ const LESSON = {
     text: "Encoder A has R@1 80 %. You can add F with 78 %, which fails on the same images as A, or G with 60 %, which fails on other images. Which one do you try first?",
     choices: ["F: it is stronger", "G: its errors differ", "Neither: joining needs labels"],
     right: 1,
-    because: "Where both fail in the same way, no weight helps. G can correct A's errors if A outvotes G elsewhere; choose its weight with care, for example by mutual neighbors.",
+    because: "Where both fail in the same way, no weight helps. G can correct A’s errors if A outvotes G elsewhere; choose its weight with care, for example by mutual neighbors.",
   },
   notes: {
     ask: "How could you see without labels that two encoders make different errors?",

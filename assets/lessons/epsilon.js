@@ -39,7 +39,8 @@ const LESSON = {
     because: "A lower threshold admits more links, so more images are linked to each other.",
   },
   touch: "Move ε slowly from left to right, or press a small map. Then do the same with the digits.",
-  see: "Each image follows its links (lines) to a mode (large point), where no link leads on. All images with the same mode are a cluster and share a color. Training then uses the cluster as the image's class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units.",
+  see: "Each image follows its links (lines) to a mode (large point), where no link leads on. All images with the same mode are a cluster and share a color. Training then uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units.",
+  summary: { epsilon: 0.5 },
   controls: [
     { name: "images", kind: "choice", label: "Images", start: "points", options: [{ value: "points", words: "45 points in 3 groups" }, { value: "digits", words: "1,797 digits" }] },
     { name: "epsilon", kind: "slider", label: "ε, minimum relevancy (strength) of a link", low: 0.2, high: 0.95, step: 0.01, start: 0.3 },
@@ -105,7 +106,7 @@ const LESSON = {
       row.replaceChildren(...(images === "digits"
         ? [element("div", {}, say("Modes of the largest clusters, with their numbers of images")),
           digitTiles(largestTen.map(([mode, members]) => ({ pixels: image(mode), words: String(members.length),
-            label: say("A {digit}, mode of {count} images", { digit: epsilon.digits.classes[mode], count: members.length }) })), say("Modes of the largest clusters"), 36)]
+            label: say("Digit {digit}, mode of {count} images", { digit: epsilon.digits.classes[mode], count: members.length }) })), say("Modes of the largest clusters"), 36)]
         : [element("div", {}, say("Sizes of the largest clusters: {sizes}", { sizes: largestTen.map(([, members]) => members.length).join(", ") }))]));
     } };
   },

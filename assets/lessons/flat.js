@@ -56,14 +56,14 @@ const LESSON = {
   claim: "Two points can be near each other and still be different. Similarity should fall slowly along the curve that the data form, and fast across it.",
   data: [],
   before: {
-    text: "The green line is A's tangent: it follows A's curve at A. B now moves around the dashed circle, so its distance from A stays the same. Where is B most similar to A?",
+    text: "The green line is A’s tangent: it follows A’s curve at A. B now moves around the dashed circle, so its distance from A stays the same. Where is B most similar to A?",
     choices: ["Where the circle meets the green line", "Where the circle meets the inner curve", "Equally everywhere: the distance does not change"],
     right: 0,
     shows: { b: [-0.072, 1.054] }, // at the diamond
-    because: "Distance cannot tell these places apart. Nor can the cosine of embeddings of length 1, the usual similarity, which depends on the distance alone. But the green line continues A's curve, and the inner curve is a different curve.",
+    because: "Distance cannot tell these places apart. Nor can the cosine of embeddings of length 1, the usual similarity, which depends on the distance alone. But the green line continues A’s curve, and the inner curve is a different curve.",
   },
-  touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then raise k to test more points, lower T, and turn A's tangent with the handle ↻.",
-  see: "The green line is A's <b>flat</b>: the straight line through A that fits its neighbors best. All points on the dashed circle are as far from A as B. Judged by A's flat, all points on the pink outline are as similar to A as B is. At the hollow diamond ◇, B would be most similar. Each bar tests one of A's nearest points (□: on the inner curve). If it reaches T, the point lies along the flat and joins the neighborhood (✓); else it is rejected (✕).",
+  touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then raise k to test more points, lower T, and turn A’s tangent with the handle ↻.",
+  see: "The green line is A’s <b>flat</b>: the straight line through A that fits its neighbors best. All points on the dashed circle are as far from A as B. Judged by A’s flat, all points on the pink outline are as similar to A as B is. At the hollow diamond ◇, B would be most similar. Each bar tests one of A’s nearest points (□: on the inner curve). If it reaches T, the point lies along the flat and joins the neighborhood (✓); else it is rejected (✕).",
   controls: [
     { name: "k", kind: "slider", label: "k, nearest points to test", low: 1, high: 24, step: 1, start: 12 },
     { name: "threshold", kind: "slider", label: "T, share of each squared distance that must lie along the flat", low: 0.1, high: 0.99, step: 0.01, start: 0.9 },
@@ -109,7 +109,7 @@ const LESSON = {
     const grips = {
       a: plane.handle({ label: "A, along the outer curve", sign: "A", ...edge, step: 0.12, color: COLORS.query, moved: (a) => change({ a }) }),
       b: plane.handle({ label: "B", sign: "B", ...edge, color: COLORS.refined, moved: (b) => change({ b }) }),
-      turn: plane.handle({ label: "A's tangent", sign: "↻", ...edge, color: COLORS.after, moved: (to) => {
+      turn: plane.handle({ label: "A’s tangent", sign: "↻", ...edge, color: COLORS.after, moved: (to) => {
         const [[dx, dy], [fx, fy]] = [minus(to, numbers.center), numbers.fitted];
         let degrees = (Math.atan2(dy, dx) - Math.atan2(fy, fx)) * 180 / Math.PI;
         degrees = ((degrees + 450) % 180 + 180) % 180 - 90; // a line turned by 180 degrees is the same line
@@ -186,17 +186,17 @@ const LESSON = {
       <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>p</mi><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>β</mi></msub></mrow></msup></math>`;
     return `<p>${say("Split the step from A to B into <i>o</i>, across a flat, and <i>p</i>, along it. Then {formula}, with N<sub>α</sub> = {alpha} and N<sub>β</sub> = {beta}: distance across costs more.", {
       formula, alpha: N_ALPHA, beta: N_BETA })}</p>
-      <p>${say("By A's flat: {formula}", { formula: part(fromA) })}</p><p>${say("By B's flat: {formula}", { formula: part(fromB) })}</p>
+      <p>${say("By A’s flat: {formula}", { formula: part(fromA) })}</p><p>${say("By B’s flat: {formula}", { formula: part(fromB) })}</p>
       <p>${say("The similarity is their mean, {similarity}. A neighbor joins only if afterwards, for every member, at least the share T of its squared distance lies along the flat.", { similarity: fixed(similarity, 2) })}</p>`;
   },
-  fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A's flat no longer follows A's curve, and similarity is measured along a wrong direction. Drag B very close to A: the cosine of embeddings of length 1 is nearly 1 on every side, but so is the similarity. A flat is of no help at tiny distances. On real images the curves are not drawn, so a wrong flat stays unnoticed.",
+  fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A’s flat no longer follows A’s curve, and similarity is measured along a wrong direction. Drag B very close to A: the cosine of embeddings of length 1 is nearly 1 on every side, but so is the similarity. A flat is of no help at tiny distances. On real images the curves are not drawn, so a wrong flat stays unnoticed.",
   takeaway: "Fit a flat to the neighbors that lie along it. Judge two points by how far apart they are across their flats, not only by their distance or cosine.",
   open: { page: "neighborhoods", label: "linear neighborhoods at this T", query: ({ k, threshold }) => ({ candidates: String(k), threshold: String(threshold) }) },
   after: {
-    text: "Photographs show one bird from the front and then, step by step, from the side. Another bird is photographed from the front only. The front views of both are close. A flat is fitted to the first bird's photographs. How can it tell the two front views apart?",
-    choices: ["By the direction in which the first bird's photographs change", "By the smaller cosine of the two front views", "Not at all: near points look the same to it"],
+    text: "Photographs show one bird from the front and then, step by step, from the side. Another bird is photographed from the front only. The front views of both are close. A flat is fitted to the first bird’s photographs. How can it tell the two front views apart?",
+    choices: ["By the direction in which the first bird’s photographs change", "By the smaller cosine of the two front views", "Not at all: near points look the same to it"],
     right: 0,
-    because: "The photographs from front to side form a curve. The flat follows it, and the other bird's photograph lies off this flat.",
+    because: "The photographs from front to side form a curve. The flat follows it, and the other bird’s photograph lies off this flat.",
   },
   notes: {
     ask: "Where on the dashed circle is B most similar to A, and where least? Which choice of B would cosine prefer?",

@@ -133,14 +133,18 @@ const LESSON = {
       return counts;
     };
     const countsOf = { all: counted(false), right: counted(true) };
-    const plane = new Plane(stage, { x: [left - 0.05, right + 0.05], y: [-0.82, 1.4], width: 660, height: 200, equal: false, label: "Triplets by difference" });
+    // The bars keep their height; what stands above and below them grows with the letters.
+    const [letters, bars, handle] = [Math.max(13, leastLetters(stage)), 100, 13];
+    const [above, below] = [2.7 * letters, handle + 2.8 * letters];
+    const margin = 0.02 + 0.0045 * letters;
+    const plane = new Plane(stage, { x: [left - margin, right + margin], y: [-below / bars, 1 + above / bars], width: 660, height: (bars + above + below) / shareOf(stage, 660), equal: false, label: "Triplets by difference" });
     const end = (which, label) => plane.handle({ label, sign: "↔", low: [left, 0], high: [right, 0], step: 0.02,
       moved: ([x]) => change({ range: state().range.map((part, at) => (at === which ? x : part)) }) });
     const ends = [end(0, say("One end of your range")), end(1, say("Other end of your range"))];
     const names = [["easy", say("Easy")], ["semi", say("Semi-hard")], ["hard", say("Hard")], ["own", say("Your range")]];
     const maps = names.map(([name, title]) => {
       const canvas = element("canvas", { role: "img", style: "width:100%;aspect-ratio:1;display:block;border:1px solid var(--edge);border-radius:6px" });
-      const words = element("div", { style: "font-size:0.85em;min-height:4em" });
+      const words = element("div", { style: "font-size:0.85em;min-height:5.4em" });
       return { name, title, canvas, words, box: element("div", {}, element("b", { style: "font-size:0.9em" }, title), canvas, words) };
     });
     stage.append(element("div", { style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(max(130px,min(50% - 8px,(560px - 100%) * 999)),1fr));gap:8px" }, maps.map(({ box }) => box)));
@@ -182,13 +186,13 @@ const LESSON = {
         const [x, y] = plane.at([from, count / most]);
         plane.add("rect", { x, y, width: Math.max(width * plane.scale[0] - 1, 1), height: count / most * plane.scale[1], fill: color, opacity: isOwn ? 1 : 0.55 });
       });
-      for (const at of [0, LESSON.margin]) plane.line([at, 0], [at, 1.1], { color: "currentColor", dashed: true });
-      plane.text([-0.02, 1.02], say("hard: N is nearer"), { anchor: "end", size: 13 });
-      plane.text([LESSON.margin + 0.02, 1.02], say("easy: beyond μ = {margin}", { margin: LESSON.margin }), { anchor: "start", size: 13 });
-      plane.text([0.05, 1.02], say("semi-hard"), { dy: -17, size: 13 });
+      for (const at of [0, LESSON.margin]) plane.line([at, 0], [at, 1 + letters / bars], { color: "currentColor", dashed: true });
+      plane.text([-0.02, 1], say("hard: N is nearer"), { anchor: "end", size: 13, dy: -0.4 * letters });
+      plane.text([LESSON.margin + 0.02, 1], say("easy: beyond μ = {margin}", { margin: LESSON.margin }), { anchor: "start", size: 13, dy: -0.4 * letters });
+      plane.text([0.05, 1], say("semi-hard"), { dy: -1.6 * letters, size: 13 });
       plane.line([low, 0], [high, 0], { color: COLORS.query, width: 6 });
-      for (let tenths = -9; tenths <= 12; tenths += 3) plane.text([tenths / 10, -0.42], fixed(tenths / 10, 1).replace("-", "−"), { size: 12 });
-      plane.text([right, -0.74], "δ²(A, N) − δ²(A, P)", { anchor: "end", size: 12 });
+      for (let tenths = -9; tenths <= 12; tenths += 3) plane.text([tenths / 10, 0], fixed(tenths / 10, 1).replace("-", "−"), { size: 12, dy: handle + 1.1 * letters });
+      plane.text([right, 0], "δ²(A, N) − δ²(A, P)", { anchor: "end", size: 12, dy: handle + 2.4 * letters });
       plane.svg.setAttribute("aria-label", say("Number of triplets by difference of squared distances; your range from {low} to {high} holds {count}, of which {wrong} have a wrong label",
         { low: fixed(low, 2), high: fixed(high, 2), count: results.own.count, wrong: percent(results.own.wrong) }));
       range.forEach((x, which) => ends[which].place([x, 0]));
@@ -196,8 +200,8 @@ const LESSON = {
         const { recall, spread, used, steps } = results[name];
         const change_ = recall > before.recall ? "▲" : recall < before.recall ? "▼" : "=";
         const text = `${percent(recall)} ${epochs ? change_ : ""}`;
-        words.replaceChildren(element("b", {}, `R@1 ${text}`), element("br"), say("spread × {factor}", { factor: fixed(spread / before.spread, 2) }),
-          element("br"), say("triplets: {used}, steps: {steps}", { used, steps }));
+        words.replaceChildren(element("b", {}, `R@1 ${text}`), element("br"), say("spread × {factor}", { factor: fixed(spread / before.spread, 2) }).replace("× ", "×\u00a0"),
+          element("br"), say("triplets: {used}", { used }), element("br"), say("steps: {steps}", { steps }));
         canvas.setAttribute("aria-label", say("Map after {epochs} epochs on {used} triplets, {title}: R@1 {recall}, spread {factor} times that before training",
           { epochs, used, title, recall: percent(recall), factor: fixed(spread / before.spread, 2) }));
       }
@@ -215,7 +219,7 @@ const LESSON = {
       ${say("{count} of its triplets train. After {steps} steps the spread of the map is {factor} times the spread before.", after)}
       ${say("{count} easy triplets have loss 0 at the start, so their gradient is 0.", { count: easy.used })}</p>`;
   },
-  fails: "Train one epoch: on the map <b>Hard</b>, R@1 falls from 83 % to 69 %. Then choose <b>Only those with right labels</b>: with as many triplets and steps it falls to 80 % only. So most of the harm came from the labels. The rest comes from hardness: shrinking all distances is the easiest way to lower the loss of a hard triplet. Do not compare the far left this way: 96 % of its triplets contain a wrong label, and the other 10 make a single step. With right labels, extend your range from −0.9 to 0.1: hard and semi-hard together reach 91 % after four epochs, semi-hard alone 90 %.",
+  fails: "Train one epoch: on the map <b>Hard</b>, R@1 falls from 83 % to 69 %. Then choose <b>Only those with right labels</b>: with as many triplets and steps it falls to 80 % only. So most of the harm came from the labels. The rest comes from hardness: shrinking all distances is the easiest way to lower the loss of a hard triplet. In later epochs the spread of <b>Hard</b> rises again: after the first, only 261 of its 600 triplets are still hard, and the others push their negatives away. Do not compare the far left this way: 96 % of its triplets contain a wrong label, and the other 10 make a single step. With right labels, extend your range from −0.9 to 0.1: hard and semi-hard together reach 91 % after four epochs, semi-hard alone 90 %.",
   takeaway: "While labels can be wrong, train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
   open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },
   after: {

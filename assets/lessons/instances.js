@@ -90,10 +90,10 @@ const LESSON = {
     const pick = (image) => () => change({ image });
     return { draw({ temperature }, { chosen, others, cosines, own, shares, probability, isSame, sameShare, equalShare, strongest }) {
       show(choice, [
-        { image: chosen, kind: "query", sign: "★ ", words: say("chosen"), label: say("Chosen image, a {digit}", { digit: classes[chosen] }) },
+        { image: chosen, kind: "query", sign: "★ ", words: say("chosen"), label: say("Chosen image, digit {digit}", { digit: classes[chosen] }) },
         { image: chosen + count, sign: "", words: say("2nd view"), label: say("Second view of the chosen image") },
         ...Array.from({ length: 10 }, (_digit, digit) => digit * count / 10).map((image) => ({ image, sign: "", words: String(classes[image]),
-          label: say("Choose a {digit}", { digit: classes[image] }), pressed: image === chosen, onclick: pick(image) })),
+          label: say("Choose digit {digit}", { digit: classes[image] }), pressed: image === chosen, onclick: pick(image) })),
       ], say("Chosen image, and images to choose"), say("The chosen view ★, its second view, and other digits to choose"));
       plane.clear();
       const top = Math.max(...shares, 1e-9);
@@ -132,7 +132,7 @@ const LESSON = {
       strip.line([equalShare, 0], [equalShare, 1], { color: COLORS.query, width: 3 });
       strip.svg.setAttribute("aria-label", say("{share} of the push falls on the same class; the mark at {equal} is an equal push.", { share: percent(sameShare), equal: percent(equalShare) }));
       show(competitors, strongest.map((at) => ({ image: others[at], kind: isSame[at] ? "hit" : "miss", sign: isSame[at] ? "✓ " : "✕ ", words: percent(shares[at]),
-        label: say("A {digit} with {share}: choose it", { digit: classes[others[at] % count], share: percent(shares[at]) }), onclick: pick(others[at] % count) })),
+        label: say("Digit {digit} with {share}: choose it", { digit: classes[others[at] % count], share: percent(shares[at]) }), onclick: pick(others[at] % count) })),
       say("Strongest competitors"), say("Strongest competitors: ✓ same class, ✕ another class. The mark | in the bar: all views pushed equally."));
     } };
   },

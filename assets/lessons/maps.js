@@ -105,7 +105,8 @@ const KNOWN_GROUPS = {
       return canvas;
     });
     const again = element("button", { type: "button", onclick: () => { start += 1; begin(); } }, say("New start"));
-    box.after(words, again);
+    box.after(words);
+    box.lastChild.firstChild.append(" ", again);
     let [shown, live, points, start] = ["", null, [], 1]; // start: which random start
     let setting = null; // what is drawn now
     const begin = () => {
@@ -186,12 +187,12 @@ const LESSON = {
   },
   chanceOf, // for tests
   readout: ({ groups, keptHere, kept, trustworthiness, continuity, count }) => [...(groups ? [[say("tight groups on the map"), groups.count]] : []), [say("true neighbors kept, ★"), say("{count} of {all}", { count: keptHere, all: NEAREST })],
-    [say("kept, all images (by chance {chance})", { chance: percent(chanceOf(count).kept) }), percent(kept)], [say("trustworthiness, all images (by chance {chance})", { chance: percent(chanceOf(count).trusted, 0) }), percent(trustworthiness)],
-    [say("continuity, all images (by chance {chance})", { chance: percent(chanceOf(count).trusted, 0) }), percent(continuity)]],
+    [say("kept, all (chance {chance})", { chance: percent(chanceOf(count).kept) }), percent(kept)], [say("trustworthiness, all (chance {chance})", { chance: percent(chanceOf(count).trusted, 0) }), percent(trustworthiness)],
+    [say("continuity, all (chance {chance})", { chance: percent(chanceOf(count).trusted, 0) }), percent(continuity)]],
   build({ stage, data: { maps }, state, change }) {
     const pixelsOf = () => maps[state().points].pixels;
     const picture = (row) => pixelsOf().subarray(64 * row, 64 * row + 64);
-    const words = (row) => (state().points === "digits" ? say("a {digit}", { digit: maps.classes[row] }) : say("image {row}", { row }));
+    const words = (row) => (state().points === "digits" ? say("digit {digit}", { digit: maps.classes[row] }) : say("image {row}", { row }));
     const [map, small] = [element("div", {}), element("div", { role: "group", class: "later", "aria-label": say("The same images with other settings"),
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
     stage.append(element("div", { style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(280px,100%),1fr));margin-bottom:6px" }, map, small));
@@ -261,7 +262,7 @@ const LESSON = {
     <math><mi>T</mi><mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mrow><mn>2</mn><mo>·</mo><mn>${plain(excess)}</mn></mrow><mn>${plain(NEAREST * (2 * count - 3 * NEAREST - 1))}</mn></mfrac><mo>=</mo><mn>${fixed(trustHere, 3)}</mn></math><br>
     ${say("Over all images its mean is {share}.", { share: percent(trustworthiness) })}
     ${say("<b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.")}</p>`,
-  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups. At perplexity 5 there are 24, at 30 only 4, and at 100 again 16. But the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
+  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, at perplexity 5 still 24, at 30 only 4, at 100 again 16. But the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
   open: { page: "explore", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },
   after: {
@@ -273,6 +274,6 @@ const LESSON = {
   notes: {
     ask: "Which of the small maps is the correct one? How would you decide without the class of a digit?",
     wrong: "“The map with the clearest islands is the best.” Clear islands also come from a low perplexity, even on random pixels.",
-    stuck: "True neighbors never change with the setting: they come from the 64 pixels. Only the map's neighbors change. Trustworthiness punishes false neighbors on the map; continuity punishes lost true neighbors.",
+    stuck: "True neighbors never change with the setting: they come from the 64 pixels. Only the map’s neighbors change. Trustworthiness punishes false neighbors on the map; continuity punishes lost true neighbors.",
   },
 };

@@ -116,7 +116,7 @@ const LESSON = {
     const query = picture(52);
     paint(query, 0);
     const searched = element("div", { style: "display:flex;gap:12px;margin:6px 0 16px" },
-      element("div", { class: "tile query", role: "img", "aria-label": say("Query: an {digit}", { digit: classes[0] }), style: "align-self:start" },
+      element("div", { class: "tile query", role: "img", "aria-label": say("Query: digit {digit}", { digit: classes[0] }), style: "align-self:start" },
         element("span", {}, say("query")), query, element("span", {}, "★")), row);
 
     // The clusters: boxes with the query and the ten images.
@@ -156,8 +156,8 @@ const LESSON = {
         button.style.opacity = held === rank ? 0.6 : 1;
         top.textContent = `${rank + 1}${rank < k ? " k" : ""}${rank < RELEVANT ? " R" : ""}`;
         bottom.textContent = `${isHit ? "✓" : "✕"}${isHit && rank < RELEVANT ? ` ${fraction(precisions[rank], rank)}` : ""}`;
-        button.setAttribute("aria-label", isHit ? say("Rank {rank}: a {digit}, hit; arrow keys move it", { rank: rank + 1, digit: classes[image] })
-          : say("Rank {rank}: a {digit}, miss; arrow keys move it", { rank: rank + 1, digit: classes[image] }));
+        button.setAttribute("aria-label", isHit ? say("Rank {rank}: digit {digit}, hit; arrow keys move it", { rank: rank + 1, digit: classes[image] })
+          : say("Rank {rank}: digit {digit}, miss; arrow keys move it", { rank: rank + 1, digit: classes[image] }));
       });
       const places = hits.flatMap((isHit, rank) => (isHit ? [rank + 1] : []));
       row.setAttribute("aria-label", say("Ranking for a query of class {digit}: hits at ranks {ranks}", { digit: classes[0], ranks: places.join(", ") }));
@@ -168,7 +168,7 @@ const LESSON = {
       }));
       members.forEach((member, image) => {
         const placed = { digit: classes[image], cluster: String.fromCharCode(65 + assignment[image]) };
-        member.setAttribute("aria-label", image ? say("A {digit} in cluster {cluster}; press to move it on", placed) : say("The query, an {digit} in cluster {cluster}; press to move it on", placed));
+        member.setAttribute("aria-label", image ? say("Digit {digit} in cluster {cluster}; press to move it on", placed) : say("The query, digit {digit} in cluster {cluster}; press to move it on", placed));
       });
       boxes.setAttribute("aria-label", say("{count} clusters of the query and the ten images; NMI {nmi}", { count: new Set(assignment).size, nmi: percent(drawn.nmi) }));
     } };

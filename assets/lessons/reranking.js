@@ -110,7 +110,7 @@ const LESSON = {
       plane.arrow(query, expanded, { color: COLORS.query, width: 3 });
       plane.dot(expanded, { color: COLORS.query, radius: 6, stroke: "currentColor", "stroke-width": 1.5 });
       handle.place(query);
-      plane.svg.setAttribute("aria-label", say("With k {k}, {hits} of the query's 5 nearest images are circles, {before} before averaging. MAP@R of the gallery is {map}, {mapBefore} before.", {
+      plane.svg.setAttribute("aria-label", say("With k {k}, {hits} of the query’s 5 nearest images are circles, {before} before averaging. MAP@R of the gallery is {map}, {mapBefore} before.", {
         k, hits: hitsAfter, before: hitsBefore, map: percent(measures.map), mapBefore: percent(measuresBefore.map) }));
       const averaged = times === "1" ? reranking.averaged : reranking.averaged_twice;
       chart.draw([

@@ -69,6 +69,7 @@ const LESSON = {
     { name: "comparison", kind: "choice", label: "Comparison", start: "nothing", options: [{ value: "nothing", words: "1" }, { value: "angle", words: "2" }, { value: "width", words: "3" }] },
     { name: "n", kind: "slider", label: "Runs drawn of each setting", low: 1, high: 10, step: 1, start: 3 },
   ],
+  summary: { verdict: "nothing-open" },
   decisions: { names: Object.keys(TRUTH), made: ({ verdict }) => (verdict ? [verdict.split("-")[0]] : []) },
   hidden: [{ name: "draw", start: 9, low: LUCKY, high: 9999 },
     { name: "verdict", start: "", options: ["", ...Object.keys(TRUTH).flatMap((name) => VERDICTS.map(([verdict]) => `${name}-${verdict}`))].map((value) => ({ value })) }],

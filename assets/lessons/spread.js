@@ -50,10 +50,10 @@ const LESSON = {
   data: [],
   before: {
     text: "Shapes are the true classes; only the three framed points are labeled. In each step, every point takes over colors from its five nearest neighbors. After three steps, two squares have taken the color of the triangles. What happens to these mistakes in further steps?",
-    choices: ["More squares take the color of the triangles", "The label of the squares corrects them", "They stay as they are"],
+    choices: ["More squares take this color", "The label of the squares corrects them", "They stay as they are"],
     right: 0,
     shows: { step: 10 },
-    because: "The mistaken squares pass the color on to their own neighbors: after five steps six squares have it, and they keep it. The labeled square is many edges away, so its color arrives there later and weaker.",
+    because: "The mistaken squares pass the color on: after five steps six squares have it, and they keep it. The labeled square is many edges away, so its color arrives there later and weaker.",
   },
   touch: "Press Play, or move the slider of steps. Then click points to give or remove a label, and try to remove all mistakes (✕) with few labels.",
   see: "Lines are edges: they join each point to its five nearest neighbors, and together they are the graph. The shape of a point is its true class. Its color is the class whose labels reach it most; a pale color means a close call, and an empty point is not reached yet. Dashed arrows are edges between two classes, where a color can leak: a wider arrow carries more.",

@@ -47,6 +47,23 @@ def test_plans_last_as_long_as_they_say_and_keep_the_order() -> None:
         assert all(KNOWN[other].number < KNOWN[lesson].number for other in needs)
 
 
+@pytest.mark.browser
+def test_no_plan_has_two_signs_at_the_end_of_a_title(open_lesson: Callable[..., Page]) -> None:
+    for language in ("en", "de", "es"):
+        page = open_lesson("index", f"?language={language}")
+        assert not re.search(r"[?!]\.", page.evaluate("document.querySelector('.course').textContent"))
+
+
+@pytest.mark.browser
+def test_an_exported_lesson_says_how_to_get_the_program(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("epsilon")
+    page.click(".skip")
+    page.get_by_role("link", name="Try it on your data").click()
+    page.wait_for_url("**/index.html#program")
+    expect(page.locator("#program pre")).to_contain_text("pip install .")
+    expect(page.locator("#program pre")).to_be_visible()
+
+
 def test_map_at_r_is_described_as_it_is_computed() -> None:
     (meaning,) = (entry["meaning"] for entry in course_guide()["terms"] if entry["term"] == "MAP@R")
     assert "precisions at the hits among the first R results, divided by R" in meaning

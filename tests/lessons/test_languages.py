@@ -119,9 +119,11 @@ def test_a_translation_keeps_placeholders_markup_signs_and_numbers(language: str
 
 
 NO_TERMS = {"de": ("unentschieden", "einhalb", "mittelschwer", "Neuordnung", "Positives", "Negatives", "Glücklichste",
-                   "Sicherheitsabstand", "Flachstück", "geweißt", "und weißen", "Stapel"),
+                   "Sicherheitsabstand", "[Ss]emi-schwer", "in Mining", "Baut auf", "Flachstück", "geweißt",
+                   "und weißen", "Stapel"),
             "es": ("doble el plano", "intermedio", "cifra", "mando", "Compruébalo", "regla", "mismos tripletes",
-                   "Él solo", "aventajar? por", "por menos que", "es cerca")}
+                   "Él solo", "C solo", "frontera", "clasificación", "F con", "aventajar? por", "por menos que",
+                   "es cerca", "es de cerca")}
 """Words that textbooks do not use for the terms of the course, or that mean something else."""
 
 
@@ -129,6 +131,12 @@ NO_TERMS = {"de": ("unentschieden", "einhalb", "mittelschwer", "Neuordnung", "Po
 def test_terms_are_the_words_of_textbooks(language: str) -> None:
     for words in translations()[language].values():
         assert not [term for term in NO_TERMS[language] if re.search(rf"\b{term}\w*", words)], words
+
+
+def test_apostrophes_are_typographic_and_digits_are_named() -> None:
+    for text in TEXTS:
+        assert not re.search(r"\w'\w", text), text
+        assert not re.search(r"\ban? \{digit\}", text), text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -44,6 +44,43 @@ def test_the_summary_holds_the_picture_and_no_notes_of_the_teacher(open_lesson: 
         assert spoiler not in body
 
 
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_summary_shows_a_case_and_a_handout_the_untouched_start(open_lesson: Open, lesson: Lesson) -> None:
+    def picture(button: str) -> str:
+        return printed(page, button).split('<div class="picture">')[1].split("<h2>")[0]
+
+    page = open_lesson(lesson.id)
+    page.get_by_role("button", name="Skip the question").click()
+    first, start = picture("Print summary"), picture("Print handout")
+    assert first != start
+    state = page.evaluate("JSON.stringify([lesson.state, lesson.kept.decided ?? []])")
+    assert state == page.evaluate("JSON.stringify([lesson.start, []])")  # printing changes nothing
+    page.locator(".question input").first.check()
+    assert picture("Print handout") == start
+
+
+def test_a_sheet_names_its_lesson_day_and_signs(open_lesson: Open) -> None:
+    page = open_lesson("metric")
+    page.get_by_role("button", name="Skip the question").click()
+    for button in ("Print summary", "Print handout"):
+        body = printed(page, button)
+        assert re.search(r'class="sheet">Lesson 1 of 14 · \d\d/\d\d/\d{4}<', body)
+        assert "★ the query or the chosen image · ✓ a hit, or a neighbor that is kept" in body
+    assert "svg { overflow: visible; }" in page.evaluate("window.sheet")
+    assert "★ the query" not in printed(open_lesson("hardness"), "Print handout")
+
+
+def test_the_handout_on_maps_has_columns_and_definitions_that_break_no_word(open_lesson: Open) -> None:
+    page = open_lesson("maps")
+    body = printed(page, "Print handout")
+    for column in ("Perplexity, or number of neighbors", "trustworthiness", "continuity"):
+        assert f"<th>{column}</th>" in body
+    assert "<b>perplexity</b>: A setting of t-SNE" in body
+    page.set_content(page.evaluate("window.sheet"))
+    assert page.evaluate("[...document.querySelectorAll('th')].every((cell) => cell.scrollWidth <= cell.clientWidth)")
+    assert "break-word" not in page.evaluate("document.querySelector('style').textContent")
+
+
 @pytest.mark.parametrize("lesson", fast_first(LESSONS, 2))
 def test_a_handout_asks_everything_and_answers_nothing(open_lesson: Open, lesson: Lesson) -> None:
     page = open_lesson(lesson.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,7 @@ def test_the_judges_are_sure_of_one_run_and_not_of_another(tmp_path: Path) -> No
         result = TASKS["better"].result(evidence(tmp_path, "better"))
         assert result is not None
         assert f"“{verdict}”" in result.words
+        assert not re.search(r"-\d", result.words)  # a minus sign, not a hyphen
         assert result.is_solved == (verdict == "better")
 
 

@@ -423,7 +423,7 @@ def sure_judges(runs: Sequence[Evidence]) -> Result | None:
         if found is None:
             return None
         verdict = found["verdicts"]["final"]["whole group"]
-        bounds = [f"[{100 * of['whole group']['low']:+.1f}; {100 * of['whole group']['high']:+.1f}]"
+        bounds = [f"[{100 * of['whole group']['low']:+.1f}; {100 * of['whole group']['high']:+.1f}]".replace("-", "−")
                   for of in found["opinions"]["final"].values()]
         fact = said("At α = {alpha} the judges' intervals in hundredths are {intervals}, so their verdict is "
                     "“{verdict}”", alpha=f"{float(run.settings['alpha']):g}°", intervals=", ".join(bounds),

@@ -38,7 +38,7 @@ FOLDER = ASSETS / "lessons"
 KIT = FOLDER / "kit"
 INDEX = "index.html"
 APP = "http://localhost:8501"
-"""Where the app runs unless another port was chosen."""
+"""Where the app runs unless another port was chosen; an exported course does not lead there, but says how to get it."""
 LESSON_KIT = ("kept", "language", "draw", "tsne", "guide", "print", "formula", "fit", "present", "frame")
 """Files of the toolkit that a lesson needs, in this order."""
 MOST_BYTES = 4_000_000
@@ -197,7 +197,8 @@ def lesson_file(lesson: Lesson, app: str = APP) -> bytes:
     """
     task = TASKS.get(lesson.id)
     header = {"course": course_header("{}.html"), "index": INDEX, "heading": True, "content": lesson.content(),
-              "guide": course_guide(), "task": task and {"text": task.text, "command": task.command}, "app": app}
+              "guide": course_guide(), "task": task and {"text": task.text, "command": task.command},
+              "app": "" if app == APP else app}
     script = (f"{lesson_script(lesson)}"
               f"window.lesson = new Lesson(document.querySelector('.lesson'), LESSON, {as_script(header)}, {{}});")
     return _page(lesson.title, "lesson", script)

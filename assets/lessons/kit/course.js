@@ -40,7 +40,15 @@ function drawCourse(root, header, go, uncount) {
       element("small", {}, isDone(lesson) ? element("span", { class: "mark" }, say("✓ finished")) : isBegun(lesson) ? say("begun") : say("{minutes} min", lesson),
         ...(solved.includes(lesson.id) ? [element("span", { class: "mark" }, ` ${say("✓ task")}`)] : [])),
       element("p", {}, guide.lessons.find(({ lesson: id }) => id === lesson.id)?.words ?? ""))))),
+    ...(heading ? [programPart()] : []),
     ...guideParts(guide, (id, words) => link(course.find((lesson) => lesson.id === id), words), Object.fromEntries(course.map(({ id, title }) => [id, title]))));
+}
+
+// How to get the program, for readers of exported files.
+function programPart() {
+  return element("details", { class: "guide", id: "program", open: location.hash === "#program" }, element("summary", {}, say("Get UDML Explorer")),
+    element("p", {}, say("UDML Explorer is a program for your own computer, with Python {version} or newer. In the folder of its source code, these commands install it and open it on your images. Your teacher may also know an address at which it runs.", { version: "3.11" })),
+    element("pre", {}, "pip install .\nudml app FOLDER"));
 }
 
 // Only the answers of a reader who agrees are counted in the class summary.

@@ -51,6 +51,9 @@ const pixelRatio = (canvas) => (window.devicePixelRatio || 1) * Math.max(1, Numb
 // The smallest letters of a picture: a presentation asks for larger letters.
 const leastLetters = (node) => Number(getComputedStyle(node).getPropertyValue("--least")) || 0;
 
+// How letters look that stand on a line or an edge.
+const HALO = { style: "paint-order:stroke;stroke:var(--paper, #fff);stroke-width:6px;stroke-linejoin:round" };
+
 // A plane: an SVG picture in data units.
 // options: {x: [low, high], y: [low, high], label, width = 640, height = 420, equal = true: one unit is as long up as across}
 class Plane {

@@ -7,13 +7,14 @@ const LEAST_FORMULA = 0.8; // of the letters around it
 const NARROW_LETTERS = 17;
 const WIDTHS = [340, 420, 500, 600, 720, 860]; // at which the picture is tried before it is enlarged
 const PASSES = 8;
-const LEAST_LETTERS = 18; // pixels of the screen, of the letters in a picture
+const LEAST_LETTERS = 19.8; // pixels of the screen, of the letters in a picture: 18 stay where larger letters make it higher
 const SIDE_BY_SIDE = 1.5; // width by height of a screen on which all text stands beside the picture
 const NARROW = 700; // pixels of a telephone, whose slides scroll
 const AROUND = 104; // pixels of a screen's height that the title and the keys take
 
 class SlideFit {
-  constructor(frame) { Object.assign(this, { frame, built: "", widths: new Map() }); }
+  // size: of the letters beside the picture on the slide before, which stays where it fits
+  constructor(frame) { Object.assign(this, { frame, built: "", widths: new Map(), size: null }); }
 
   // Where the picture may stand on a slide, best first; null stands for no picture.
   boxes(kind) {
@@ -40,7 +41,10 @@ class SlideFit {
       this.place(box.box);
     }
     if (isNarrow) root.style.fontSize = `${NARROW_LETTERS}px`;
-    else if (!this.write(LETTERS)) this.write(SMALLER_LETTERS); // a picture may be narrower than its box
+    else {
+      const size = this.write([...(TEXT_SLIDES.includes(kind) && this.size ? [this.size] : []), ...LETTERS]) ?? this.write(SMALLER_LETTERS); // a picture may be narrower than its box
+      this.size = TEXT_SLIDES.includes(kind) && kind !== "predict" ? size : null;
+    }
     if (kind === "more") this.enlargeSecond();
   }
 
@@ -113,6 +117,7 @@ class SlideFit {
   forget() {
     const { stage, stage: { parentElement: picture }, root, formula } = this.frame;
     this.built = "";
+    this.size = null;
     for (const node of [stage, picture, root]) node.removeAttribute("style");
     root.classList.remove("side", "narrow");
     fitFormulas(formula);

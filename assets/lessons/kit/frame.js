@@ -102,7 +102,7 @@ class Lesson {
     evenSigns(this.formula);
     breakFormulas(this.formula);
     fitFormulas(this.formula);
-    if (lesson.decisions) this.decide(lesson.decisions.made(this.state));
+    if (lesson.decisions && !this.isPrinting) this.decide(lesson.decisions.made(this.state));
     this.numbers = numbers;
     this.root.dataset.drawn = (performance.now() - began).toFixed(1);
   }
@@ -188,8 +188,8 @@ class Lesson {
         languageLinks(() => this.writeAddress())));
   }
 
-  link({ id, href }, words) {
-    return element("a", { href: inLanguage(href), onclick: (event) => {
+  link({ id, href }, words, name = null) {
+    return element("a", { class: name, href: inLanguage(href), onclick: (event) => {
       if (!this.outside.go || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
       this.outside.go(id);
@@ -203,6 +203,7 @@ class Lesson {
     if (this.outside.open) {
       return element("button", { type: "button", class: "try", onclick: () => this.outside.open(page, query?.(this.state) ?? {}) }, words);
     }
+    if (!app) return element("p", {}, this.link({ id: "", href: `${this.header.index}#program` }, words, "try"), element("small", {}, ` ${say("The link says how to get UDML Explorer.")}`));
     const link = element("a", { class: "try", onclick: () => {
       link.href = `${app}/${page}?${new URLSearchParams(query?.(this.state) ?? {})}`;
     }, href: `${app}/${page}` }, words);

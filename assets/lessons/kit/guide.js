@@ -17,7 +17,7 @@ function termList(terms, link, titles) {
 function guideParts({ prerequisites, plans, terms }, link, titles) {
   const plan = ({ minutes, title, steps }) => element("section", {}, element("h3", {}, say("{minutes} minutes: {title}", { minutes, title })),
     element("ol", {}, steps.map((step) => element("li", {}, `${say("{minutes} min", step)}: `,
-      ...(step.lesson ? [link(step.lesson, titles[step.lesson]), ". "] : []), step.words))));
+      ...(step.lesson ? [link(step.lesson, titles[step.lesson]), /[?!]$/.test(titles[step.lesson]) ? " " : ". "] : []), step.words))));
   return [
     element("details", { class: "guide" }, element("summary", {}, say("Plans for 45 and 90 minutes, and what students need")),
       element("p", {}, prerequisites), plans.map(plan)),

@@ -2,11 +2,11 @@
 const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page { margin: 10mm; }
   body { font: 10.5pt/1.3 system-ui, sans-serif; color: #000; margin: 0; } h1 { font-size: 16pt; margin: 0; }
   h2 { font-size: 11.5pt; margin: 7pt 0 1pt; break-after: avoid; } p, ul { margin: 2pt 0; } li { margin: 1pt 0; } section { break-inside: avoid; display: flow-root; }
-  svg, img { max-height: 7.5cm; max-width: 100%; }
+  svg, img { max-height: 7.5cm; max-width: 100%; } svg { overflow: visible; } .sheet, .legend { font-size: 8.5pt; color: #333; }
   .picture { zoom: var(--share, 1); width: 18cm; } .beside .picture { float: right; margin-left: 14pt; } [hidden], button:not(:has(img)) { display: none; }
   button { border: 1px solid #999; background: none; padding: 2px; font-size: 8pt; } img, button > * { display: block; } button img { margin: auto; }
   .lines { height: 0.8cm; margin-top: 0.7cm; border: solid #999; border-width: 1px 0; }
-  table { border-collapse: collapse; width: 100%; table-layout: fixed; font-size: 9pt; } th, td { border: 1px solid #999; padding: 2pt 5pt; text-align: left; overflow-wrap: break-word; height: 0.75cm; font-weight: 400; }
+  table { border-collapse: collapse; width: 100%; font-size: 9pt; } th, td { border: 1px solid #999; padding: 2pt 5pt; text-align: left; height: 0.75cm; font-weight: 400; }
   math { font-family: "Cambria Math", "STIX Two Math", "Latin Modern Math", "Libertinus Math", "DejaVu Math TeX Gyre", math, serif; font-size: 1.1em; } mfrac > * { padding-block: 0.12em; }
   .boxes { display: flex; flex-wrap: wrap; gap: 0 16pt; padding: 0; list-style: none; } .boxes li::before { content: "□ "; } .name { float: right; }`;
 const PAPER = [190, 252]; // mm inside of margins of 10 mm, on A4 and on Letter
@@ -15,6 +15,30 @@ const PICTURES = [1, 0.85, 0.7, 0.6, 0.5]; // shares: the largest picture with w
 const BESIDE = 0.7; // at which text stands beside the picture
 const SMALLEST = 0.7; // share of the letters
 const WRITTEN_ROWS = 2;
+
+// What a picture's signs mean, of which only those on the picture are printed.
+const SIGNS = [["★", say("the query or the chosen image")], ["✓", say("a hit, or a neighbor that is kept")], ["✕", say("a miss, a mistake, or a neighbor that is lost")]];
+
+// Which lesson, when, and where it stands; a file on a disk has no address.
+function sheetLine({ lesson, header }) {
+  const number = header.course.findIndex(({ id }) => id === lesson.id) + 1;
+  const address = location.protocol.startsWith("http") ? location.href.split("#")[0] : "";
+  return `<p class="sheet">${[say("Lesson {number} of {count}", { number, count: header.course.length }), new Intl.DateTimeFormat(LANGUAGE, { year: "numeric", month: "2-digit", day: "2-digit" }).format(new Date()),
+    address.replace(/&/g, "&amp;").replace(/</g, "&lt;")].filter(Boolean).join(" · ")}</p>`;
+}
+
+// What is made while the lesson is in another state, for this moment only.
+function madeIn(frame, state, make) {
+  const shown = frame.state;
+  frame.state = { ...structuredClone(frame.start), ...state };
+  frame.isPrinting = true;
+  frame.update();
+  const made = make(frame);
+  frame.state = shown;
+  frame.update();
+  frame.isPrinting = false;
+  return made;
+}
 
 // The picture as it stands, with images in place of its canvases. A handout leaves out what gives the answer away.
 function printedPicture(stage, isHandout = false) {
@@ -28,39 +52,52 @@ function printedPicture(stage, isHandout = false) {
     canvas.replaceWith(image);
   });
   if (isHandout) for (const part of picture.querySelectorAll(".later")) part.remove();
-  return `<div class="picture">${picture.outerHTML}</div>`;
+  const signs = SIGNS.filter(([sign]) => picture.textContent.includes(sign)).map((parts) => parts.join(" "));
+  return `<div class="picture">${picture.outerHTML}${signs.length ? `<p class="legend">${signs.join(" · ")}</p>` : ""}</div>`;
 }
 
-// One page: the current picture, the formula, the failure and the takeaway.
-function summaryToPrint({ lesson, stage, formula }) {
-  return `<h1>${lesson.title}</h1><p><b>${lesson.claim}</b></p>${printedPicture(stage)}
+// One page: the picture, the formula, the failure and the takeaway. In place of the untouched start, the picture shows the case of the question.
+function summaryToPrint(frame) {
+  const { lesson, state, start } = frame;
+  const isUntouched = JSON.stringify(state) === JSON.stringify(start);
+  return isUntouched ? madeIn(frame, lesson.before.shows ?? lesson.summary, summaryOf) : summaryOf(frame);
+}
+
+function summaryOf(frame) {
+  const { lesson, stage, formula } = frame;
+  return `${sheetLine(frame)}<h1>${lesson.title}</h1><p><b>${lesson.claim}</b></p>${printedPicture(stage)}
     <h2>${say("Formula")}</h2>${formula.innerHTML}<h2>${say("When it fails")}</h2><p>${lesson.fails}</p><h2>${say("Takeaway")}</h2><p>${lesson.takeaway}</p>`;
 }
 
-// Exercises with room to write. The questions of the lesson are asked again; no answer is printed.
-function handoutToPrint({ lesson, stage, readout, header: { guide } }) {
+// Exercises with room to write. The questions of the lesson are asked again; no answer is printed, and the picture is untouched.
+const handoutToPrint = (frame) => madeIn(frame, {}, handoutOf);
+
+function handoutOf(frame) {
+  const { lesson, stage, readout, header: { guide }, english } = frame;
   const own = guide.lessons.find(({ lesson: id }) => id === lesson.id);
   const lines = '<div class="lines"></div>';
   const boxes = ({ choices }) => `<ul class="boxes">${choices.map((words) => `<li>${words}</li>`).join("")}</ul>`;
   const read = [...readout.querySelectorAll("dt")].map(({ textContent }) => textContent);
   const columns = own?.columns?.map(({ label }) => label) ?? [...lesson.controls.map(({ label }) => label), ...read];
+  const defined = (own?.define ?? []).map((name) => guide.terms[english.terms.findIndex(({ term }) => term === name)]);
   const cells = (tag, words) => words.map((word) => `<${tag}>${word}</${tag}>`).join("");
   const exercises = [[say("Predict"), `<p>${lesson.before.text}</p>${boxes(lesson.before)}<p>${say("Why do you think so?")}</p>${lines}`],
     [say("Try"), `${printedPicture(stage, true)}<p>${lesson.touch}</p>`],
     [say("Write down two settings and what you read"),
-      `<table><tr>${cells("th", columns)}</tr>${`<tr>${cells("td", columns.map(() => ""))}</tr>`.repeat(WRITTEN_ROWS)}</table>`],
+      `<table><tr>${cells("th", columns)}</tr>${`<tr>${cells("td", columns.map(() => ""))}</tr>`.repeat(WRITTEN_ROWS)}</table>${defined.map(({ term, meaning }) => `<p class="legend"><b>${term}</b>: ${meaning}</p>`).join("")}`],
     [say("Explain"), `<p>${own?.text ?? say("What changed between the two rows, and why?")} ${say("Was your prediction right?")}</p>${lines}`],
     [say("Discuss"), `<p>${lesson.notes.ask}</p>${lines}`],
     [say("Check yourself"), `<p>${lesson.after.text}</p>${boxes(lesson.after)}`]];
-  return `<p class="name">${say("Name")}: ______________________</p><h1>${lesson.title}</h1>
+  return `${sheetLine(frame)}<p class="name">${say("Name")}: ______________________</p><h1>${lesson.title}</h1>
     ${exercises.map(([title, content], at) => `<section><h2>${at + 1}. ${title}</h2>${content}</section>`).join("")}`;
 }
 
 // For the teacher alone: the answers, and what students get wrong.
-function notesToPrint({ lesson }) {
+function notesToPrint(frame) {
+  const { lesson } = frame;
   const answer = (name, { text, choices, right, because }) => `<h2>${name}</h2><p>${text}</p><p><b>✓ ${choices[right]}.</b> ${because}</p>`;
   const { ask, wrong, stuck } = lesson.notes;
-  return `<h1>${say("{title}: teacher notes", lesson)}</h1><p>${say("{minutes} minutes.", lesson)} ${lesson.claim}</p>${answer(say("Prediction"), lesson.before)}
+  return `${sheetLine(frame)}<h1>${say("{title}: teacher notes", lesson)}</h1><p>${say("{minutes} minutes.", lesson)} ${lesson.claim}</p>${answer(say("Prediction"), lesson.before)}
     <h2>${say("Ask")}</h2><p>${ask}</p><h2>${say("Common wrong answer")}</h2><p>${wrong}</p><h2>${say("Where students get stuck")}</h2><p>${stuck}</p>
     <h2>${say("When it fails")}</h2><p>${lesson.fails}</p>${answer(say("Check yourself"), lesson.after)}`;
 }

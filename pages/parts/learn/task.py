@@ -45,7 +45,7 @@ def show_task_in_lab() -> None:
         return
     with st.container(border=True, key="lab-task"):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**Task of the lesson “{lesson.title}”.** {task.text}")
+            st.markdown(f"**Task of the lesson “{lesson.title}”.** {translated(task.text, 'en')}")
             view_link("learn", {"lesson": lesson.id}, label="Back to the lesson", icon=":material/school:",
                       width="content")
         _show_result(task, _own_runs(lesson), "en")
