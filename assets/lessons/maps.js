@@ -187,8 +187,8 @@ const LESSON = {
   },
   chanceOf, // for tests
   readout: ({ groups, keptHere, kept, trustworthiness, continuity, count }) => [...(groups ? [[say("tight groups on the map"), groups.count]] : []), [say("true neighbors kept, ★"), say("{count} of {all}", { count: keptHere, all: NEAREST })],
-    [say("kept, all (chance {chance})", { chance: percent(chanceOf(count).kept) }), percent(kept)], [say("trustworthiness, all (chance {chance})", { chance: percent(chanceOf(count).trusted, 0) }), percent(trustworthiness)],
-    [say("continuity, all (chance {chance})", { chance: percent(chanceOf(count).trusted, 0) }), percent(continuity)]],
+    [say("kept, all (chance {chance})", { chance: percent(chanceOf(count).kept) }), percent(kept)], [say("continuity, all"), percent(continuity)],
+    [say("trustworthiness, all (chance {chance})", { chance: percent(chanceOf(count).trusted, 0) }), percent(trustworthiness)]],
   build({ stage, data: { maps }, state, change }) {
     const pixelsOf = () => maps[state().points].pixels;
     const picture = (row) => pixelsOf().subarray(64 * row, 64 * row + 64);
@@ -212,7 +212,8 @@ const LESSON = {
     const row = element("div", {});
     let numbers = null; // what is shown now
     let shown = ""; // the small maps that are drawn
-    small.append(...thumbnails.map(({ button }) => button));
+    const sizes = element("b", { style: "grid-column:1/-1;font-size:0.85em" });
+    small.append(sizes, ...thumbnails.map(({ button }) => button));
     stage.append(row);
     return { draw({ points, method, size }, drawn) {
       numbers = drawn;
@@ -227,9 +228,11 @@ const LESSON = {
         colors: (other) => (other === image ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : groups?.inGroup[other] ? text : groups ? COLORS.gray : PALETTE[maps.classes[other]]),
         radius: (other) => (other === image ? 8 : kinds.has(other) ? (kinds.get(other) ? 6 : 4.5) : groups ? 2 : 3) });
       const key = `${points} ${method} ${text}`;
+      sizes.textContent = method === "tsne" ? say("perplexity") : say("number of neighbors");
       thumbnails.forEach(({ button, canvas, caption }, at) => {
         button.setAttribute("aria-pressed", String(at === Math.round(size)));
-        caption.textContent = sizeWords(method, SIZES[method][at]);
+        caption.textContent = String(SIZES[method][at]);
+        button.setAttribute("aria-label", sizeWords(method, SIZES[method][at]));
         if (key === shown) return;
         const places = maps[points].maps[`${method}${SIZES[method][at]}`].positions;
         const dark = groups && tightGroups(places).inGroup;

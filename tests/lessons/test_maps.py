@@ -115,7 +115,7 @@ def test_the_chance_beside_the_numbers_is_a_random_map_s(open_lesson: Callable[.
     assert chance["trusted"] == pytest.approx(trustworthiness(space, places, NEIGHBORS).mean(), abs=0.01)
     page.click(".skip")
     expect(page.locator(".readout")).to_contain_text("kept, all (chance 1.7\N{NO-BREAK SPACE}%")
-    expect(page.locator(".readout")).to_contain_text("continuity, all (chance 50\N{NO-BREAK SPACE}%")
+    expect(page.locator(".readout")).to_contain_text("trustworthiness, all (chance 50\N{NO-BREAK SPACE}%")
 
 
 def test_tight_groups_are_scipy_s_components(compute: Callable[..., Any]) -> None:
