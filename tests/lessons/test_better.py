@@ -48,6 +48,17 @@ def test_the_verdict_on_all_images_is_the_second_opinion_s() -> None:
             [100 * recall_at_k(space, labels, (1,))[1] for space in (before, after)], abs=0.1)
 
 
+def test_the_share_of_right_verdicts_has_its_interval(open_lesson: Open) -> None:
+    record = STORED["record"]
+    known = stats.binomtest(record["right"], record["decided"]).proportion_ci(0.95, "exact")
+    page = open_lesson("better")
+    page.click(".skip")
+    space = "\N{NO-BREAK SPACE}"
+    expect(page.locator(".formula")).to_contain_text(
+        f"a share between {100 * known.low:.1f}{space}% and {100 * known.high:.0f}{space}%")
+    expect(page.locator(".see")).to_contain_text("A pair that you call equal is not counted.")
+
+
 def test_the_counts_are_the_record_s() -> None:
     totals = json.loads((ASSETS / "results" / "second-opinion.json").read_text(encoding="utf-8"))["totals in the app"]
     record = STORED["record"]

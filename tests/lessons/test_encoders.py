@@ -102,3 +102,10 @@ def test_another_query_comes_at_a_press(open_lesson: Callable[..., Page]) -> Non
     first = page.evaluate("lesson.numbers.row")
     page.get_by_role("button", name="Another query").press("Enter")
     assert page.evaluate("lesson.numbers.row") > first
+
+
+def test_the_table_says_which_columns_are_r_at_1_and_which_map_at_r(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("encoders")
+    groups = page.locator(".formula th[scope=colgroup]")
+    assert groups.all_text_contents() == ["R@1", "MAP@R"]
+    assert [group.get_attribute("colspan") for group in groups.all()] == ["3", "3"]
