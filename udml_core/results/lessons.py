@@ -48,6 +48,7 @@ _LINKED = re.compile(r"(\w+)\.(\d|-)\.(\d|-)(?:\.(1))?", re.ASCII)
 """Answers in a link: lesson.before.after, separated by commas; "-" where a question is open, .1 after a solved task."""
 TASK, SOLVED = "task", 1
 """What is recorded of a lesson's task, beside the answers to its questions."""
+_INDENTED = re.compile(r"^[ \t]*(?://.*\n[ \t]*)*", re.MULTILINE)
 _FIELD = re.compile(r'^  (\w+): (.+?),?$', re.MULTILINE)
 
 
@@ -117,14 +118,20 @@ def lesson_script(lesson: Lesson) -> str:
     texts = course_texts()
     wanted = ("kit", "course", "tasks", lesson.id)
     others = (other.title for other in course())
-    return f"{texts_script([*(text for place in wanted for text in texts[place]), *others])}{_kit()}{lesson.script}\n"
+    spoken = texts_script([*(text for place in wanted for text in texts[place]), *others])
+    return f"{spoken}{_lean(_kit() + lesson.script)}\n"
 
 
 def path_script() -> str:
     """Return the toolkit of the course's contents, and its texts in all languages."""
     texts = course_texts()
     titles = (lesson.title for lesson in course())
-    return f"{texts_script([*texts['kit'], *texts['course'], *titles])}{_kit()}{_path()}\n"
+    return f"{texts_script([*texts['kit'], *texts['course'], *titles])}{_lean(_kit() + _path())}\n"
+
+
+def _lean(script: str) -> str:
+    """Return a script without its lines of comments and without indentation, which each exported file would repeat."""
+    return _INDENTED.sub("", script)
 
 
 def _path() -> str:
