@@ -147,6 +147,21 @@ def test_the_record_keeps_what_is_promised_and_its_text_states_its_figures() -> 
                 f"{held['step slowest s']:.1f} s") in text
 
 
+def test_the_record_of_an_hour_is_flat_and_its_text_states_its_figures() -> None:
+    record = json.loads((RECORD.parent / "visitors-hour.json").read_text())
+    check(record)
+    (row,), rows = record["datasets"]["Visitors at once"]["rows"].values(), record["datasets"][MEMORY]["rows"]
+    assert (row["steps"], row["minutes"]) == (5000, 60)
+    assert row["steps that changed the picture"] == 1
+    sizes = [of["server MB"] for of in rows.values()]
+    assert max(sizes[1:]) - min(sizes[1:]) < 20
+    text = next(" ".join(finding.text.split()) for finding in records.findings() if finding.name == "visitors-hour")
+    for stated in (f"{sizes[0]:.0f} MB after 500", f"between {min(sizes[1:]):.0f} and {max(sizes[1:]):.0f} MB",
+                   f"takes {row['step p50 s']:.2f} s (median) and {row['processor s per step']:.2f} s",
+                   f"the slowest took {row['step slowest s']:.1f} s"):
+        assert stated in text
+
+
 def memory(record: dict[str, Any]) -> list[list[float]]:
     """Return the server's megabytes while guests come and go, and over the steps."""
     if "memory" in record:  # a record before these were tables
