@@ -12,7 +12,7 @@ from pages.parts.benchmark.chart import chart_ranked
 from pages.parts.benchmark.difference import show_difference
 from pages.parts.benchmark.table import COST_CAPTION, GROUP_WORDS, METHOD, RANK, RankedTable, ranked_table, show_cell
 from pages.parts.draw.downloads import Download, frame_file, share
-from pages.parts.draw.tables import table_behind
+from pages.parts.draw.tables import data_table, table_behind
 from pages.parts.results.table import show_provenance
 from pages.parts.shell.address import choice_from_address, choose_in_box, write_address
 from pages.parts.shell.run_status import METHOD_TITLES
@@ -60,10 +60,10 @@ def show_table(table: RankedTable) -> None:
             if dataset is not None:
                 st.session_state[DATASET_BOX] = dataset
 
-    st.dataframe(table.frame, hide_index=True, width="stretch", height="content", key=TABLE, on_select=follow,
-                 selection_mode="single-cell", placeholder="–", column_config={
-                     RANK: st.column_config.NumberColumn(pinned=True),
-                     METHOD: st.column_config.TextColumn(pinned=True, width=230)})
+    data_table(table.frame, hide_index=True, width="stretch", height="content", key=TABLE, on_select=follow,
+               selection_mode="single-cell", placeholder="–", column_config={
+                   RANK: st.column_config.NumberColumn(pinned=True),
+                   METHOD: st.column_config.TextColumn(pinned=True, width=230)})
     unranked = (" A method without a rank is not measured on all of these data sets; choose one data set to rank it."
                 if table.frame[RANK].isna().any() else "")
     st.caption("Mean ± standard deviation over the seeds; percent unless the measure is a count or a cost. Click a "
@@ -118,7 +118,7 @@ def show_orders(benchmark: Benchmark, titles: dict[str, str]) -> None:
                "the means differ by more than the sum of their standard deviations over the seeds, and by more than "
                "two standard errors over the test images, compared image by image. By chance alone, up to one of 20 "
                "equal pairs would pass the second condition.")
-    st.dataframe(pd.DataFrame(counts), hide_index=True, width="stretch", height="content")
+    data_table(pd.DataFrame(counts), hide_index=True, width="stretch", height="content")
     table_behind("Every pair of methods, on every data set", pd.DataFrame(pairs))
 
 

@@ -9,6 +9,7 @@ import streamlit as st
 
 from pages.parts.draw.downloads import Download, frame_file, share, table_downloads
 from pages.parts.draw.figures import curve, curve_names
+from pages.parts.draw.tables import data_table
 from pages.parts.results.charts import MOST_ROWS, chart_by_row, chart_by_width, has_widths, top_rows
 from pages.parts.results.headline import headline
 from pages.parts.results.many_curves import MOST_COLORED, many_curves
@@ -65,7 +66,7 @@ def show_numbers(table: Table, key: str) -> None:
     frame = table_frame(table)
     with st.expander(f"All {len(frame)} rows as numbers", icon=":material/table_rows:") if len(frame) > MOST_ROWS \
             else st.container():
-        st.dataframe(frame, width="stretch", height="content")
+        data_table(frame, width="stretch", height="content")
     if table.printed:
         mark = "" if table.comparable else ("**\\* Not comparable with the measurements here**: fewer images or a "
                                             "smaller budget. ")

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.draw.downloads import share, table_downloads
+from pages.parts.draw.tables import data_table
 from pages.parts.shell.address import choice_from_address, choose_in_box, choose_segment, write_address
 from pages.parts.shell.run_status import METHOD_TITLES
 from pages.parts.shell.setting_words import setting_title
@@ -128,10 +129,10 @@ def combination_table(combinations: Sequence[Combination], criterion: Measure) -
 
 def show_table(combinations: Sequence[Combination], criterion: Measure) -> None:
     """Show the combinations, the best marked by a star."""
-    st.dataframe(combination_table(combinations, criterion), hide_index=True, width="stretch",
-                 column_config={"": st.column_config.TextColumn(width=30, help=(
-                     "★: the best by the chosen measure, and every row within one standard deviation of it."))},
-                 alt=f"Combinations of values by {criterion.name}, the highest first.")
+    data_table(combination_table(combinations, criterion), hide_index=True, width="stretch",
+               column_config={"": st.column_config.TextColumn(width=30, help=(
+                   "★: the best by the chosen measure, and every row within one standard deviation of it."))},
+               alt=f"Combinations of values by {criterion.name}, the highest first.")
     st.caption("Mean ± standard deviation over the seeds. The star goes by the chosen measure, never by labels of the "
                "test half. First result and whole group: what judges without labels say in comparison with the plain "
                "search; seeds that differ show no clear difference.")

@@ -107,7 +107,8 @@ def test_no_page_reads_an_address_as_markdown(page: str, marked: dict[str, Run])
 
 @pytest.mark.parametrize(("text", "shown"), [
     ("*a* [b](c)", r"\*a\* \[b\](c)"), (" *a*\n b ", r"\*a\* b"), ("$x$ :red[y]", r"\$x\$ \:red\[y\]"),
-    ("plain.png", "plain.png")])
+    ("plain.png", "plain.png"), ("&lt;i&gt;", r"\&lt;i\&gt;"), ("- list", r"\- list"), ("12. one", r"12\. one"),
+    ("1) one", r"1\) one"), ("===", r"\==="), ("+ a - b = 1.", r"\+ a - b = 1."), ("b12.", "b12.")])
 def test_signs_are_escaped_and_spaces_around_vanish(text: str, shown: str) -> None:
     assert escaped(text) == shown
 
@@ -115,6 +116,7 @@ def test_signs_are_escaped_and_spaces_around_vanish(text: str, shown: str) -> No
 def test_code_in_a_message_stays_code() -> None:
     assert escaped_message("Run `pip install x_y` for *a* ") == r"Run `pip install x_y` for \*a\* "
     assert escaped_message("a ` b *c*") == r"a \` b \*c\*"
+    assert escaped_message("- `a` b") == r"\- `a` b"
     assert escaped_message("``*c*``") == r"\`\`\*c\*\`\`"
 
 

@@ -81,4 +81,5 @@ def test_only_the_apps_folders_are_explained(tmp_path: Path, monkeypatch: pytest
             "writable for the user who runs the app, or set UDML_RUNS to another folder and start again.")
         assert storage_problem(OSError(number, os.strerror(number), outside)) is None
     assert storage_problem(OSError(errno.ENOENT, "gone", inside)) is None
+    assert "too long" in str(storage_problem(OSError(errno.ENAMETOOLONG, "long", "n" * 300)))
     assert storage_problem(OSError(errno.EROFS, "no name")) is None

@@ -29,6 +29,8 @@ ORIGINS = ["http://evil.example", "http://evil.example:8501", "https://127.0.0.1
 @pytest.mark.parametrize(("headers", "is_answered"), [
     ({}, True), ({"host": "127.0.0.1:8501"}, True), ({"host": "LOCALHOST:8501"}, True), ({"host": "localhost."}, True),
     ({"host": "[::1]:8501"}, True), ({"host": "192.168.1.20:8501"}, True), ({"host": "box:8501"}, True),
+    ({"host": "evil.example@localhost"}, False), ({"host": "localhost@evil.example"}, False),
+    ({"host": "127.0.0.1:8501", "origin": "file://127.0.0.1:8501"}, False),
     ({"host": "evil.example:8501"}, False), ({"host": "127.0.0.1.evil.example"}, False), ({"host": "[broken"}, False),
     ({"host": "localhost:8501", "origin": "http://localhost:8501"}, True),
     ({"host": "localhost", "origin": "https://localhost"}, True),
@@ -111,9 +113,11 @@ def test_the_start_asks_no_other_server(address: str, monkeypatch: pytest.Monkey
 
 def test_measures_are_shown_to_the_own_computer_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask("http", METRICS, host="localhost")[0] is not None
-    monkeypatch.setenv("UDML_EXPOSED", "1")
-    for path in (METRICS, f"/app{METRICS}/"):
-        assert ask("http", path, host="localhost")[1][0]["status"] == 403
+    for name, value in (("UDML_EXPOSED", "1"), (HOSTS, "photos.example.org")):  # shared, or behind a proxy
+        with monkeypatch.context() as patched:
+            patched.setenv(name, value)
+            for path in (METRICS, f"/app{METRICS}/"):
+                assert ask("http", path, host="localhost")[1][0]["status"] == 403
 
 
 @pytest.mark.parametrize(("path", "upgrade"), [("/_stcore/stream", "websocket"), ("/_stcore/health", ""), ("/", ""),

@@ -386,6 +386,7 @@ HOSTILE: dict[str, tuple[tuple[str, Callable[[Path], Any]], str]] = {
     "a billion rows in npz": (("npz", zipped(declare(10**9, 128))), "declares 1,000,000,000 rows of 128 numbers"),
     "many narrow rows": (of_bytes("npy", declare(6_000_000, 1)), "at most 5,000,000 rows"),
     "many wide rows": (of_bytes("npy", declare(4_000_000, 8_000)), "16 GB as float32"),
+    "zeros of 240 MB": (("npz", zipped(declare(30_000, 2_000))), "240 MB, in 0.00 MB; at most 200 times the size"),
     "overflowing shape": (of_bytes("npy", declare(2**62, 2**62)), "at most 5,000,000 rows"),
     "negative shape": (of_bytes("npy", declare(-4, -4)), "declares the shape"),
     "header of 3 GB": (of_bytes("npy", b"\x93NUMPY\x02\x00" + (3 << 30).to_bytes(4, "little") + b" " * 99),

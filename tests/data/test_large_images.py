@@ -129,3 +129,21 @@ def test_a_large_image_keeps_twice_the_needed_side(tmp_path: Path, monkeypatch: 
     means = pixels.reshape(20, 4, 30, 4, 3).mean((1, 3))
     assert np.abs(np.asarray(reduced) - means).max() <= 1
     assert read_image(tmp_path / "a.png").size == (120, 80)
+
+
+def test_the_server_reads_no_header_of_a_large_file_and_refuses_one_that_is_too_large(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    content, read = png(20, 20), list[str]()
+    monkeypatch.setattr(bounded, "is_on", lambda: True)
+    monkeypatch.setattr(bounded, "call", lambda *_: "decoded elsewhere")
+    monkeypatch.setattr(dataset, "open_image", lambda _source: read.append("here"))
+    monkeypatch.setattr(dataset, "LARGEST_HEADER", len(content))
+    UserImage(content, "a.png").reduced()
+    assert read == ["here"]
+    monkeypatch.setattr(dataset, "LARGEST_HEADER", len(content) - 1)
+    assert UserImage(content, "a.png").reduced() == "decoded elsewhere"
+    assert read == ["here"]
+    assert large_images.is_large(UserImage(content, "a.png")._size(None)), "it waits for its turn"
+    monkeypatch.setattr(dataset, "MOST_UPLOADED", len(content) - 1)
+    with pytest.raises(UserError, match=r"The image file a.png has 0 MB; at most 0 MB are read"):
+        UserImage(content, "a.png").reduced()

@@ -9,11 +9,23 @@ from typing import Any, TextIO
 
 FORMULA = re.compile(r"'*[=+\-@\t\r]")
 """How a text begins that a spreadsheet would compute, or that `guarded` made harmless."""
+NUMBER = re.compile(r"[+-][\d.,]+(?: ?%)?")
+JOINT = "\u2060"
+"""A sign without width."""
 
 
 def guarded(value: Any) -> Any:
     """Return a cell with an apostrophe before a text that a spreadsheet would compute; numbers stay."""
     return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
+
+
+def inert(value: Any) -> Any:
+    """Return a cell with a sign without width before a text that a spreadsheet would compute; numbers stay.
+
+    It looks as before, for tables on the screen, which their readers can download.
+    """
+    is_computed = isinstance(value, str) and FORMULA.match(value) and not NUMBER.fullmatch(value)
+    return f"{JOINT}{value}" if is_computed else value
 
 
 def unguarded(text: str, known: Container[str] = ()) -> str:

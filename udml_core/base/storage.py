@@ -13,10 +13,15 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 REASONS = {errno.EROFS: "it is read-only", errno.EACCES: "this user may not write in it",
            errno.EPERM: "this user may not write in it", errno.ENOSPC: "the disk is full",
            errno.EDQUOT: "this user has no space left on the disk"}
+LONGEST = 60
+"""Letters of a name that is too long in a message."""
 
 
 def storage_problem(error: OSError) -> UserError | None:
-    """Return what a user can do about a failed operation in a folder of the app; None if it is another error."""
+    """Return what a user can do about a name that is too long or a folder of the app; None if it is another error."""
+    if error.errno == errno.ENAMETOOLONG:
+        name = os.fsdecode(error.filename or "")[-LONGEST:]
+        return UserError(f"The name …{name} is too long for a file. Choose a shorter one.")
     reason = REASONS.get(error.errno or 0)
     if reason is None or not isinstance(error.filename, str | bytes | Path):
         return None

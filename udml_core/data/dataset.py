@@ -152,6 +152,12 @@ class FileImages(EncodedImages):
         return str(self.source(index))
 
 
+MOST_UPLOADED, LARGEST_HEADER = 200_000_000, 20_000_000
+"""Bytes of a user's image file that are read at most, and up to which the server itself reads its header."""
+UNREAD = (20_000, 20_000)
+"""The size that stands for a large file whose header was not read."""
+
+
 @dataclass(frozen=True)
 class UserImage:
     """An image that a user provides, decoded by bounded calls as small as each of its readers allows.
@@ -172,6 +178,9 @@ class UserImage:
         """
         if not bounded.is_on():
             return self._read(side)
+        if self._bytes() > MOST_UPLOADED:
+            raise UserError(f"The image file {self.name} has {self._bytes() / 1e6:,.0f} MB; at most "
+                            f"{MOST_UPLOADED / 1e6:,.0f} MB are read. Save it smaller, such as JPEG.")
         with turn(self._size(side)):  # the processes of the calls do not know of each other
             return bounded.call(self.name, self._read, side)
 
@@ -179,10 +188,20 @@ class UserImage:
         return read_user_image(self._file(), self.name, side)
 
     def _size(self, side: int | None) -> tuple[int, int]:
-        """Return the size at which the image is decoded; none if it cannot be read, which the reader says."""
+        """Return the size at which the image is decoded; none if it cannot be read, which the reader says.
+
+        A header can be as large as its file, so that of a large file is not read here; it counts as a large image.
+        """
+        if self._bytes() > LARGEST_HEADER:
+            return UNREAD
         with suppress(Exception), _drafted(self._file(), side) as image:
             return image.size
         return 0, 0
+
+    def _bytes(self) -> int:
+        with suppress(OSError):
+            return len(self.source) if isinstance(self.source, bytes) else self.source.stat().st_size
+        return 0
 
     def _file(self) -> Any:
         return io.BytesIO(self.source) if isinstance(self.source, bytes) else self.source

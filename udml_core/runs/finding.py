@@ -42,7 +42,7 @@ def find_run(text: str, root: Path) -> Run:
     Raises:
         UserError: No run matches, or more than one.
     """
-    if re.fullmatch(r"[\w-]+", text):
+    if re.fullmatch(r"[\w-]{1,200}", text):
         exact = Run(root / text)
         if _is_readable(exact):
             return exact

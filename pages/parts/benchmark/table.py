@@ -13,6 +13,7 @@ from udml_core.numerics.measures import MEASURES, measure_of
 from udml_core.results.benchmark import NOT_RANKED, Benchmark, DataSet, Entry, ranks
 from udml_core.runs import Run, runs_folder
 
+from ..draw.tables import data_table
 from ..results.table import spread_text
 from ..shell.views import view_link
 
@@ -121,8 +122,8 @@ def show_cell(entry: Entry, dataset: DataSet) -> None:
         st.caption(("Some runs" if present else "The runs") + " of this cell are not on this machine. This command "
                    "makes them, replaces the cell in the record, and lets you open them here:")
         st.code(command_of(entry, dataset), language="bash", wrap_lines=True)
-    st.dataframe(seeds_frame(entry), width="stretch", height="content",
-                 column_config={"_index": st.column_config.TextColumn("Measure", width=190)})
+    data_table(seeds_frame(entry), width="stretch", height="content",
+               column_config={"_index": st.column_config.TextColumn("Measure", width=190)})
     for table, figures in entry.printed.items():
         values = ", ".join(f"{measure_of(measure).name} {value:g}" for measure, value in figures.items())
         mark = "comparable" if entry.comparable else ("**not comparable**: other images, another network or a smaller "

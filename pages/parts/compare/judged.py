@@ -24,6 +24,7 @@ from udml_core.runs.search.judgment_files import read_judgments, write_judgments
 
 from ..draw.downloads import Download, share
 from ..draw.gallery import gallery
+from ..draw.tables import data_table
 from ..shell.run_status import escaped, escaped_message
 from ..shell.user_errors import keep_user_errors
 from .judge_pictures import rows_html
@@ -93,7 +94,7 @@ def show_judged(judging: Judging, names: tuple[str, str], has_plain: bool = Fals
 def _show_people(judging: Judging, names: tuple[str, str]) -> None:
     """Show a table with the result of each person."""
     rows = [(judge, judging.share(judge)) for judge in judging.people()]
-    st.dataframe(pd.DataFrame({
+    data_table(pd.DataFrame({
         "Judge": [judge for judge, _ in rows], "Judgments": [share.count for _, share in rows],
         "Better more often": [names[int(leads(share))] for _, share in rows],
         "Share in %, an equal answer as half": [interval_words(share) for _, share in rows],

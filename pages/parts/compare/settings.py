@@ -11,6 +11,7 @@ import streamlit as st
 from udml_core.runs import Run
 from udml_core.runs.run_comparison import differing_settings, settings_of
 
+from ..draw.tables import data_table, inert_table
 from ..shell.run_status import METHOD_TITLES, SUPERVISION
 from ..shell.setting_words import setting_title, value_text
 
@@ -65,12 +66,12 @@ def show_settings(runs: Sequence[Run], names: Sequence[str], steps: Sequence[str
                           "Setting": [titles[name] for name in shown]} | {
         name: [setting_text(row.get(setting), setting) for setting in shown]
         for name, row in zip(names, settings, strict=True)})
-    styled = frame.style.apply(lambda row: [HIGHLIGHT if row[""] else ""] * len(row), axis=1)
+    styled = inert_table(frame).style.apply(lambda row: [HIGHLIGHT if row[""] else ""] * len(row), axis=1)
     width = min(MOST_WIDTH, (PAGE_WIDTH - 30 - TITLE_WIDTH) // len(names))
     column = st.column_config.TextColumn
-    st.dataframe(styled, hide_index=True, width="content", height="content",
-                 column_config={"": column(width=30), "Setting": column(width=TITLE_WIDTH)}
-                 | {name: column(width=width) for name in names}, alt="Settings that differ, by run.")
+    data_table(styled, hide_index=True, width="content", height="content",
+               column_config={"": column(width=30), "Setting": column(width=TITLE_WIDTH)}
+               | {name: column(width=width) for name in names}, alt="Settings that differ, by run.")
     st.caption("≠ marks settings with different values. A dash: the run's method has no such setting.")
 
 

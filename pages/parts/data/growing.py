@@ -27,6 +27,7 @@ from udml_core.work import jobs
 from udml_core.work.jobs.auditing import start_auditing
 
 from ..draw.gallery import gallery, tile_of
+from ..draw.tables import data_table
 from ..shell.cached import load_retrieval, signature_of
 from ..shell.growth import changes_to_say, load_changes
 from ..shell.run_hash import RUN_HASH
@@ -158,7 +159,7 @@ def _show_others(changes: Changes) -> None:
         renamed = f" {len(changes.renamed):,} renamed," if changes.renamed else ""
         with st.expander(f"{len(changes.broken):,} broken,{renamed} {len(changes.removed):,} removed",
                          icon=":material/list:"):
-            st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
+            data_table(pd.DataFrame(rows), hide_index=True, width="stretch")
 
 
 def _show_in_runs(dataset: Dataset, changes: Changes, found: Sequence[NewImage]) -> None:

@@ -20,6 +20,7 @@ from udml_core.work.exporting.moving import MovePlan
 from udml_core.work.exporting.moving_files import moved_words
 from udml_core.work.jobs.auditing import start_auditing
 
+from ..draw.tables import data_table
 from ..shell.cached import forget_signature, load_dataset, progress_bar, with_time
 from ..shell.run_status import escaped_message
 from .computed import chosen_encoder
@@ -39,8 +40,8 @@ def show_moving(dataset: Dataset) -> None:
     if not (count or folders):
         return
     if is_exposed():
-        st.caption("Other people can reach this server, so it moves no files. On its computer: "
-                   f"`{shlex.join(['udml', 'exclude', dataset.name, '--move-to', 'FOLDER'])}`")
+        st.caption("Other people can reach this server, so it moves no files. On its computer:")
+        st.code(shlex.join(["udml", "exclude", dataset.name, "--move-to", "FOLDER"]), language="bash", wrap_lines=True)
         return
     for number, folder in enumerate(folders):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -91,8 +92,8 @@ def _show_planned(dataset: Dataset) -> None:
     rows = [(item.file, "moves", item.bytes / 1e3) for item in plan.items]
     table = pd.DataFrame([*rows, *((file, f"stays: {reason}", None) for file, reason in plan.left)],
                          columns=["File", "What happens", "kB"])
-    st.dataframe(table[:MOST_ROWS], hide_index=True, height=min(260, 38 + 36 * len(table[:MOST_ROWS])),
-                 column_config={"kB": st.column_config.NumberColumn(format="%.1f")})
+    data_table(table[:MOST_ROWS], hide_index=True, height=min(260, 38 + 36 * len(table[:MOST_ROWS])),
+               column_config={"kB": st.column_config.NumberColumn(format="%.1f")})
     if len(table) > MOST_ROWS:
         st.caption(f"The first {MOST_ROWS} of {len(table):,} files.")
     words = counted(len(plan.items), "file")

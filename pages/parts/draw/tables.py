@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from udml_core.base.spreadsheets import inert
 from udml_core.numerics.measures import MEASURES
 from udml_core.results.embedding_words import words_of
 
@@ -26,9 +28,30 @@ def table_behind(label: str, frame: pd.DataFrame) -> None:
         plain_table(frame)
 
 
+def data_table(table: Any, **options: Any) -> Any:
+    """Show a table as `st.dataframe` does; a spreadsheet computes no text of the file that its menu downloads.
+
+    Args:
+        table: The table, or one that is styled and whose cells are inert already.
+        options: What `st.dataframe` takes.
+    """
+    return st.dataframe(inert_table(table) if isinstance(table, pd.DataFrame) else table, **options)
+
+
+def inert_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of which a spreadsheet computes no text; it looks the same."""
+    table = frame.copy(deep=False)
+    for position in range(frame.shape[1]):
+        column = frame.iloc[:, position]
+        if pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column):
+            table.isetitem(position, column.map(inert).array)
+    table = table.rename(columns=inert)
+    return table if frame.index.dtype.kind in "iuf" else table.rename(index=inert)
+
+
 def plain_table(frame: pd.DataFrame) -> None:
     """Show a table without its index, with the number formats of the texts."""
-    st.dataframe(frame, hide_index=True, width="stretch", column_config={
+    data_table(frame, hide_index=True, width="stretch", column_config={
         name: st.column_config.NumberColumn(format=number) for name, number in number_formats(frame).items()})
 
 

@@ -13,7 +13,7 @@ from udml_core.exploration.gallery_content import Mark
 
 from ..draw.gallery import clicked_tile, gallery, tile_of
 from ..draw.palette import CLASSES, color_legend
-from ..draw.tables import plain_table
+from ..draw.tables import data_table, plain_table
 from .ego_graph import show_ego
 from .graph_view import GraphView
 
@@ -46,7 +46,7 @@ def affinity_table(view: GraphView, part: views.Subgraph) -> None:
     table = pd.DataFrame({"Neighbor, nearest first": captions, "W0": part.before[0], "W": part.after[0]})
     if view.trained is not None:
         table["W in training, on the whole graph"] = view.trained[view.row]
-    st.dataframe(table, hide_index=True, width="stretch")
+    data_table(table, hide_index=True, width="stretch")
 
 
 def sorted_halves(view: GraphView, part: views.Subgraph) -> int | None:

@@ -19,6 +19,7 @@ from udml_core.work.exporting.sorting_own import last_target
 from udml_core.work.exporting.sorting_plan import REASONS, How, Plan
 
 from ..data.moving import say_moved, show_moving
+from ..draw.tables import data_table
 from ..shell.cached import load_dataset, load_retrieval, progress_bar, with_time
 from ..shell.run_status import escaped_message
 from .board import Board
@@ -111,7 +112,7 @@ def _show_plan(board: Board, plan: Plan) -> None:
     table = pd.DataFrame([(folder, name, count, plan.guessed.get(name, 0))
                           for (folder, name), count in plan.folders.items()],
                          columns=["Folder", "Class", "Images", "Not confirmed"])
-    st.dataframe(table[:MOST_ROWS], hide_index=True, width="content", height=min(260, 38 + 36 * len(table)))
+    data_table(table[:MOST_ROWS], hide_index=True, width="content", height=min(260, 38 + 36 * len(table)))
     st.caption("Beside the folders: metadata.csv, images.parquet, fiftyone/, and label-studio.json with its XML."
                if plan.for_programs else "Beside the folders: metadata.csv and images.parquet.")
     agreed = _show_removed(plan)
@@ -128,7 +129,7 @@ def _show_removed(plan: Plan) -> bool:
         return True
     table = pd.DataFrame([(former.item.file, REASONS[former.reason][0]) for former in plan.removed],
                          columns=["File of an earlier export", "Why it leaves"])
-    st.dataframe(table, hide_index=True, width="content", height=min(260, 38 + 36 * len(table)))
+    data_table(table, hide_index=True, width="content", height=min(260, 38 + 36 * len(table)))
     return st.checkbox(f"I have read the list: remove {counted(len(table), 'file')}", key=f"labels-agreed-{id(plan)}")
 
 

@@ -28,6 +28,7 @@ from udml_core.results.lessons import (
 )
 from udml_core.runs import runs_folder
 
+from ..draw.tables import data_table
 from .lesson import go
 from .reader import known_reader, take_reader
 from .task import solved_lessons
@@ -92,7 +93,7 @@ def show_class() -> None:
                     f"correct {question} %": round(100 * counts.get(right, 0) / total, 1) if total else None}
         row["solved the task"] = answers.get((lesson.id, TASK), Counter()).total()
         rows.append(row)
-    st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch", placeholder="–")
+    data_table(pd.DataFrame(rows), hide_index=True, width="stretch", placeholder="–")
     st.download_button("Download CSV", lambda: answers_csv(runs_folder()), "answers.csv", "text/csv",
                        icon=":material/download:",
                        help="One row for each answer and each solved task, with the random name of its reader.")

@@ -15,6 +15,7 @@ from udml_core.runs.search import Which
 
 from ..draw.figures import draw, titled
 from ..draw.palette import percent
+from ..draw.tables import data_table
 from ..shell.address import join_indices, write_address
 
 MOST_CLASSES = 30
@@ -51,9 +52,9 @@ def _show_table(names: tuple[str, ...], atlas: Atlas, pair: ConfusedPair, which:
     widths: dict[str, Any] = {"Class": column(width=NAME_WIDTH), "Mistaken for": column(width=NAME_WIDTH),
                               "Queries": st.column_config.NumberColumn(width=66),
                               "Share": column(width=64, alignment="right", help="Share of the class's queries.")}
-    st.dataframe(table, hide_index=True, key=key, height=300, selection_mode="single-row", column_config=widths,
-                 on_select=lambda: _open_row(key, atlas.pairs),
-                 selection_default={"selection": {"rows": [atlas.pairs.index(pair)]}})
+    data_table(table, hide_index=True, key=key, height=300, selection_mode="single-row", column_config=widths,
+               on_select=lambda: _open_row(key, atlas.pairs),
+               selection_default={"selection": {"rows": [atlas.pairs.index(pair)]}})
 
 
 def _show_list(names: tuple[str, ...], atlas: Atlas, pair: ConfusedPair) -> None:

@@ -26,7 +26,7 @@ from udml_core.work import jobs
 from udml_core.work.jobs.advising import races_from
 from udml_core.work.jobs.estimate import evaluation_kind
 
-from ..draw.tables import RELATIVE, evaluation_table
+from ..draw.tables import RELATIVE, data_table, evaluation_table
 from ..shell.analyses import request_analysis, show_analysis_progress
 from ..shell.cached import dataset_of
 from ..shell.pools import images_of
@@ -145,8 +145,8 @@ def _show_measures(run: Run, evaluation: Mapping[str, Any]) -> None:
     """Show all measures of a run in a table, and the images behind them."""
     shown, titles = _distinct(run, evaluation)
     table = evaluation_table({"": shown}, titles)
-    st.dataframe(table, width="stretch", height="content",
-                 column_config={"_index": st.column_config.TextColumn("Measure", width=300)})
+    data_table(table, width="stretch", height="content",
+               column_config={"_index": st.column_config.TextColumn("Measure", width=300)})
     _explain_measures(table.index)
     hits = ("R@k: share of test images with a hit, an image of the same class, among the k nearest. "
             if any("recall@1" in measures for measures in evaluation.values()) else "")

@@ -18,6 +18,7 @@ from udml_core.runs.verdict import best_runs, has_labels, standing
 from udml_core.work.jobs.advising import is_trial
 
 from ..draw.palette import change_mark
+from ..draw.tables import data_table, inert_table
 from ..shell.address import choose_in_box, write_address
 from ..shell.race_verdict import advised_search, raced_with_steps, run_verdicts
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
@@ -229,8 +230,9 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     content = " ".join([str(st.session_state.get("runs-links", 0)), *ids])
     key = "runs-table-" + hashlib.sha1(content.encode(), usedforsecurity=False).hexdigest()[:10]
     with st.container(key=f"runs-rows-{min(len(frame), SHORT_TABLE)}"):  # app.css keeps its place
-        event = st.dataframe(
-            _formatted(frame), hide_index=True, width="stretch", on_select="rerun", selection_mode="multi-row", key=key,
+        event = data_table(
+            _formatted(inert_table(frame)), hide_index=True, width="stretch", on_select="rerun",
+            selection_mode="multi-row", key=key,
             height=ROW_HEIGHT * (min(len(frame), SHORT_TABLE) + 1) + BAR_HEIGHT,
             selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
             column_config=_columns(frame, shown), column_order=shown,

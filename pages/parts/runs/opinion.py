@@ -31,6 +31,7 @@ from udml_core.work.jobs.advising import races_from
 from udml_core.work.jobs.verdicts import Stand
 
 from ..draw.palette import signed
+from ..draw.tables import data_table
 from ..shell.analyses import request_analysis
 from ..shell.opinions import stored_opinion
 from ..shell.race_judgments import run_judgments
@@ -143,8 +144,8 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | N
 
 def show_judges(opinions: Opinions) -> None:
     """Show each judge's differences with their intervals, and how to read them."""
-    st.dataframe(judge_table(opinions), hide_index=True, width="content",
-                 alt="Difference in mean cosine of each judge, with its 95 % interval and weight.")
+    data_table(judge_table(opinions), hide_index=True, width="content",
+               alt="Difference in mean cosine of each judge, with its 95 % interval and weight.")
     st.caption(f"{DECIDES} {READING} Weight: share of a query's neighbors that the judge keeps when it sees "
                f"another view of the query. First result: the nearest image. {group_size_words(opinions.group)} "
                f"{BY_CLASSES}")

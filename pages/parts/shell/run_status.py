@@ -35,7 +35,9 @@ SHORTEST = 8
 """Least number of characters at the beginning of a title whose middle is left out."""
 SEPARATORS = (", ", " · ", " ", "-", "_")
 """Where a title is divided, if possible before a setting."""
-MARKDOWN = "\\`*_[]<>$~:#"
+MARKDOWN = "\\`*_[]<>$~:#&"
+BLOCK = re.compile(r"^(\d{1,9})(?=[.)])|^(?=[-+=])")
+"""What makes the beginning of a text an item of a list, or the line above it a heading."""
 ADDRESS = re.compile(r"(?<=http)(?=s?\\:)|(?<=ww)(?=w\.)|(?=@)", re.IGNORECASE)
 """Places in an escaped text where a joint keeps an address or a mail address from becoming a link."""
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
@@ -217,7 +219,7 @@ def escaped(text: str) -> str:
 
     Signs are escaped. Addresses would become links even so: a joint without width divides them.
     """
-    return _plain(" ".join(text.split()))
+    return BLOCK.sub(r"\1\\", _plain(" ".join(text.split())))
 
 
 def escaped_message(message: str) -> str:
@@ -225,7 +227,8 @@ def escaped_message(message: str) -> str:
     parts = message.split("`")
     if len(parts) % 2 == 0 or not all(parts[1::2]):
         return escaped(message)
-    return "".join(f"`{part}`" if position % 2 else _plain(part) for position, part in enumerate(parts))
+    plain = "".join(f"`{part}`" if position % 2 else _plain(part) for position, part in enumerate(parts))
+    return BLOCK.sub(r"\1\\", plain)
 
 
 def _plain(text: str) -> str:

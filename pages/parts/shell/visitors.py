@@ -53,7 +53,7 @@ def refusal(headers: Headers, own: Set[str], further: Set[str]) -> str:
             return (f"This server does not know the name {name[:200]!r}. Allow the name where the server is started: "
                     f"set {HOSTS} to it.")
     for origin in headers.getlist("origin"):
-        source = _host(origin)
+        source = _host(origin) if origin.lower().startswith(("http://", "https://")) else ("", None)
         if source not in hosts and not _is_one_of(source[0], further):
             return f"This request comes from a page of another server, {origin[:200]!r}, and is not answered."
     if headers.get("sec-fetch-site") in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate":
@@ -78,7 +78,7 @@ class KnownVisitors:
             await self._app(scope, receive, send)
             return
         reason = refusal(Headers(scope=scope), self._own, self._further)
-        if not reason and is_exposed() and scope["path"].rstrip("/").endswith(METRICS):
+        if not reason and (is_exposed() or self._further) and scope["path"].rstrip("/").endswith(METRICS):
             reason = "The measures of a shared server are not shown."
         if reason and scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": reason[:100]})  # refused with status 403
@@ -108,6 +108,8 @@ def _host(address: str) -> tuple[str, int | None]:
     """Return an address's name in lower case and its port, None for a usual one; no name if it cannot be read."""
     try:
         parts = urlsplit(address)
+        if "@" in parts.netloc:
+            return "", None
         return parts.hostname or "", None if parts.port in (80, 443) else parts.port
     except ValueError:
         return "", None

@@ -24,6 +24,8 @@ VECTOR_NAMES = ("embeddings", "embedding", "features", "vectors", "vector", "x")
 """Names of arrays and columns that hold the vectors, most usual first, in lower case."""
 MOST_ROWS, MOST_WIDTH, MOST_BYTES = 5_000_000, 16_384, 16_000_000_000
 """Largest number of rows, and of numbers in a row, and largest size as float32."""
+HARMLESS_BYTES, MOST_GROWTH = 200_000_000, 200
+"""Bytes that vectors of any file may take as float32, and how many times the size of their file beyond them."""
 BLOCK_BYTES = 16_000_000
 LONGEST_HEADER = 10_000
 """Most bytes of the header of a NumPy array, as in NumPy itself, which however reads a longer one before it refuses."""
@@ -118,6 +120,10 @@ def _check_size(path: Path, count: int, width: int) -> None:
         raise UserError(f"{path} declares {count:,} rows of {width:,} numbers; at most {MOST_ROWS:,} rows, "
                         f"{MOST_WIDTH:,} numbers in a row and {MOST_BYTES / 1e9:g} GB as float32 are read. Take a "
                         "sample of the rows, or reduce them to fewer dimensions.")
+    if 4 * count * width > max(HARMLESS_BYTES, MOST_GROWTH * path.stat().st_size):
+        raise UserError(f"{path} declares {count:,} rows of {width:,} numbers, {4 * count * width / 1e6:,.0f} MB, in "
+                        f"{path.stat().st_size / 1e6:,.2f} MB; at most {MOST_GROWTH:,} times the size of the file is "
+                        "read. Different vectors take more: check how the file was written.")
 
 
 def _check_array(path: Path, name: str, shape: Sequence[int], is_number: bool, dtype: object) -> None:
