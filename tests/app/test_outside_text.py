@@ -24,7 +24,7 @@ from udml_core.data.given import labels
 from udml_core.runs import Run
 from udml_core.runs.notes import Notes
 
-MARK = "*Q*[z](u)"
+MARK = "*Q*[z](u)&lt;"
 """Text that Markdown would read."""
 METHODS = {"rpml": {"dimension": 4, "epochs": 2, "epsilon": 0.9}, "plm": {"dimension": 4, "epochs": 1},
            "ssdml": {"epochs": 1}, "nml": {"epochs": 2}, "pslr": {"dimension": 4, "epochs": 1}, "frozen": {}}
