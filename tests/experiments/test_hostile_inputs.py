@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 from torch import Tensor, nn
 
-from experiments.hold_fast import identifiers, inputs, names, weights
+from experiments.hold_fast import identifiers, inputs, names, queues, targets, weights
 from experiments.hold_fast.attempt import Hostility, attempt_once
 from experiments.real_server import ROOT
 from udml_core.data.encoders import weights as weights_module
@@ -84,3 +85,22 @@ def test_an_identifier_that_leaves_the_run_is_noticed(monkeypatch: pytest.Monkey
     monkeypatch.setattr(identifiers, "call", lambda _words: None)
     monkeypatch.setattr(identifiers, "answer_of", lambda *_: None)
     assert any("a file outside the run" in each for each in broken_attempts(identifiers.PART, 12))
+
+
+def test_an_export_that_changes_other_files_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spill(_run: Run, _folder: Any, *_: Any, **__: Any) -> None:
+        (Path(str(_folder)).parent / "kept" / "more.txt").write_text("more", encoding="utf-8")
+
+    assert broken_attempts(targets.PART, 3) == []
+    for name in ("export", "export_model", "export_shards"):
+        monkeypatch.setattr(targets, name, spill)
+    monkeypatch.setattr(targets, "mirror", lambda run, _to, where: spill(run, where))
+    assert any("other files have changed" in broken for broken in broken_attempts(targets.PART, 3))
+
+
+def test_runs_that_still_wait_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    canceled = next(part for part in queues.PARTS if part.name == "canceled")
+    monkeypatch.setattr(queues, "MOST", 4)
+    assert broken_attempts(canceled, 2) == []
+    monkeypatch.setattr(queues.jobs, "cancel_waiting", lambda _root: 0)
+    assert all("runs still wait" in broken for broken in broken_attempts(canceled, 2))
