@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import read_json, replace_text
 from udml_core.runs import Run
 
@@ -54,8 +54,8 @@ def mirror(run: Run, to: Target, where: str) -> int:
         raise
     except Exception as error:  # a server, a disk or a package of another version can raise any exception
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise UserError(f"The curves of {run.id} could not be copied to {to} at {where}: {reason}. Check the place, "
-                        "and repeat the command.") from error
+        raise UserError(f"The curves of {run.id} could not be copied to {to} at {quoted(where)}: {reason}. Check the "
+                        "place, and repeat the command.") from error
 
 
 def _to_tensorboard(run: Run, logs: Path) -> int:

@@ -68,8 +68,8 @@ def written_aside(folder: Path, force: bool = False) -> Iterator[Path]:
         finally:
             shutil.rmtree(aside, ignore_errors=True)
     except OSError as error:
-        raise UserError(f"The export could not be written to {quoted(str(folder))}: {error}. Choose another "
-                        "folder.") from error
+        raise UserError(f"The export could not be written to {quoted(str(folder))}: {error.strerror or error}. "
+                        "Choose another folder.") from error
 
 
 def _check(folder: Path, force: bool) -> None:
