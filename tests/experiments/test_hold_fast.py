@@ -94,6 +94,9 @@ def test_the_record_adds_up_and_its_text_states_its_figures() -> None:
                    f"weights ({rows['weights']['events']} attempts)",
                    f"identifiers of analyses ({rows['identifiers']['events']})",
                    f"all {rows['storms']['tried']} attempts, and in all {rows['servers']['tried']} with two servers",
+                   f"of {rows['strangers']['events']} requests", f"{rows['canceled']['events']:,} waiting runs",
+                   f"{rows['submissions']['events']} submissions", f"{rows['vanishing']['events']} pages went on",
+                   f"{rows['targets']['events']} exports and copies",
                    f"with {rows['together']['events']} disturbances", f"({rows['visitors']['events']} visits)",
                    f"{rows['damage']['events']} damaged files", f"{inputs:,} bad inputs"):
         assert stated in finding.text.replace("\n", " ")
