@@ -372,8 +372,8 @@ def test_the_words_name_the_leader_the_range_and_what_is_left() -> None:
     judging = Judging(comparison_of("words"))
     assert result_words(judging.share("me"), judging.comparison) == "No judgments yet (differing: 50 % of all)"
     assert advice_words(judging) == (
-        "Not decided yet: nothing is judged. Judge 20: that decides if one search is clearly better. If not, they "
-        "hardly differ, and you can stop. Each answer is kept.")
+        "Not decided yet: nothing is judged. Judge 20: they decide if one search is far better. A close call "
+        "takes 50 or more, so you can stop after 20 nevertheless. Each answer is kept.")
     worst = Person(11, 0.0, 0.0, 0.0)
     for _ in range(9):
         worst.answer(judging)
@@ -484,7 +484,8 @@ def test_the_number_stays_within_ten_answers_and_never_rises_without_a_reason(se
 
 
 @pytest.mark.parametrize(("choices", "said"), [
-    ("BBBABBABB=" "BABABAB=BB", "Go on to about 50: they decide if the next answers are like the first 20."),
+    ("BBBABBABB=" "BABABAB=BB", "It is a close call, so you can stop. To be sure, go on to about 50: they "
+     "decide if the next answers are like the first 20."),
     ("BBBABBABB=" "BABABAB=BB" "BAABABABBA", "That is more than after 20, because the answers since then are less "
      "one-sided.")])
 def test_the_words_of_a_forecast_follow_twenty_judgments(choices: str, said: str) -> None:

@@ -16,7 +16,7 @@ from udml_core.runs.used import used_search
 from udml_core.work.jobs.advising import judged_in_race, races_from
 
 from ..data.using import SEARCH, USE, search_link, use_button
-from ..shell.race_judgments import recipe_of, search_name
+from ..shell.race_judgments import outcome_judgments, recipe_of, search_name
 from ..shell.race_verdict import concluded, conclusion_icon
 from ..shell.run_status import escaped
 from ..shell.verdict_bars import show_verdict_bars
@@ -44,6 +44,8 @@ def show_your_search(runs: Sequence[Run]) -> None:
                 st.markdown(f":material/push_pin: **{escaped(used[0].spec().dataset_title)}**: you chose "
                             f"**{escaped(search_name(*used))}** for these images.")
                 if (judged := _judged(*used)) is not None and show_verdict_bars(*judged):
+                    if own := outcome_judgments(*judged, ("first", "ten")):
+                        st.caption(own)
                     if found is not None and (found[1].use is None or found[1].use.setup != judged[1].setup):
                         st.caption(_headline(found[1]))
                 elif found is not None:

@@ -14,7 +14,7 @@ from udml_core.numerics.judgments import Share
 from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run, find_run
 from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, Side, comparison_key, side_name
-from udml_core.runs.search.judging import EQUAL, Judging
+from udml_core.runs.search.judging import ENOUGH, EQUAL, Judging
 from udml_core.runs.search.judging_words import (
     WHAT,
     capitalized,
@@ -172,7 +172,9 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
         if level := is_own and level_words(judging):
             return (f"{whose} of {of}, {names[1]} against {names[0]}: {share.count} {level}. "
                     f"{stop_words(share, names[0], has_plain)}")
-        so_far = f"{progress_words(judging)} judged" if is_own else f"{share.count} so far"
+        is_planned = is_own and share.count < min(ENOUGH, len(comparison.differing))
+        so_far = f"{progress_words(judging)} judged" if is_planned else (
+            score_words(judging, judging.judge, names) if is_own else f"{share.count} so far")
         return f"{whose} of {of}, {names[1]} against {names[0]}, {UNDECIDED} ({so_far})."
     score = f"{score_words(judging, judging.judge, names)}" if is_own else str(share.count)
     result = f"{whose} of {of}: {score}. {capitalized(finding_words(share, comparison, names))}."

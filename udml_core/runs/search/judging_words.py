@@ -15,8 +15,10 @@ from udml_core.runs.search.judging import ENOUGH, FEW, MOST, Growth, Judging, Ta
 MOSTLY = 0.6
 """Share of enough judgments that find neither better, from which the two hardly differ."""
 EVEN = 0.5
-PLAN = (f"Judge {ENOUGH}: that decides if one search is clearly better. If not, they hardly differ, and you can stop. "
-        "Each answer is kept.")
+CLOSE = 50
+"""Judgments that a close call takes, about."""
+PLAN = (f"Judge {ENOUGH}: they decide if one search is far better. A close call takes {CLOSE} or more, so you can stop "
+        f"after {ENOUGH} nevertheless. Each answer is kept.")
 """What is said before the first judgment; half of all sessions then decide if one is better in 4 of 5 queries."""
 GROWN: dict[Growth | Literal[""], str] = {
     "": "", "less one-sided": " That is more than after {before}, because the answers since then are less one-sided.",
@@ -296,7 +298,8 @@ def target_words(target: Target, queries: int) -> str:
     # The first forecast is that after enough judgments: nothing that was shown has grown before.
     growth = target.growth if target.known > ENOUGH else ""
     grown = GROWN[growth].format(known=target.known, before=target.known - FEW)
-    return f"Go on to about {target.total}: they decide if the next answers are like the first {target.known}.{grown}"
+    return (f"It is a close call, so you can stop. To be sure, go on to about {target.total}: they decide if the next "
+            f"answers are like the first {target.known}.{grown}")
 
 
 def could_decide_words(judging: Judging) -> str:
