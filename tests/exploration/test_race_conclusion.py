@@ -11,7 +11,7 @@ from tests.exploration.test_race import comparison, judged, race_of
 from udml_core.exploration.race import Race, Setup
 from udml_core.exploration.race_advice import best_otherwise, both_aims_words
 from udml_core.exploration.race_conclusion import SAYS, STAYS, Conclusion, Judgments, Stance, conclude, subject_of
-from udml_core.exploration.race_measured import Comparison
+from udml_core.exploration.race_measured import Comparison, Count
 from udml_core.exploration.race_words import decider_words
 from udml_core.exploration.search_names import named_search, other_search, plain_name, recipe_once, steps_sentence
 
@@ -63,6 +63,30 @@ def test_a_conclusion_names_the_judgments_and_puts_the_race_second() -> None:
     assert of(WON, "worse").headline == "Keep the plain search: your 14 judgments prefer it."
     several = Judgments("worse", 1, "Ann and Bob", "", "X finds the better image in 60 to 90 %")
     assert conclude(WON, several).headline == "Keep the plain search: 1 judgment by Ann and Bob prefers it."
+
+
+def test_a_training_whose_gain_nobody_could_see_is_not_advised_for_first_results() -> None:
+    """Judges alone prefer it, the benchmark knows no such gain, and its differences are too few for judgments."""
+    plm = judged("PLM", 0.02, 0.001, "plm", changed=0.13)
+    measured = plm.against_start
+    assert measured is not None
+    for better, worse, is_seen in ((0.07, 0.06, False), (0.12, 0.01, True)):
+        first = measured.first.model_copy(update={"count": Count(
+            changed=0.13, better=better, worse=worse, low=better - 0.003, high=better + 0.003)})
+        against = measured.model_copy(update={"first": first})
+        race = race_of(plm.model_copy(update={"against_best": against, "against_start": against})).model_copy(
+            update={"images": 1500})
+        said = of(race, "none")
+        assert race.best is not None
+        assert (said.use is not None) == is_seen
+        assert of(race, "better").use is not None, "eyes have the last word"
+        assert conclude(race, is_done=False).use is not None, "a race in progress says what is better so far"
+        assert of(race.model_copy(update={"serves": "groups"}), "none").headline != said.headline
+        if not is_seen:
+            assert said.headline == (
+                "Keep the plain search: what the trained search (PLM) changes is too little to be seen.")
+            assert "more than 100 blind judgments" in said.beside
+            assert (said.action, said.is_overruled, said.is_judged) == ("search", True, False)
 
 
 def test_what_is_next_follows_from_how_sure_the_conclusion_is() -> None:

@@ -16,15 +16,16 @@ from udml_core.exploration.race_advice import AT_HAND, Advised, equals_words, te
 from udml_core.exploration.race_certainty import certainty_words, effort_of, effort_words, is_close
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_measured import Verdict
-from udml_core.exploration.race_words import changed_sentence, decider_words, needs_eyes
+from udml_core.exploration.race_words import changed_sentence, decider_words, is_unseen, needs_eyes
 from udml_core.exploration.search_names import named_search, recipe_once
 
 Stance = Literal["none", "open", "better", "level", "worse"]
 """What judgments say of a search against the frozen features: nothing, not decided yet, or that it is better, hardly
 different, or worse."""
-Basis = Literal["race", "doubted", "confirmed", "preferred", "level", "contradicted"]
-"""What a conclusion rests on: the race alone, or judgments that lean against its advice and do not decide yet, confirm
-it, prefer a gain that it is not sure of, see no clear difference, or contradict it."""
+Basis = Literal["race", "unseen", "doubted", "confirmed", "preferred", "level", "contradicted"]
+"""What a conclusion rests on: the race alone, a training whose gain nobody could see, or judgments that lean against
+its advice and do not decide yet, confirm it, prefer a gain that it is not sure of, see no clear difference, or
+contradict it."""
 Action = Literal["use", "judge", "name", "search", "again", ""]
 """What is next: use the search, judge, name groups, keep the plain search, run the race again, or nothing."""
 
@@ -70,8 +71,8 @@ class Judgments:
 
 
 UNJUDGED = Judgments()
-SAYS: Mapping[Basis, Verdict | None] = {"race": None, "doubted": None, "confirmed": "better", "preferred": "better",
-                                        "level": "cannot tell", "contradicted": "worse"}
+SAYS: Mapping[Basis, Verdict | None] = {"race": None, "unseen": None, "doubted": None, "confirmed": "better",
+                                        "preferred": "better", "level": "cannot tell", "contradicted": "worse"}
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class Conclusion:
     @property
     def is_overruled(self) -> bool:
         """Whether the race advises a search that judgments do not prefer."""
-        return self.basis in ("doubted", "level", "contradicted") and self.candidate == self.race.best
+        return self.basis in ("unseen", "doubted", "level", "contradicted") and self.candidate == self.race.best
 
     @property
     def sentences(self) -> list[str]:
@@ -170,9 +171,11 @@ def conclude(race: Race, judgments: Judgments = UNJUDGED, is_done: bool = True, 
     own, candidate = subject_of(race, elsewhere)
     advised = candidate if candidate is not None and candidate == own.best else None
     basis = "race" if candidate is None else _basis(judgments, advised is not None)
-    use = candidate if basis == "preferred" else None if basis in ("doubted", "level", "contradicted") else advised
+    if basis == "race" and is_done and advised is not None and is_unseen(own):
+        basis = "unseen"
+    use = candidate if basis == "preferred" else None if basis not in ("race", "confirmed") else advised
     next_step, action = _next(race, told, judgments, use, basis, is_done, is_ready)
-    sure = _race_sure(race, told) if basis == "race" else _judged_sure(judgments)
+    sure = _race_sure(race, told) if basis in ("race", "unseen") else _judged_sure(judgments)
     headline, beside, counted, hedged = told.headline, "", "", ""
     if basis == "race" and use is not None and use.against_start is not None:
         hedged = changed_sentence(use.against_start, own.serves)
@@ -205,7 +208,9 @@ def _basis(judgments: Judgments, is_advised: bool) -> Basis:
 
 
 def _headline(basis: Basis, judgments: Judgments, name: str) -> str:
-    """Return what to use where judgments decide."""
+    """Return what to use where the race alone does not decide."""
+    if basis == "unseen":
+        return f"Keep the plain search: what {name} changes is too little to be seen."
     if basis in ("confirmed", "preferred"):
         return f"Best search, {basis} by {judgments.words}: {name}."
     if basis == "doubted":
@@ -215,7 +220,10 @@ def _headline(basis: Basis, judgments: Judgments, name: str) -> str:
 
 
 def _beside(basis: Basis, name: str, is_advised: bool) -> str:
-    """Return what the race says beside judgments that decide."""
+    """Return what the race says beside what decides."""
+    if basis == "unseen":
+        return (f"The judges of the race prefer it, but {effort_words(math.inf)} blind judgments would be needed to "
+                "see it, and the benchmark knows no training without labels that finds more right first images.")
     if basis == "confirmed":
         return "The judges of the race prefer it, too."
     if basis == "preferred":

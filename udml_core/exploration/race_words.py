@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from udml_core.base.errors import duration, listed
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import FROZEN, Outcome, Race
-from udml_core.exploration.race_certainty import close_words
+from udml_core.exploration.race_certainty import close_words, effort_of
 from udml_core.exploration.race_figures import (
     MEASURES,
     both_words,
@@ -66,6 +67,13 @@ def needs_eyes(race: Race) -> bool:
         return False
     changed = best.against_start.changed
     return best.setup.method != FROZEN or (changed is not None and changed < FEW_CHANGED)
+
+
+def is_unseen(race: Race) -> bool:
+    """Return whether the advice for first results is a training whose gain a reader could not confirm by eye."""
+    best = race.best
+    return race.serves == "first" and best is not None and best.setup.method != FROZEN and (
+        effort_of(race, best) == math.inf)
 
 
 def brief_words(race: Race, outcome: Outcome) -> str:
