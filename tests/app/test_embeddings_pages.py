@@ -140,7 +140,7 @@ def test_pages_offer_nothing_that_needs_images(run: Run, digits_run: Run) -> Non
 
 def test_the_page_train_has_no_options_of_images_for_a_table(run: Run) -> None:
     test = opened("train", dataset=run.spec().dataset, backbone="squeezenet", size="64", fields="dimension:16")
-    assert {"Backbone", "Pooling"}.isdisjoint(box.label for box in test.selectbox)
+    assert {"Network", "Backbone", "Pooling"}.isdisjoint(box.label for box in test.selectbox)
     assert "Start training" in [button.label for button in test.button]
     assert not {"backbone", "size"} & set(test.query_params)
 

@@ -59,7 +59,7 @@ def test_a_copy_resembles_itself_and_noise_resembles_no_digit(run: Run) -> None:
     known = unlike(retrieval, noise)
     assert known is not None
     assert (known.share >= LEAST, known.embedding in ("final", "frozen")) == (True, True)
-    assert known.sentence.startswith("No image here resembles yours: its nearest is less similar than the nearest of ")
+    assert known.sentence.startswith("No image here resembles yours: its nearest is farther away than that of ")
     assert unlike(retrieval, noise, "frozen") == Unlike("frozen", "raw pixels", 1.0)
 
 
@@ -95,4 +95,4 @@ def test_an_image_like_the_others_is_called_unlike_in_about_one_case_of_a_hundre
 @pytest.mark.parametrize(("share", "words"), [(0.9999, "99 % of the images"), (1.0, "every image")])
 def test_the_sentence_never_rounds_up(share: float, words: str) -> None:
     sentence = Unlike("frozen", "raw pixels", share).sentence
-    assert sentence.endswith(f"less similar than the nearest of {words} here (raw pixels).")
+    assert sentence.endswith(f"farther away than that of {words} here (raw pixels).")

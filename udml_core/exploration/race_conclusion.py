@@ -23,7 +23,7 @@ Stance = Literal["none", "open", "better", "level", "worse"]
 """What judgments say of a search against the frozen features: nothing, not decided yet, or that it is better, hardly
 different, or worse."""
 Basis = Literal["race", "unseen", "doubted", "confirmed", "preferred", "level", "contradicted"]
-"""What a conclusion rests on: the race alone, a training whose gain nobody could see, or judgments that lean against
+"""What a conclusion rests on: the race alone, a training whose gain is too small to see, or judgments that lean against
 its advice and do not decide yet, confirm it, prefer a gain that it is not sure of, see no clear difference, or
 contradict it."""
 Action = Literal["use", "judge", "name", "search", "again", ""]

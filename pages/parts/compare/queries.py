@@ -113,15 +113,16 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str], frames: Mapping[s
                 clicks.append(gallery(dataset, tiles, f"The {len(hits)} nearest test images in {name}",
                                       f"compare-hits-{run.id}", side))
                 if run.id in maps:
+                    if run.id in frames:
+                        st.caption("Map of this search without its steps")
                     clicks.append(show_matched_map(maps[run.id], name, query, [hit.index for hit in hits], MAP_HEIGHT))
     if dataset.labels is not None:
         color_legend("query", "hit", "miss")
     elif any(only.values()):
         color_legend("query", "only")
     if maps:
-        steps = " The maps show what was trained, without the steps after it." if frames else ""
         st.caption("Lines join the query with its nearest images. Each map is turned to match the first; distances on "
-                   f"a map carry no unit.{steps}")
+                   "a map carry no unit.")
     if len(runs) <= MOST_MAPS:
         show_coming_maps(runs, names, maps)
     else:

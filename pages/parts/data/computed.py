@@ -179,7 +179,7 @@ def _time_words(dataset: Dataset, encoder: EncoderSpec, state: DataAnalysis) -> 
 def choose_backbone(encoder: EncoderSpec) -> None:
     """Show the choice of the backbone whose features are computed; `chosen_encoder` returns it."""
     with st.popover("Compared by", icon=":material/memory:"):
-        st.selectbox("Backbone", list(BACKBONES), list(BACKBONES).index(encoder.backbone), key="data-backbone",
+        st.selectbox("Network", list(BACKBONES), list(BACKBONES).index(encoder.backbone), key="data-backbone",
                      format_func=lambda name: BACKBONES[name].title, persist_state="session",
                      help="Network whose features compare the images, or the pixels themselves.")
 

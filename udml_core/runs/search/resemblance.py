@@ -51,8 +51,7 @@ class Unlike:
     def sentence(self) -> str:
         """What is known, for users."""
         images = "every image" if self.share == 1 else f"{int(100 * self.share)} % of the images"
-        return (f"No image here resembles yours: its nearest is less similar than the nearest of {images} here "
-                f"({self.words}).")
+        return f"No image here resembles yours: its nearest is farther away than that of {images} here ({self.words})."
 
     def describe(self) -> dict[str, Any]:
         """Return what is known as `--json` writes it."""
