@@ -106,4 +106,4 @@ def _send(random: np.random.Generator, own: str, line: str, headers: dict[str, s
             return b""
 
 
-PART = Hostility("strangers", ask, limit=600, goal=600)
+PART = Hostility("strangers", ask, limit=600, on_request=True, goal=600)

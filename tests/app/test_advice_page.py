@@ -1178,7 +1178,7 @@ def test_a_whole_group_has_both_sizes_where_its_verdict_stands(frozen: Run) -> N
         "Whole group” has two sizes here: a judge looks at the first 25 results, because a typical image has about 25 "
         "images near it, and you see the first 10 where you judge by eye."]
     said = next(element.value for element in page.markdown if "A judge compares looks only" in element.value)
-    assert "of 100 searches 17 fewer to 14 more had a better group than judges said" in said
+    assert "17 fewer to 14 more of 100 groups were better than judges said" in said
 
 
 def test_refine_and_data_say_the_same_of_a_simpler_search_that_a_direct_comparison_rejects(frozen: Run) -> None:

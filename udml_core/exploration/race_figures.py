@@ -45,8 +45,8 @@ def group_size_words(group: int) -> str:
 
 FEWER, MORE = 17, 14
 """In tests with known classes: how many fewer and more of 100 groups were better by class than the judges said."""
-BY_CLASSES = (f"**A judge compares looks only.** Tests with known classes counted by class, too: of 100 "
-              f"searches {FEWER} fewer to {MORE} more had a better group than judges said, and in each test more got "
+BY_CLASSES = ("**A judge compares looks only.** Tests with known classes counted by class, too: "
+              f"{FEWER} fewer to {MORE} more of 100 groups were better than judges said, and in each test more got "
               "better than worse.")
 """What limits a count of groups; `assets/results/second-opinion.json` holds the tests."""
 UNTOLD = "no verdict"

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from udml_core.base.errors import UserError, quoted
+from udml_core.base.errors import UserError
 from udml_core.base.files import read_json, replace_text
 from udml_core.runs import Run
 
@@ -25,6 +25,8 @@ EXPERIMENT = "UDML Explorer"
 OFFSET_TAG, RUN_TAG = "udml.offset", "udml.run"
 MOST_AT_ONCE = 1_000
 """Largest number of values that MLflow takes at once."""
+LONGEST = 300
+"""Letters of a place in a message."""
 DATABASES = ("sqlite:", "postgresql", "mysql", "mssql")
 
 
@@ -54,7 +56,7 @@ def mirror(run: Run, to: Target, where: str) -> int:
         raise
     except Exception as error:  # a server, a disk or a package of another version can raise any exception
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise UserError(f"The curves of {run.id} could not be copied to {to} at {quoted(where)}: {reason}. Check the "
+        raise UserError(f"The curves of {run.id} could not be copied to {to} at {where[:LONGEST]}: {reason}. Check the "
                         "place, and repeat the command.") from error
 
 
