@@ -62,7 +62,6 @@ keep_freed_memory()
 import numpy as np
 from udml_core.data import catalog, inference
 from udml_core.data.encoders import Encoder, choose_spec
-from udml_core.data.features import PreparedImages
 from udml_core.data.refinement_views import View, average_features, views_of_step
 from udml_core.numerics.refinement.recipe import Views
 whole = catalog.load("birds100")

@@ -14,7 +14,7 @@ from experiments.hold_fast.attempt import Hostility
 from experiments.hold_fast.damage import analyzed
 from experiments.hold_fast.forked import answer_of
 from experiments.hold_fast.inputs import call, checked, quiet
-from experiments.hold_fast.junk import junk
+from experiments.hold_fast.junk import junk, word
 from experiments.hold_fast.kills import link_tree
 from experiments.hold_fast.names import name_for
 from tests.app.opening import opened
@@ -38,9 +38,9 @@ def try_identifier(random: np.random.Generator, scratch: Path) -> str | None:
     known = list_analyses(run)
     for analysis in known[:int(random.integers(1, 4))]:
         _rename(random, analysis.folder)
-    names = [*(each.name for each in known[0].folder.parent.iterdir()), name_for(random), str(junk(random))[:3000]]
-    name = str(random.choice([*ESCAPES, str(secret)] if random.random() < 0.5 else names))
-    name = name.replace("\0", "").encode(errors="replace").decode()
+    names = [*(each.name for each in known[0].folder.parent.iterdir()), name_for(random), junk(random)]
+    chosen = [*ESCAPES, str(secret)] if random.random() < 0.5 else names
+    name = word(chosen[int(random.integers(len(chosen)))])
     for act in (lambda: list_analyses(run), lambda: find_analysis(run, name).result()):
         if broken := checked(act):
             return f"{name!r}: {broken}"

@@ -28,6 +28,11 @@ def junk(random: np.random.Generator, depth: int = 0) -> Any:
     return content if kind == 4 else {str(junk(random, 3)): value for value in content}
 
 
+def word(value: Any) -> str:
+    """Return a value as a word of a command or a name, which can hold any text in UTF-8 without a zero."""
+    return str(value)[:3000].replace("\0", "").encode(errors="replace").decode()
+
+
 def mutated(random: np.random.Generator, text: str) -> str:
     """Return a JSON text in which a value was changed or removed, or that is damaged."""
     if random.random() < 0.2:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import socket
 import time
-from contextlib import ExitStack
-from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,7 +11,7 @@ import numpy as np
 
 from experiments.hold_fast.attempt import Hostility, count_event, note_figure
 from experiments.hold_fast.junk import TEXTS
-from experiments.visitors import Server, started
+from experiments.hold_fast.visitors import MOST_GROWTH, server
 
 REQUESTS = 15
 PATHS = ("/", "/_stcore/health", "/_stcore/metrics", "/_stcore/host-config", "/_stcore/upload_file/a/b", "/media/x.png",
@@ -28,18 +25,8 @@ UNKNOWN = ("evil.example", "{own}.evil.example", "evil.example@{own}", "[broken"
 PATIENCE = 60.0
 SLOWEST = 5.0
 """Seconds after which a refusal counts as hanging on a busy machine."""
-MOST_GROWTH = 60.0
-"""Megabytes by which the server may grow in all attempts after the first."""
 GUARDS = (b"content-security-policy", b"x-content-type-options")
 sizes: list[float] = []
-
-
-@cache
-def server() -> Server:
-    """Return the server of all attempts, which has imported everything."""
-    stack = ExitStack()
-    atexit.register(stack.close)
-    return stack.enter_context(started())
 
 
 def ask(random: np.random.Generator, _scratch: Path) -> str | None:

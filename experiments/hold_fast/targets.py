@@ -13,7 +13,7 @@ import numpy as np
 from experiments.hold_fast.attempt import Hostility
 from experiments.hold_fast.damage import analyzed
 from experiments.hold_fast.inputs import checked, quiet
-from experiments.hold_fast.junk import junk
+from experiments.hold_fast.junk import junk, word
 from experiments.hold_fast.names import name_for
 from udml_core.runs.analyses import list_analyses
 from udml_core.work.exporting import export, export_model, export_shards, mirror
@@ -73,8 +73,7 @@ def _place(random: np.random.Generator, kind: str, scratch: Path, kept: Path) ->
             place.mkdir()
             place.chmod(0o500)
         case "junk":
-            text = str(junk(random)).replace("\0", "").encode(errors="replace").decode()
-            return scratch / (text[:3000].strip("./~") or "x").replace("/", "_")
+            return scratch / (word(junk(random)).strip("./~") or "x").replace("/", "_")
     return place
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from experiments.hold_fast.attempt import Hostility
 from experiments.hold_fast.damage import FURTHER_KINDS, damage
 from experiments.hold_fast.inputs import call, checked
-from experiments.hold_fast.junk import junk
+from experiments.hold_fast.junk import junk, word
 from experiments.hold_fast.names import name_for
 from experiments.hold_fast.small_runs import digits_folder
 from udml_core.data.encoders.weights import choose_weights, fill, read_weights
@@ -51,8 +51,8 @@ def try_weights(random: np.random.Generator, scratch: Path) -> str | None:
            for name, tensor in filled.state_dict().items()):
         return f"{path.name!r}: the network has not the weights of {'the file' if is_filled else 'before'}"
     words = ["train", "--dataset", str(digits_folder()), "--method", "frozen", "--backbone",
-             str(random.choice(BACKBONES)), "--weights", str(path).encode(errors="replace").decode()]
-    broken = call([word.replace("\0", "") for word in words] + ["--runs", str(scratch / "runs")])
+             str(random.choice(BACKBONES)), "--weights", word(path)]
+    broken = call([*words, "--runs", str(scratch / "runs")])
     return f"{words}: {broken}" if broken else None
 
 

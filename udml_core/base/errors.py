@@ -23,6 +23,11 @@ def quoted(value: object) -> str:
     return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…"
 
 
+def capitalized(words: str) -> str:
+    """Return words at the beginning of a sentence."""
+    return f"{words[:1].upper()}{words[1:]}"
+
+
 def listed(names: Sequence[str]) -> str:
     """Return names as a sentence lists them, such as A, B and C."""
     *most, last = names

@@ -11,7 +11,7 @@ FORMULA = re.compile(r"'*[=+\-@\t\r]")
 """How a text begins that a spreadsheet would compute, or that `guarded` made harmless."""
 NUMBER = re.compile(r"[+-][\d.,]+(?: ?%)?")
 JOINT = "\u2060"
-"""A sign without width."""
+"""A sign without width, which also keeps an address from becoming a link."""
 
 
 def guarded(value: Any) -> Any:

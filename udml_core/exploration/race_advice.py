@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from udml_core.base.errors import counted
+from udml_core.base.errors import capitalized, counted
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
 from udml_core.exploration.race_certainty import (
@@ -37,7 +37,7 @@ from udml_core.exploration.race_gaps import LATE, early_words, find_gaps, gap_wo
 from udml_core.exploration.race_measured import Comparison, Serves
 from udml_core.exploration.race_running import complexity, refines_at_hand
 from udml_core.exploration.race_words import changed_sentence, dissent_words, outcome_words, sentence
-from udml_core.exploration.search_names import begun, named_search, other_search, recipe_once, steps_sentence
+from udml_core.exploration.search_names import named_search, other_search, recipe_once, steps_sentence
 
 AT_HAND = ("It was judged on the images at hand, which it refines with each other: what new images gain was not "
            "measured, and images that you add need a new refinement.")
@@ -352,8 +352,8 @@ def _simplest_words(race: Race) -> str:
     least = complexity(race.start, duel.simpler)
     less = (other for other in race.duels if other.largest == largest.setup and not other.is_level(race.serves)
             and complexity(race.start, other.simpler) < least)
-    return " ".join(f"{begun(other_search(race, other.simpler, best.setup))} is simpler still, but gains less than "
-                    f"{other_search(race, largest.setup, best.setup)} in a direct comparison." for other in less)
+    return " ".join(f"{capitalized(other_search(race, other.simpler, best.setup))} is simpler still, but gains less "
+                    f"than {other_search(race, largest.setup, best.setup)} in a direct comparison." for other in less)
 
 
 def star_words(race: Race) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from udml_core.base.errors import capitalized
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_advice import AT_HAND, Advised, equals_words, tell_advice
 from udml_core.exploration.race_certainty import certainty_words, effort_of, effort_words, is_close
@@ -134,7 +135,7 @@ class Conclusion:
 
     @property
     def is_overruled(self) -> bool:
-        """Whether the race advises a search that judgments do not prefer."""
+        """Whether the race advises a search that the conclusion does not."""
         return self.basis in ("unseen", "doubted", "level", "contradicted") and self.candidate == self.race.best
 
     @property
@@ -253,7 +254,7 @@ def _next(race: Race, told: Advised, judgments: Judgments, use: Outcome | None, 
     if judgments.stance == "open":
         words, does = judgments.words, "does" if judgments.count == 1 else "do"
         score = f" ({judgments.score})" if judgments.score and basis != "doubted" else ""
-        return f"{words[:1].upper()}{words[1:]} {does} not decide yet{score}: {judgments.left}", "judge"
+        return f"{capitalized(words)} {does} not decide yet{score}: {judgments.left}", "judge"
     if use is None:
         if basis != "race":
             return "Search with the plain search.", "search"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from udml_core.base.errors import capitalized
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_figures import MEASURES, both_words
 from udml_core.exploration.race_gaps import minutes_words
@@ -48,7 +49,7 @@ class Elsewhere:
     def words(self, race: Race) -> str:
         """Return a sentence for the end of a race's advice."""
         search = self.search if race.best is None else other_search(self.race, self.best.setup, race.best.setup)
-        return f"{self.name[:1].upper()}{self.name[1:]}, says of {search}: {self.figures(race)}."
+        return f"{capitalized(self.name)}, says of {search}: {self.figures(race)}."
 
 
 def find_elsewhere(race: Race, others: Iterable[tuple[Race, bool]]) -> Elsewhere | None:

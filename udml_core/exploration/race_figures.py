@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 
+from udml_core.base.errors import capitalized
 from udml_core.exploration.plain_names import new_image_words
 from udml_core.exploration.race import FROZEN, Race, Setup
 from udml_core.exploration.race_measured import Comparison, Count, Measured, Serves
@@ -58,8 +58,6 @@ NO_VERDICT = ("**No verdict:** judges undervalue steps that compare neighbors, s
 """What a difference means that is not told."""
 AT_ONCE = "for all candidates at once"
 """For what the intervals of a race hold."""
-NUMBER = re.compile(r" with \d+ neighbors| \(\d+ neighbors\)")
-"""What names of steps say beyond what the step does."""
 ROUNDING = 1e-9
 """Ends of intervals are rounded outward, unless they are whole numbers up to this."""
 
@@ -276,8 +274,7 @@ def setup_words(race: Race, setup: Setup, is_brief: bool = False) -> str:
 
 def chain_words(race: Race, setup: Setup) -> str:
     """Return a search in words at the beginning of a sentence."""
-    words = setup_words(race, setup)
-    return f"{words[:1].upper()}{words[1:]}"
+    return capitalized(setup_words(race, setup))
 
 
 def recipe_words(recipe: Recipe, is_sentence: bool = False, is_brief: bool = False) -> str:
@@ -289,10 +286,9 @@ def recipe_words(recipe: Recipe, is_sentence: bool = False, is_brief: bool = Fal
         is_brief: Whether the steps are named without their numbers.
     """
     words = ", then ".join(_steps(recipe, is_brief))
-    return f"{words[:1].upper()}{words[1:]}" if is_sentence else words
+    return capitalized(words) if is_sentence else words
 
 
 def _steps(recipe: Recipe, is_brief: bool = False) -> list[str]:
-    titles = [step_title(step) for step in recipe.steps]
-    words = [title[0].lower() + title[1:] for title in titles]
-    return [NUMBER.sub("", title) for title in words] if is_brief else words
+    titles = [step_title(step, is_brief) for step in recipe.steps]
+    return [title[0].lower() + title[1:] for title in titles]

@@ -338,11 +338,11 @@ def with_step(recipe: Recipe, step: Step, without: tuple[str, ...] = ()) -> Reci
     return Recipe(tuple(sorted([*kept, step], key=lambda other: list(STEPS).index(other.name))))
 
 
-def step_title(step: Step) -> str:
-    """Return the title of a step with the number of neighbors."""
+def step_title(step: Step, is_brief: bool = False) -> str:
+    """Return the title of a step, with the number of neighbors unless it is brief."""
     match step:
         case Average(k=k, times=times):
-            return f"Averaging with {k} neighbors" + (", twice" if times == 2 else "")
-        case Rerank(k1=k1) if k1 != Rerank.model_fields["k1"].default:
+            return "Averaging" + f" with {k} neighbors" * (not is_brief) + (", twice" if times == 2 else "")
+        case Rerank(k1=k1) if not is_brief and k1 != Rerank.model_fields["k1"].default:
             return f"{step.title} ({k1} neighbors)"
     return step.title

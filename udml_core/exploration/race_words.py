@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from udml_core.base.errors import duration, listed
+from udml_core.base.errors import capitalized, duration, listed
 from udml_core.data.judge_names import WEAK
 from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_certainty import close_words, effort_of
@@ -20,7 +20,7 @@ from udml_core.exploration.race_figures import (
 )
 from udml_core.exploration.race_gaps import why_left_out
 from udml_core.exploration.race_measured import Comparison, Serves
-from udml_core.exploration.search_names import begun, named_search
+from udml_core.exploration.search_names import named_search
 
 FEW_CHANGED = 0.2
 """An advice that changes a smaller share of the first results is a small change."""
@@ -83,7 +83,7 @@ def brief_words(race: Race, outcome: Outcome) -> str:
     counts = {serves: counts_words(of.served(serves), serves) for serves in MEASURES}
     said = ", ".join(f"{verdict_words(of.served(serves), name)}{close_words(race, outcome) * (serves == race.serves)}"
                      f"{f' ({counts[serves]})' if counts[serves] else ''}" for serves, name in MEASURES.items())
-    return f"{begun(named_search(race, outcome.setup))}, against the plain search, judged without labels: {said}."
+    return f"{capitalized(named_search(race, outcome.setup))}, against the plain search, judged without labels: {said}."
 
 
 def changed_sentence(of: Comparison, serves: Serves, is_hedged: bool = True) -> str:

@@ -53,9 +53,9 @@ def with_recipe(name: str, recipe: str) -> str:
     return name if recipe in ("", name) else f"{name} ({recipe})"
 
 
-def begun(words: str) -> str:
-    """Return words at the beginning of a sentence."""
-    return f"{words[:1].upper()}{words[1:]}"
+def without_recipe(named: str) -> str:
+    """Return the plain name of a search whose recipe stands behind it."""
+    return named.partition(" (")[0]
 
 
 def recipe_once(texts: Iterable[str], named: str) -> list[str]:

@@ -7,11 +7,10 @@ from types import MappingProxyType
 
 import streamlit as st
 
-from udml_core.base.errors import counted
+from udml_core.base.errors import capitalized, counted
 from udml_core.runs import Run
 from udml_core.runs.run_comparison import differing_settings, settings_of, share_images
 from udml_core.runs.search import FROZEN
-from udml_core.runs.search.judging_words import capitalized
 from udml_core.runs.verdict import standing
 
 from ..shell.address import write_address

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from udml_core.base.errors import UserError, listed
+from udml_core.base.errors import UserError, capitalized, listed
 from udml_core.exploration.race_figures import AT_ONCE, BY_CLASSES, MEASURES, SAID, group_size_words, said_of_measured
 from udml_core.exploration.race_words import race_judges_words
-from udml_core.exploration.search_names import begun
+from udml_core.exploration.search_names import without_recipe
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
@@ -193,13 +193,13 @@ def show_opinions(named: Mapping[str, Sequence[Run]], positions: Sequence[Sequen
     beside = _beside_best(named)
     first, second = _names_in_sentences([run for run, in two.values()], brief) if two else ("", "")
     if pair is not None:
-        (replace(pair, note="") if beside else pair).show(begun(first), second)
+        (replace(pair, note="") if beside else pair).show(capitalized(first), second)
     elif len(named) == 2:
         _offer_pair([run for runs in named.values() for run in runs])
     for words in beside:
         st.markdown(f":material/trophy: {words}")
     if two:
-        show_own_judgments([runs[0] for runs in two.values()][::-1], [second, first.partition(" (")[0]],
+        show_own_judgments([runs[0] for runs in two.values()][::-1], [second, without_recipe(first)],
                            None if pair is None else pair.verdicts)
     if verdicts:
         words = frozen_words(verdicts)

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from udml_core.base.errors import capitalized
 from udml_core.exploration.race_figures import recipe_words, said_words
-from udml_core.exploration.search_names import begun
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
 from udml_core.runs.search import FINAL
-from udml_core.runs.search.judging_words import capitalized
 from udml_core.work.jobs.advising import judged_in_race
 from udml_core.work.jobs.concluding import START
 
@@ -49,7 +48,7 @@ def show_searches_verdict(searches: Sequence[Search], names: Sequence[str]) -> N
         return
     pair = judged_searches(first, second)
     if _is_start(second):
-        name, other = begun(search_name(*first)), START
+        name, other = capitalized(search_name(*first)), START
     if pair is not None:
         pair.show(name, other)
         return

@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from udml_core.base.errors import counted
+from udml_core.base.errors import capitalized, counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.plain_names import plain_line
@@ -30,7 +30,7 @@ from udml_core.exploration.race_figures import (
 )
 from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words
 from udml_core.exploration.race_words import caution_words, judge_lines, needs_eyes, outcome_words
-from udml_core.exploration.search_names import begun, other_search, plain_name
+from udml_core.exploration.search_names import other_search, plain_name
 from udml_core.runs import find_run, runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
@@ -217,7 +217,7 @@ def _show_other_choice(race: Race, of: Conclusion, elsewhere: Elsewhere | None) 
                    key="advice-nevertheless")
     elif of.action == "search" and of.candidate is not None and not of.is_judged:
         use_button("Judge the largest gain yourself", JUDGE, of.race, of.candidate, "compare",
-                   f"{begun(of.named)}: {JUDGING[0].lower()}{JUDGING[1:]}", kind="tertiary")
+                   f"{capitalized(of.named)}: {JUDGING[0].lower()}{JUDGING[1:]}", kind="tertiary")
 
 
 def _use(race: Race, of: Conclusion, elsewhere: Elsewhere | None, kind: Kind, label: str = "") -> None:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import streamlit as st
 
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, capitalized
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_certainty import close_words
 from udml_core.exploration.race_figures import MEASURES, recipe_words, said_words
-from udml_core.exploration.search_names import begun, named_search, recipe_once
+from udml_core.exploration.search_names import named_search, recipe_once
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.search import FROZEN
@@ -46,7 +46,7 @@ def show_advised(runs: Sequence[Run], chosen: Sequence[Run] = ()) -> None:
             f": {said_words(*race.verdicts(outcome))}{close_words(race, outcome)}")
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"runs-advised-{number}"):
             finished = time.strftime("%d %b %Y, %H:%M", time.localtime(analysis.stored_status().finished or None))
-            st.markdown(f"{conclusion_icon(of)} **{escaped(begun(named))}** on "
+            st.markdown(f"{conclusion_icon(of)} **{escaped(capitalized(named))}** on "
                         f"{escaped(start.spec().dataset_title)}{escaped(said)}  \n:small[:gray[Against "
                         f"the plain search, by a race for {MEASURES[race.serves]} that ended {finished}]]",
                         width="stretch")

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from udml_core.base.errors import capitalized
 from udml_core.exploration.race import Race
 from udml_core.exploration.race_figures import MEASURES, both_words, setup_words
-from udml_core.exploration.search_names import begun, plain_name
+from udml_core.exploration.search_names import plain_name
 from udml_core.runs import Run
 from udml_core.runs.search.judged_runs import go_on
 from udml_core.work.jobs.advising import Raced
@@ -47,7 +48,7 @@ def _figures(race: Race) -> str:
     """Return both verdicts on the advice with their figures, or on the largest gain, which may be chance."""
     outcome = race.best or race.judged[0]
     assert outcome.against_start is not None, "the candidate was judged"
-    name = begun(plain_name(outcome.setup, race.start)) if race.best else "The largest gain"
+    name = capitalized(plain_name(outcome.setup, race.start)) if race.best else "The largest gain"
     return f"{name}: {setup_words(race, outcome.setup)}, compared with the plain search: " \
            f"{both_words(outcome.against_start, race.serves, is_exact=True)}."
 

@@ -11,7 +11,7 @@ from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.race import Outcome, Race, Setup
 from udml_core.exploration.race_figures import recipe_words
-from udml_core.exploration.search_names import named_search, plain_name, recipe_once, with_recipe
+from udml_core.exploration.search_names import named_search, plain_name, recipe_once, with_recipe, without_recipe
 from udml_core.numerics.refinement import Recipe
 from udml_core.numerics.second_opinion import Verdict
 from udml_core.runs import Run, find_run, runs_folder
@@ -124,7 +124,7 @@ def side_words(run: Run, frame: str) -> str:
 
 def search_kind(run: Run, frame: str) -> str:
     """Return the plain name of a run's search, such as "the trained search"."""
-    return search_name(run, frame).partition(" (")[0]
+    return without_recipe(search_name(run, frame))
 
 
 def search_name(run: Run, frame: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import streamlit as st
 
 from udml_core.base.errors import UserError, counted, duration
+from udml_core.base.spreadsheets import JOINT
 from udml_core.methods import METHODS
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, Spec, list_runs, runs_folder
@@ -232,7 +233,7 @@ def escaped_message(message: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return ADDRESS.sub("\u2060", "".join(f"\\{sign}" if sign in MARKDOWN else sign for sign in text))
+    return ADDRESS.sub(JOINT, "".join(f"\\{sign}" if sign in MARKDOWN else sign for sign in text))
 
 
 def state_line(run: Run, status: Status) -> str:

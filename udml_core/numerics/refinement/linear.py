@@ -89,12 +89,13 @@ def whitening(rows: Array, covariance: Literal["neighbors", "images"] = "neighbo
         Whitening", ECCV 2012.
     """
     mean, dimension = rows.mean(axis=0), rows.shape[1]
-    basis, points = _span(rows - mean) if len(rows) < dimension else (None, rows.astype(np.float64))
+    basis, points = _span(rows - mean) if len(rows) < dimension else (None, rows)
     if covariance == "neighbors":
         pairs = mutual_pairs_of(nearest_unit(rows, k)[1])
         difference = points[pairs[:, 0]] - points[pairs[:, 1]]
     else:
         difference = points - points.mean(axis=0)
+    difference = difference.astype(np.float64, copy=False)
     matrix = torch.from_numpy(difference.T @ difference / max(1, len(difference)))
     weight, outside = whitening_weight(matrix, shrinkage, dimension)
     if basis is None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import product
 from typing import Literal, get_args
 
-from udml_core.base.errors import UserError, listed
+from udml_core.base.errors import UserError, capitalized, listed
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.judgments import JudgmentLog, judged_keys
 from udml_core.numerics.judgments import Share
@@ -17,7 +17,6 @@ from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, Side
 from udml_core.runs.search.judging import ENOUGH, EQUAL, Judging
 from udml_core.runs.search.judging_words import (
     WHAT,
-    capitalized,
     finding_words,
     level_words,
     progress_words,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from udml_core.base.errors import counted, listed
+from udml_core.base.errors import capitalized, counted, listed
 from udml_core.exploration.race_conclusion import CANNOT_TELL, STAYS
 from udml_core.numerics.judgments import Share
 from udml_core.runs.search.differing import Comparison, Results
@@ -101,11 +101,6 @@ def found_words(share: Share, comparison: Comparison) -> str:
     """Return in how many of the differing queries the leading embedding is better, without its name."""
     what = BETTER[comparison.results].removeprefix("finds ")
     return f"{what} in {interval_words(share)} % of the differing queries"
-
-
-def capitalized(words: str) -> str:
-    """Return words at the beginning of a sentence."""
-    return f"{words[:1].upper()}{words[1:]}"
 
 
 def leads(share: Share) -> bool:
