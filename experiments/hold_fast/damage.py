@@ -256,5 +256,5 @@ def open_page(random: np.random.Generator, scratch: Path) -> str | None:
     return f"page {page}, {damaged}: {problems}" if problems else None
 
 
-PARTS = (Hostility("damage", read_damaged, batch=5, weight=2, limit=60, goal=300),
+PARTS = (Hostility("damage", read_damaged, batch=5, weight=2, limit=60, goal=308),
          Hostility("damaged-pages", open_page, weight=2, limit=240))

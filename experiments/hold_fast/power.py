@@ -127,4 +127,4 @@ def work_until_cut(run: Run, number: int, random: np.random.Generator) -> None:
         worker.work(run)
 
 
-PART = Hostility("power-cuts", cut_power, weight=4, goal=200)
+PART = Hostility("power-cuts", cut_power, weight=4, goal=202)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -56,7 +55,7 @@ def test_all_visitors_together_make_as_many_movements_as_the_row_says() -> None:
     visitors = cast(list[Visitor], guests)
     server = cast(Server, SimpleNamespace(seconds=lambda: 0.0))
     made: list[int] = []
-    row = asyncio.run(measure_steps(server, visitors, 5000, 10, made.append))
+    row = run_alone(measure_steps(server, visitors, 5000, 10, made.append))
     assert row["steps"] == sum(guest.moves for guest in guests) == 5000
     assert made == list(range(500, 5001, 500))
     assert max(guest.moves for guest in guests) - min(guest.moves for guest in guests) <= 10
@@ -65,7 +64,7 @@ def test_all_visitors_together_make_as_many_movements_as_the_row_says() -> None:
 
 def test_movements_are_spread_over_their_time() -> None:
     guests, began = [Guest() for _ in range(3)], time.monotonic()
-    asyncio.run(move_all(cast(list[Visitor], guests), 12, lasting=0.4))
+    run_alone(move_all(cast(list[Visitor], guests), 12, lasting=0.4))
     assert time.monotonic() - began > 0.35  # the last of four movements of the third visitor is due after 0.37 s
     assert [guest.moves for guest in guests] == [4, 4, 4]
 
