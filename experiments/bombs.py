@@ -1,9 +1,10 @@
-"""Measure what small files that need gigabytes, and requests of a foreign page, cost the server.
+"""Measure what small files that need gigabytes, requests of a foreign page and texts from outside do, before and after.
 
     python -m experiments.bombs --out assets/results/bombs.json
 
 A visitor opens each file on the page Data of a server. Beside it, a plain reader reads the file in a process with a
-limit on its memory, as the server did before it had limits.
+limit on its memory, as the server did before it had limits. The requests also go to Streamlit's own server, which
+`streamlit run app.py` starts, and the texts and cells are also shown and written as they are.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from experiments.hold_fast.sockets import Visitor
+from experiments.outside_texts import show_texts, written_cells
 from experiments.real_server import serving
 from experiments.recording import provenance, record_parser, write_record
 from udml_core.data import catalog
@@ -40,7 +42,10 @@ HEADER = 3 * 2**30
 TEXT, REPEATED = 200_000, 60_000
 ZEROS = bytes(2**24)
 REQUESTS = 50
+BEFORE = 3
+"""Requests of each kind to a server that may take 20 s for one."""
 TABLES, STRANGERS = "Small tables that need gigabytes", "Requests of a foreign page"
+SHOWN, CELLS = "Texts that a caption shows as they are", "Cells that a spreadsheet computes"
 """Tables of the record."""
 READ = {
     "npz": "import numpy as np\nfile = np.load(path)\n[file[name] for name in file.files]",
@@ -153,12 +158,20 @@ def measure(url: str, server: psutil.Process, path: Path, name: str, limit: floa
             "server MB more": most["server"] - before, "reading process MB": most["readers"], "answer s": seconds}
 
 
-def refuse(url: str, upgrade: bool, headers: dict[str, str]) -> dict[str, float]:
-    """Send requests as a foreign page does; return the status, and the milliseconds until the answers."""
+def ask_everything(url: str, count: int) -> dict[str, dict[str, float]]:
+    """Send each kind of request as a foreign page does."""
+    foreign = {"Origin": "http://evil.example"}
+    return {"websocket, foreign Origin": ask(url, True, foreign, count),
+            "page, foreign Origin": ask(url, False, foreign, count),
+            "page, unknown Host": ask(url, False, {"Host": "evil.example"}, count)}
+
+
+def ask(url: str, upgrade: bool, headers: dict[str, str], count: int) -> dict[str, float]:
+    """Send requests; return the status, and the milliseconds until the answers."""
     address, taken, statuses = urlsplit(url), [], set()
     fields = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
               "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="} if upgrade else {}
-    for _ in range(REQUESTS):
+    for _ in range(count):
         began = time.monotonic()
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
         connection.request("GET", "/_stcore/stream" if upgrade else "/",
@@ -197,18 +210,20 @@ def main() -> None:
             for title, (path, name) in files.items():
                 rows[title] = measure(url, server, path, name, options.limit)
                 print(title, rows[title], flush=True)
-            foreign = {"Origin": "http://evil.example"}
-            strangers = {"websocket, foreign Origin": refuse(url, True, foreign),
-                         "page, foreign Origin": refuse(url, False, foreign),
-                         "page, unknown Host": refuse(url, False, {"Host": "evil.example"})}
-            print(strangers, flush=True)
+            strangers = ask_everything(url, REQUESTS)
+        with serving("app.py", dict(os.environ)) as (url, _):
+            for kind, row in ask_everything(url, BEFORE).items():
+                strangers[kind] |= {f"{name} before": value for name, value in row.items()}
+        print(strangers, flush=True)
     if options.out:
         write_record(options.out, provenance("bombs") | {
             "protocol": "each file on the page Data of a server that has opened the digits; a plain reader in a "
                         f"process of at most {options.limit:g} GB, which stand for more; largest memory in megabytes; "
-                        f"{REQUESTS} requests of each kind",
+                        f"{REQUESTS} requests of each kind, and {BEFORE} to Streamlit's own server (before); 1 stands "
+                        "for a text that Chromium shows as it is, and for a cell that a spreadsheet computes",
             "limit": options.limit,
-            "datasets": {TABLES: {"rows": rounded(rows)}, STRANGERS: {"rows": rounded(strangers)}}})
+            "datasets": {TABLES: {"rows": rounded(rows)}, STRANGERS: {"rows": rounded(strangers)},
+                         SHOWN: {"rows": show_texts()}, CELLS: {"rows": written_cells()}}})
 
 
 if __name__ == "__main__":

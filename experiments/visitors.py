@@ -17,7 +17,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -63,6 +64,14 @@ class Server:
     def megabytes(self) -> float:
         """Return its memory."""
         return float(self._process.memory_info().rss / 1e6)
+
+    def open_files(self) -> set[str]:
+        """Return the temporary files that it holds open, also those without a name."""
+        links = set()
+        for number in Path(f"/proc/{self._process.pid}/fd").iterdir():
+            with suppress(OSError):  # closed meanwhile
+                links.add(os.readlink(number))
+        return {link for link in links if link.endswith("(deleted)") or link.startswith(tempfile.gettempdir())}
 
     def settle(self, quiet: float = 2.0) -> None:
         """Wait until it does nothing any more."""

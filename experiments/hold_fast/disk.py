@@ -1,4 +1,4 @@
-"""A full disk, a folder that becomes read-only, files of limited size, and a clock that jumps."""
+"""A full disk, a folder that becomes read-only, files of limited size, and a clock that jumps in Python or below it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import errno
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +24,9 @@ from udml_core.work.workers import train as worker
 
 SPELLS = 3
 """Spells of trouble in one attempt."""
+FAKETIME = "/usr/lib/*/faketime/libfaketimeMT.so.1"
+JUMP = 0.3
+"""Seconds between two jumps of the clock of a whole process."""
 
 
 def fail_writes(random: np.random.Generator, run: Run, operations: int, number: int) -> None:
@@ -91,5 +96,27 @@ def make_part(name: str, trouble: Callable[[np.random.Generator, Run, int], None
     return Hostility(name, try_once, weight=weight)
 
 
+def fake_clock(random: np.random.Generator, scratch: Path) -> str | None:
+    """Work in a process whose every clock but the monotonic one jumps by days, as the library faketime lets it."""
+    libraries = sorted(Path("/").glob(FAKETIME[1:]))
+    if not libraries:
+        return "install the package faketime"
+    method, clock = str(random.choice(list(METHODS))), scratch / "clock"
+    whole, run = undisturbed(method), create_run(planned(method), scratch / "runs")
+    clock.write_text("+0", encoding="utf-8")
+    fake = {"LD_PRELOAD": str(libraries[0]), "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    worker = subprocess.Popen([sys.executable, "-m", "udml_core", "work", str(run.folder)], env=os.environ | fake,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while worker.poll() is None:
+        count_event()
+        text = f"{random.choice([-1, 1]) * 10 ** random.uniform(0, 5.5):+.0f}"
+        clock.with_suffix(".part").write_text(text, encoding="utf-8")
+        clock.with_suffix(".part").rename(clock)
+        time.sleep(JUMP)
+    return difference(run, whole)
+
+
 PARTS = (make_part("full-disk", fill_disk, 1), make_part("read-only", lock_folder, 1),
-         make_part("file-limit", limit_files, 1), make_part("clock", move_clock, 1))
+         make_part("file-limit", limit_files, 1), make_part("clock", move_clock, 1),
+         Hostility("faketime", fake_clock, on_request=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from PIL import Image
 from playwright.sync_api import BrowserContext
 from streamlit.testing.v1 import AppTest
 
+from experiments.outside_texts import HARMLESS, show_texts
 from pages.parts.shell.run_status import escaped, escaped_message
 from tests.app.conftest import App
 from tests.app.opening import opened
 from tests.app.test_pages import SHOWN
-from tests.running import worked
+from tests.running import run_alone, worked
 from tests.tiers import fast_first
 from udml_core.data import catalog
 from udml_core.data.given import labels
@@ -108,7 +110,11 @@ def test_no_page_reads_an_address_as_markdown(page: str, marked: dict[str, Run])
 @pytest.mark.parametrize(("text", "shown"), [
     ("*a* [b](c)", r"\*a\* \[b\](c)"), (" *a*\n b ", r"\*a\* b"), ("$x$ :red[y]", r"\$x\$ \:red\[y\]"),
     ("plain.png", "plain.png"), ("&lt;i&gt;", r"\&lt;i\&gt;"), ("- list", r"\- list"), ("12. one", r"12\. one"),
-    ("1) one", r"1\) one"), ("===", r"\==="), ("+ a - b = 1.", r"\+ a - b = 1."), ("b12.", "b12.")])
+    ("1) one", r"1\) one"), ("===", r"\==="), ("+ a - b = 1.", r"\+ a - b = 1."), ("b12.", "b12."),
+    (":material/delete:", "\\:\u2060material/delete\\:"), (":streamlit:", "\\:\u2060streamlit\\:"),
+    ("a -> b", "a \u2060-\\> b"), ("a <-> b", "a \u2060\\<-\\> b"), ("a -- b", "a \u2060-- b"),
+    ("a->b --c", "a-\\>b --c"),
+    ("3 >= 2 ~= <=", "3 \u2060\\>= 2 \u2060\\~= \u2060\\<=")])
 def test_signs_are_escaped_and_spaces_around_vanish(text: str, shown: str) -> None:
     assert escaped(text) == shown
 
@@ -118,6 +124,15 @@ def test_code_in_a_message_stays_code() -> None:
     assert escaped_message("a ` b *c*") == r"a \` b \*c\*"
     assert escaped_message("- `a` b") == r"\- `a` b"
     assert escaped_message("``*c*``") == r"\`\`\*c\*\`\`"
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_browser_shows_each_text_as_it_is() -> None:
+    """Streamlit also replaces names of icons and arrows, which no sign of Markdown marks."""
+    shown = run_alone(asyncio.to_thread(show_texts))
+    assert [text for text, row in shown.items() if not row["escaped"]] == []
+    assert [text for text, row in shown.items() if row["raw"]] == list(HARMLESS)
 
 
 @pytest.mark.browser

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from experiments.bombs import BOMBS, STRANGERS, TABLES
+from experiments.bombs import BOMBS, CELLS, SHOWN, STRANGERS, TABLES
+from experiments.outside_texts import REPLACED, TEXTS
 from experiments.real_server import ROOT
 from udml_core.results import records
 
@@ -37,7 +38,11 @@ def check(record: dict[str, Any]) -> None:
         assert row["plain reader MB"] > 10 * row["reading process MB"]
     for row in record["datasets"][STRANGERS]["rows"].values():
         assert row["status"] == 403
+        assert row["status before"] != 403, "Streamlit's own server answers"
         assert row["answer p50 ms"] <= row["answer slowest ms"]
+    shown, cells = (record["datasets"][title]["rows"] for title in (SHOWN, CELLS))
+    assert shown == {text: {"raw": float(text not in REPLACED), "escaped": 1.0} for text in TEXTS}
+    assert [sum(row[kind] for row in cells.values()) for kind in ("plain", "guarded")] == [len(cells) - 1, 0]
 
 
 def test_the_text_states_the_figures_of_the_record() -> None:

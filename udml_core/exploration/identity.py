@@ -43,9 +43,10 @@ def number_clusters(assignment: Integers, before: Numbered | None = None) -> Num
     sizes = np.where(codes < 0, 0, np.bincount(inverse, minlength=len(codes)))
     found: dict[int, int] = {}
     if before is not None:
-        _rejoin(before, inverse, sizes, 1.0, found)
+        overlaps = _overlaps(before.former, inverse, sizes)
+        _rejoin(overlaps, 1.0, found)
         _continue(before.numbers, inverse, sizes, found)
-        _rejoin(before, inverse, sizes, LEAST_SHARED, found)
+        _rejoin(overlaps, LEAST_SHARED, found)
     taken = set() if before is None else {*before.former, *np.unique(before.numbers).tolist(), *found.values()}
     free = count()
     for position in np.argsort(-sizes, kind="stable").tolist():
@@ -90,16 +91,30 @@ def _continue(numbers: Integers, inverse: Integers, sizes: Integers, found: dict
             taken.add(number)
 
 
-def _rejoin(before: Numbered, inverse: Integers, sizes: Integers, least: float, found: dict[int, int]) -> None:
-    """Give the numbers of former clusters to the new clusters that hold at least a share of their images."""
-    for number, images in reversed(before.former.items()):  # the newest first
-        if number in found.values():
-            continue
-        shared = np.bincount(inverse[images], minlength=len(sizes))
-        position = int(np.argmax(shared * (sizes > 0)))
-        union = len(images) + sizes[position] - shared[position]
-        if sizes[position] and position not in found and shared[position] >= least * union:
+def _overlaps(former: dict[int, Integers], inverse: Integers, sizes: Integers) -> list[tuple[int, int, float]]:
+    """Return for former clusters, the newest first, the new cluster that shares most images, and the share of both."""
+    if not former:
+        return []
+    numbers, images = list(former)[::-1], list(former.values())[::-1]
+    lengths = [len(each) for each in images]
+    positions = inverse[np.concatenate(images)]
+    owners = np.repeat(np.arange(len(images)), lengths)
+    counted = sizes[positions] > 0
+    pairs, shared = np.unique(owners[counted] * len(sizes) + positions[counted], return_counts=True)
+    owners, positions = np.divmod(pairs, len(sizes))
+    best = np.lexsort((positions, -shared, owners))
+    best = best[np.unique(owners[best], return_index=True)[1]]
+    return [(numbers[owner], position, both / (lengths[owner] + sizes[position] - both)) for owner, position, both
+            in zip(owners[best].tolist(), positions[best].tolist(), shared[best].tolist(), strict=True)]
+
+
+def _rejoin(overlaps: list[tuple[int, int, float]], least: float, found: dict[int, int]) -> None:
+    """Give the numbers of former clusters to the new clusters with at least a share in common."""
+    taken = set(found.values())
+    for number, position, share in overlaps:
+        if share >= least and number not in taken and position not in found:
             found[position] = number
+            taken.add(number)
 
 
 def _former(before: Numbered, numbers: Integers) -> dict[int, Integers]:

@@ -63,8 +63,8 @@ class Clustering:
 
     @cached_property
     def summary(self) -> views.Summary:
-        """Numbers that describe the clusters."""
-        return views.cluster_summary(self.clusters, self.labels)
+        """Numbers that describe the clusters; they are counted once for all visitors."""
+        return _summary_at(self.run, self.graph_id, self.rescaled, self.epsilon, self.gamma)
 
     @property
     def modes(self) -> Array:
@@ -83,6 +83,12 @@ def load_graph(run: Run, graph_id: str, rescaled: bool) -> views.Graph:
     graph = load_result(run, graph_id)
     assert isinstance(graph, views.Graph)
     return _rescaled_graph(run, graph_id) if rescaled else graph
+
+
+@st.cache_resource(max_entries=1024, show_spinner=False, hash_funcs=RUN_HASH)
+def _summary_at(run: Run, graph_id: str, rescaled: bool, epsilon: float, gamma: float) -> views.Summary:
+    clustering = Clustering(run, graph_id, rescaled, epsilon, gamma)
+    return views.cluster_summary(clustering.clusters, clustering.labels)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)

@@ -39,8 +39,9 @@ SEPARATORS = (", ", " · ", " ", "-", "_")
 MARKDOWN = "\\`*_[]<>$~:#&"
 BLOCK = re.compile(r"^(\d{1,9})(?=[.)])|^(?=[-+=])")
 """What makes the beginning of a text an item of a list, or the line above it a heading."""
-ADDRESS = re.compile(r"(?<=http)(?=s?\\:)|(?<=ww)(?=w\.)|(?=@)", re.IGNORECASE)
-"""Places in an escaped text where a joint keeps an address or a mail address from becoming a link."""
+JOINED = re.compile(r"(?<=http)(?=s?\\:)|(?<=ww)(?=w\.)|(?=@)|(?<=:)(?=material/|streamlit\\:)"
+                    r"|(?<!\S)(?=(?:\\<-\\>|-\\>|\\<-|--|\\[<>~]=)(?!\S))", re.IGNORECASE)
+"""Places in an escaped text where a joint keeps an address from becoming a link, a name an icon and signs an arrow."""
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 """Style of text that only screen readers present."""
 
@@ -218,7 +219,8 @@ def _method_title(spec: Spec) -> str:
 def escaped(text: str) -> str:
     """Return a text from outside as Markdown that shows it as it is, in one line, without spaces around it.
 
-    Signs are escaped. Addresses would become links even so: a joint without width divides them.
+    Signs are escaped. Addresses, names of icons and arrows would be replaced even so: a joint without width divides
+    them.
     """
     return BLOCK.sub(r"\1\\", _plain(" ".join(text.split())))
 
@@ -233,7 +235,7 @@ def escaped_message(message: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return ADDRESS.sub(JOINT, "".join(f"\\{sign}" if sign in MARKDOWN else sign for sign in text))
+    return JOINED.sub(JOINT, "".join(f"\\{sign}" if sign in MARKDOWN else sign for sign in text))
 
 
 def state_line(run: Run, status: Status) -> str:
