@@ -1,4 +1,4 @@
-"""Kill workers that go on with what version 0.3.0 began."""
+"""Kill workers that finish what version 0.3.0 began."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KILLS, OPERATIONS, SECONDS = 8, 60, 1.0
 
 
 def finish_former(random: np.random.Generator, scratch: Path) -> str | None:
-    """Remove results of a run, let workers go on with it that are killed, and compare its embeddings."""
+    """Remove results of a run, let workers that are killed finish it, and compare its embeddings."""
     folders = sorted(folder.name for folder in WRITTEN.iterdir())
     folder = scratch / str(random.choice(folders))
     shutil.copytree(WRITTEN / folder.name, folder)
