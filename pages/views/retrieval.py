@@ -4,6 +4,7 @@ from contextlib import nullcontext
 
 import streamlit as st
 
+from pages.parts.data.first_search import show_first_search
 from pages.parts.draw.gallery import image_size
 from pages.parts.draw.run_header import run_header
 from pages.parts.refine.cards import recipe_in_use
@@ -41,6 +42,7 @@ from pages.parts.retrieval.switches import LIVE, show_switches
 from pages.parts.retrieval.used import show_used
 from pages.parts.retrieval.words import word_column
 from pages.parts.shell.address import write_address
+from pages.parts.shell.awaited import awaited_run
 from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.confirming import link_to_judging
 from pages.parts.shell.growth import link_to_changes
@@ -188,3 +190,5 @@ def draw() -> None:
             run_header(run)
             link_to_changes(run)
             explore(run)
+        elif (awaited := awaited_run()) is not None:
+            show_first_search(awaited)

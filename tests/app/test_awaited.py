@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.data.first_search import HITS
+from pages.parts.shell.address import IMAGE
 from pages.parts.shell.awaited import AWAITED, CHANGED, Shown
+from pages.parts.shell.focus import DATASET
 from pages.parts.shell.run_picker import CHOSEN
 from tests.app.opening import opened, texts
-from tests.app.test_retrieval_page import headers
+from tests.app.test_retrieval_page import headers, tiles
 from tests.running import spec, worked, write_digits
 from udml_core.data import catalog
+from udml_core.data.features import features_path
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.given.log import log_path_of
 from udml_core.runs import Run, create_run, list_runs, runs_folder
@@ -62,6 +68,33 @@ def test_a_page_waits_for_the_images_that_the_user_opened_and_then_shows_them(pa
     assert WAITS not in texts(test)
     assert test.session_state[CHOSEN] == browsed.id
     assert AWAITED not in test.session_state
+
+
+def test_search_opens_with_the_first_images_while_the_others_are_compared(
+        browsed: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, encoder = browsed.dataset(), browsed.spec().encoder
+    path = features_path(dataset, encoder)
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = np.lib.format.open_memmap(path.with_suffix(".part"), "w+", np.float32, (60, 576))
+    rows[:40] = np.random.default_rng(0).normal(size=(40, 576))
+    rows[9] = rows[30] * 2
+    rows.flush()
+    path.with_suffix(".progress").write_text(json.dumps({"done": 40}), encoding="utf-8")
+    exclude(dataset, [3])
+    test = look_at(browsed)
+    test.session_state[DATASET], test.session_state[IMAGE] = dataset.fingerprint, "30"
+    test.switch_page("pages/search.py").run()
+    assert not test.exception
+    assert WAITS in texts(test)
+    assert "Search the first 38 of 60 images already" in texts(test), "39 are thirteen twentieths, 1 is excluded"
+    hits = [tile["id"] for tile in tiles(test, "The most similar images so far")]
+    assert hits[0] == 9
+    assert len(hits) == HITS
+    assert not {3, 30, *range(39, 60)} & set(hits)
+    assert [tile["id"] for tile in tiles(test, "The query")] == [30]
+    for file in (path.with_suffix(".part"), path.with_suffix(".progress")):
+        file.unlink()
 
 
 def test_a_link_to_another_run_and_the_button_end_the_waiting(browsed: Run, earlier: Run) -> None:

@@ -25,6 +25,7 @@ from udml_core.data.features import (
     crop_sources_of,
     features_of,
     features_path,
+    features_so_far,
     pixels_of,
     views_of,
 )
@@ -36,6 +37,7 @@ IMAGES = 600
 def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Dataset, Encoder]:
     """The first digits and an encoder, with an empty cache."""
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(features, "KEPT_SECONDS", 1e9)  # on a busy machine too, 8 blocks are kept at once
     digits = catalog.load("digits")
     assert isinstance(digits.images, ArrayImages)
     dataset = replace(digits, images=ArrayImages(digits.images.pixels[:IMAGES]), labels=None,
@@ -105,6 +107,24 @@ def test_an_interrupted_computation_resumes_after_its_stored_blocks(images: tupl
     assert resumed.count == len(dataset) - 8 * BLOCK
     features_path(dataset, encoder.spec).unlink()
     np.testing.assert_array_equal(features, compute(dataset, encoder))
+
+
+@pytest.mark.parametrize(("seconds", "kept"), [(1e9, 0), (0.0, 3 * BLOCK)])
+def test_finished_features_are_at_hand_while_others_are_computed(
+        seconds: float, kept: int, images: tuple[Dataset, Encoder], monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, encoder = images
+    monkeypatch.setattr(features, "KEPT_SECONDS", seconds)
+    assert features_so_far(dataset, encoder.spec) is None
+    with pytest.raises(KeyboardInterrupt):
+        compute(dataset, CountingEncoder(encoder, limit=3 * BLOCK))
+    found = features_so_far(dataset, encoder.spec)
+    assert (found is None) == (kept == 0)
+    if found is not None:
+        finished, rows = found
+        assert finished.tolist() == list(range(kept))
+        np.testing.assert_array_equal(rows[finished], compute(dataset, encoder)[finished])
+    compute(dataset, encoder)
+    assert features_so_far(dataset, encoder.spec) is None, "all are at hand"
 
 
 class SmallMemory(CountingEncoder):

@@ -11,6 +11,7 @@ from udml_core.data.dataset import ArrayImages, Dataset
 from udml_core.exploration import browsing
 from udml_core.exploration.browsing import (
     find_images,
+    most_similar,
     near_duplicates,
     neighbor_similarities,
     order_images,
@@ -46,6 +47,20 @@ def test_similarities_are_the_cosines_of_the_neighbors(monkeypatch: pytest.Monke
     for block in (4096, 7):
         monkeypatch.setattr(browsing, "BLOCK", block)
         np.testing.assert_allclose(neighbor_similarities(points, neighbors), expected, atol=1e-5)
+
+
+def test_the_most_similar_images_are_found_among_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browsing, "BLOCK", 7)
+    rng = np.random.default_rng(0)
+    rows, images = rng.normal(size=(40, 5)).astype(np.float32), np.arange(0, 40, 2)
+    rows[1] = rows[4] * 3  # the same direction, but not among the images
+    rows[20] = rows[4] * 0.1
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    expected = sorted(set(images.tolist()) - {4}, key=lambda index: -float(unit[index] @ unit[4]))
+    found = most_similar(rows, images, 4, 6)
+    assert found.tolist() == expected[:6]
+    assert found[0] == 20
+    assert most_similar(rows, np.array([4]), 4, 6).tolist() == []
 
 
 def test_the_outlier_has_the_largest_score() -> None:

@@ -54,6 +54,8 @@ LOADING = "loading the network"
 """The step before the first image: a network is opened, and the first time converted."""
 MEASURED_SECONDS = 1.0
 """Shortest time from which the speed of a computation is reported."""
+KEPT_SECONDS = 2.0
+"""Time after which finished rows are kept although few have come, so that they can be searched."""
 log = logging.getLogger(__name__)
 
 
@@ -188,6 +190,30 @@ def features_at_hand(dataset: Dataset, spec: EncoderSpec) -> Array:
     if _are_tiny(dataset, spec) and not features_path(dataset, spec).exists():
         return features_of_some(dataset, Encoder(spec), np.arange(len(dataset)))
     return read_array(features_path(dataset, spec), mapped=True)
+
+
+def features_so_far(dataset: Dataset, spec: EncoderSpec) -> tuple[Integers, Array] | None:
+    """Return the images whose features are finished while others are computed; None without any.
+
+    Args:
+        dataset: The data set.
+        spec: The encoder.
+
+    Returns:
+        The images (m,), ascending, and rows (n, d) of which theirs are finished, memory-mapped and read-only.
+    """
+    path = features_path(dataset, spec)
+    try:
+        rows = read_array(path.with_suffix(".part"), mapped=True)
+        done = int(read_json(path.with_suffix(".progress"))["done"])
+        earlier = _earlier_rows(dataset, path, rows.shape[1:])
+        if len(rows) != len(dataset) or not 0 < done <= len(rows):
+            return None
+    except (OSError, UserError, ValueError, KeyError, TypeError):  # none is computed, or it has just ended
+        return None
+    if earlier is None:
+        return np.arange(done), rows
+    return np.sort(np.concatenate([earlier.known, earlier.missing[:done]])), rows
 
 
 def _are_tiny(dataset: Dataset, spec: EncoderSpec) -> bool:
@@ -509,13 +535,14 @@ def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
         _copy_rows(earlier, array)
         array.flush()
     yield done / max(1, len(missing)), ""
-    begun = time.monotonic()
+    begun = kept = time.monotonic()
     blocks = [(start, min(start + BLOCK, len(missing))) for start in range(done, len(missing), BLOCK)]
     for (start, stop), rows in zip(blocks, _rows_in_order(blocks, work.computes), strict=True):
         array[missing[start:stop]] = rows
-        if start // BLOCK % 8 == 7:
+        if start // BLOCK % 8 == 7 or time.monotonic() - kept > KEPT_SECONDS:
             array.flush()
             replace_text(progress, json.dumps({"done": stop} | state))
+            kept = time.monotonic()
         seconds = max(time.monotonic() - begun, 1e-9)
         yield stop / len(missing), _speed_words((stop - done) / seconds) if seconds > MEASURED_SECONDS else ""
     array.flush()

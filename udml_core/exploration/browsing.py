@@ -37,6 +37,21 @@ def neighbor_similarities(embeddings: Array, neighbors: Integers) -> Floats:
     return similarities.clip(-1.0, 1.0)
 
 
+def most_similar(rows: Array, images: Integers, query: int, count: int) -> Integers:
+    """Return the images (k,) most similar to a query by cosine, most similar first, without the query.
+
+    Args:
+        rows: Features (n, d), of any length.
+        images: The images (m,) among which to search.
+        query: The query.
+        count: Number of images to find.
+    """
+    wanted, others = unit_rows(rows[query : query + 1])[0], images[images != query]
+    blocks = (others[start : start + BLOCK] for start in range(0, len(others), BLOCK))
+    similarities = np.concatenate([np.empty(0, np.float32), *(unit_rows(rows[block]) @ wanted for block in blocks)])
+    return others[np.argsort(-similarities, kind="stable")[:count]]
+
+
 def outlier_scores(neighbors: Integers, similarities: Floats) -> Array:
     """Return each image's local outlier factor (n,), by the distances of unit rows; see `density.outlier_score`.
 

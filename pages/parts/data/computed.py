@@ -87,6 +87,8 @@ def browse_bar(dataset: Dataset, links_to_search: bool = True) -> NearestByFeatu
     if state.task is not None:
         opens = "Search opens when they are compared. " if THEN in st.query_params else ""
         show_progress(state.task, begun, meanwhile=f"{opens}You can look at the images meanwhile.")
+        if isinstance(state.task, Run) and not keeps:
+            view_link("retrieval", label="Search the first images", icon=":material/image_search:", width="content")
     elif state.run is not None and state.finished is not None:
         st.session_state.pop(begun, None)
         _show_links(state.run, dataset, links_to_search)

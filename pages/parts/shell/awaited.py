@@ -105,7 +105,9 @@ def show_awaited(run: Run) -> None:
         st.subheader("Your images are being prepared", anchor=False)
         show_progress(run, AWAITED, "The preparation of the images", "This page opens with your images by itself.",
                       is_enough=lambda status: status.can_search)
-        with st.container(horizontal=True, gap="small"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            if st.session_state.get("page") != "retrieval":
+                view_link("retrieval", label="Search the first images", icon=":material/image_search:", width="content")
             view_link("data", label="First findings of the audit", icon=":material/fact_check:", width="content",
                       query_params={"dataset": run.spec().dataset, "view": "audit"})
             st.button("Show another run meanwhile", icon=":material/swap_horiz:", key="awaited-skip", type="tertiary",

@@ -55,7 +55,8 @@ def export_shards(run: Run, folder: Path, rows: int, dataset: Dataset | None = N
         write_spec(run, aside / target.SPEC)
         for number in range(count):
             table = _shard(opened, kept[number * rows : (number + 1) * rows])
-            parquet.write_table(table, aside / target.SHARD.format(number, count))
+            with (aside / target.SHARD.format(number, count)).open("wb") as file:  # Arrow takes no name but UTF-8
+                parquet.write_table(table, file)
         names = sorted(path.name for path in aside.iterdir())
     return [folder / name for name in names]
 
