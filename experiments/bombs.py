@@ -9,7 +9,6 @@ limit on its memory, as the server did before it had limits. The requests also g
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import os
 import struct
@@ -31,7 +30,7 @@ import psutil
 import pyarrow as pa
 from pyarrow import parquet
 
-from experiments.hold_fast.sockets import Visitor
+from experiments.hold_fast.sockets import Visitor, run_alone
 from experiments.outside_texts import show_texts, written_cells
 from experiments.real_server import serving
 from experiments.recording import provenance, record_parser, write_record
@@ -151,7 +150,7 @@ def measure(url: str, server: psutil.Process, path: Path, name: str, limit: floa
     """Measure a file with a server, and with a plain reader."""
     before = memory(server)
     with watched(server) as most:
-        seconds, texts = asyncio.run(visit(url, name))
+        seconds, texts = run_alone(visit(url, name))
     assert path.name in texts, texts
     assert "format: ERROR" in texts, texts
     return {"file MB": path.stat().st_size / 1e6, "plain reader MB": read_plainly(path, limit),
@@ -205,7 +204,7 @@ def main() -> None:
             files[title] = path, table.name
         with serving("serve.py", dict(os.environ)) as (url, process):
             server = psutil.Process(process.pid)
-            asyncio.run(visit(url, "digits"))
+            run_alone(visit(url, "digits"))
             rows = {}
             for title, (path, name) in files.items():
                 rows[title] = measure(url, server, path, name, options.limit)

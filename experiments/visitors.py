@@ -25,7 +25,7 @@ from typing import Any
 import psutil
 from playwright.sync_api import sync_playwright
 
-from experiments.hold_fast.sockets import Visitor
+from experiments.hold_fast.sockets import Visitor, run_alone
 from experiments.real_server import FLAGS, find_browser, serving
 from experiments.recording import provenance, record_parser, write_record
 
@@ -91,7 +91,7 @@ def started() -> Iterator[Server]:
         with serving("serve.py", environment) as (url, process):
             server = Server(url, process.pid)
             server.settle()
-            asyncio.run(come_and_go(server, 1, 1))
+            run_alone(come_and_go(server, 1, 1))
             server.settle()
             yield server
 
@@ -190,7 +190,7 @@ def measure(server: Server, number: int) -> dict[str, float]:
         await asyncio.gather(*(visitor.close() for visitor in visitors))
         return row | {"kB per session": sum(visitor.bytes for visitor in visitors) / number / 1e3}
 
-    row = asyncio.run(visit())
+    row = run_alone(visit())
     server.settle()
     return rounded(row) | {"browsers": browsers}
 
@@ -243,7 +243,7 @@ def welcome(server: Server, guests: int, together: int = 20) -> dict[str, dict[s
     sizes = {"0 guests": memory_row(server)}
     for start in range(0, guests, together):
         group = min(together, guests - start)
-        asyncio.run(come_and_go(server, group, group))
+        run_alone(come_and_go(server, group, group))
         sizes[f"{start + group} guests"] = memory_row(server)
     return sizes
 
@@ -272,7 +272,7 @@ def main() -> None:
         print(welcomed, flush=True)
         name = f"{MOVERS} visitors, {options.steps:,} steps"
         began = time.monotonic()
-        rows[name], held = asyncio.run(hold(server, options.steps, options.minutes * 60))
+        rows[name], held = run_alone(hold(server, options.steps, options.minutes * 60))
         rows[name]["minutes"] = round((time.monotonic() - began) / 60, 1)
         print(name, rows[name], held, flush=True)
     if options.out:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import multiprocessing
 import os
 import shutil
 import signal
 import time
-from collections.abc import Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from filelock import FileLock
 from PIL import Image
@@ -27,7 +25,6 @@ from udml_core.runs.tasks import Task
 from udml_core.work import jobs
 from udml_core.work.workers import train as worker
 
-Result = TypeVar("Result")
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["tests.running", "sklearn.cluster", "sklearn.neighbors", "torch._dynamo"])
 """Children of a process that has imported what small runs need: starting and killing them costs no imports."""
@@ -130,9 +127,3 @@ def write_digits(folder: Path, count: int = 60, by_class: bool = True) -> Path:
         parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray((digits.images[index] * 15).astype("uint8")).resize((24, 24)).save(parent / f"{index:03}.png")
     return folder
-
-
-def run_alone(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine in a thread of its own: a browser of other tests has an event loop in this one."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, coroutine).result()

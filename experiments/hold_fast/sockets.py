@@ -8,14 +8,16 @@ import json
 import re
 import time
 import urllib.request
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 
+Result = TypeVar("Result")
 PATIENCE = 240.0
 """Seconds after which a script that has not ended counts as hanging."""
 LARGEST = 2**28
@@ -137,3 +139,9 @@ class Visitor:
                 content = await self._socket.recv(decode=False)
                 self.bytes += len(content)
                 kind = self.pictures.follow(content)
+
+
+def run_alone(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine in a thread of its own: a browser that was open has left its event loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.hold_fast.attempt import Hostility, count_event, note_figure
+from experiments.hold_fast.sockets import run_alone
 from experiments.visitors import Server, come_and_go, move_all, open_all, started
 
 MOST = 30
@@ -39,7 +40,7 @@ def visit(draw: np.random.Generator, _scratch: Path) -> str | None:
         await asyncio.gather(*(visitor.close() for visitor in visitors))
         return opened, moved, changed
 
-    opened, moved, changed = asyncio.run(stay())
+    opened, moved, changed = run_alone(stay())
     for _ in range(number + guests):
         count_event()
     sizes.append(asked.megabytes())

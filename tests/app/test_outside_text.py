@@ -14,12 +14,13 @@ from PIL import Image
 from playwright.sync_api import BrowserContext
 from streamlit.testing.v1 import AppTest
 
+from experiments.hold_fast.sockets import run_alone
 from experiments.outside_texts import HARMLESS, show_texts
 from pages.parts.shell.run_status import escaped, escaped_message
 from tests.app.conftest import App
 from tests.app.opening import opened
 from tests.app.test_pages import SHOWN
-from tests.running import run_alone, worked
+from tests.running import worked
 from tests.tiers import fast_first
 from udml_core.data import catalog
 from udml_core.data.given import labels

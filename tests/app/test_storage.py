@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.hold_fast.sockets import Visitor
+from experiments.hold_fast.sockets import Visitor, run_alone
 from experiments.real_server import serving
 from pages.parts.shell.views import PARAMETER, VIEWS, page_of
-from tests.running import run_alone
 from udml_core.base.paths import python_path
 from udml_core.base.storage import storage_problem
 

@@ -14,8 +14,9 @@ import pytest
 from PIL import Image
 
 import serve
+from experiments.hold_fast.sockets import run_alone
 from tests.app.opening import ROOT, opened, texts
-from tests.running import run_alone, spec, worked, write_digits
+from tests.running import spec, worked, write_digits
 from udml_core.base.errors import UserError
 from udml_core.base.paths import EXAMPLES, EXPOSED, expose, is_exposed, is_loopback, may_read, readable_roots
 from udml_core.data import catalog

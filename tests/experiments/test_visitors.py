@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from experiments.hold_fast.sockets import Pictures, Visitor
+from experiments.hold_fast.sockets import Pictures, Visitor, run_alone
 from experiments.real_server import ROOT
 from experiments.visitors import (
     GUESTS,
@@ -28,7 +28,6 @@ from experiments.visitors import (
     move_all,
     started,
 )
-from tests.running import run_alone
 from udml_core.results import records
 
 RECORD = ROOT / "assets" / "results" / "visitors.json"
