@@ -59,7 +59,7 @@ def choose_name() -> str | None:
     first = None if st.session_state[CHOICE] is None else 0  # a box that begins empty can be emptied
     name = st.selectbox("Data set", names, first, key=CHOICE, on_change=note_click, args=(CHOICE,),
                         format_func=titles.__getitem__, label_visibility="collapsed", placeholder="Choose a data set",
-                        help=next(source.summary for source in sources if source.name == wanted)
+                        help=next(escaped(source.summary) for source in sources if source.name == wanted)
                         if wanted in names else None)
     if name is None:  # not another data set in place of the folder that the link names
         return None

@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from experiments.hold_fast.sockets import run_alone
 from experiments.outside_texts import HARMLESS, show_texts
+from pages.parts.explore import panels
 from pages.parts.shell.run_status import escaped, escaped_message
 from tests.app.conftest import App
 from tests.app.opening import opened
@@ -24,6 +25,7 @@ from tests.running import worked
 from tests.tiers import fast_first
 from udml_core.data import catalog
 from udml_core.data.given import labels
+from udml_core.data.sources.levels import ClassLevel
 from udml_core.runs import Run
 from udml_core.runs.notes import Notes
 
@@ -36,6 +38,14 @@ PLAIN = {"Html", "IFrame", "Code", "Json", "BidiComponent", "ComponentInstance",
 PLAIN_FIELDS = {"alt", "options", "raw_value", "raw_values", "placeholder", "value", "columns", "id", "element_id",
                 "default", "arrow_data", "data", "url", "form_id"}
 """Fields of other elements that do not read it either, as a real browser shows."""
+LABELED = {"Radio", "ButtonGroup"}
+"""Kinds of elements whose options are labels, which read it; boxes show theirs plainly."""
+PANELS = [{"panel": name} for name in panels.PANELS]
+VIEWS = [{"view": name} for name in ("gallery", "advice", "audit", "classes")]
+
+
+PARTS = {"explore": PANELS, "data": VIEWS}
+"""Further parameters of addresses, each of which shows other texts."""
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +67,7 @@ def heap(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def marked(heap: Path, places: Path) -> dict[str, Run]:
     """A finished run of each of the methods, with a marked name, note and tag."""
     dataset = catalog.load(str(heap))
+    catalog.remember(str(heap))  # the page Data shows only folders that were opened
     labels.assign(dataset, range(0, 24, 2), f"own{MARK}")
     labels.assign(dataset, range(24, 48, 2), f"other{MARK}")
     runs = {}
@@ -70,7 +81,7 @@ def marked(heap: Path, places: Path) -> dict[str, Run]:
 def read_as_markdown(message: Message, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the texts of an element that Streamlit may read as Markdown, each after its place."""
     for field, value in message.ListFields():
-        if field.name in PLAIN_FIELDS:
+        if field.name in PLAIN_FIELDS and not (field.name == "options" and type(message).__name__ in LABELED):
             continue
         for each in value if field.is_repeated else [value]:
             if isinstance(each, Message):
@@ -90,9 +101,23 @@ def raw_texts(test: AppTest, mark: str = MARK) -> list[str]:
 @pytest.mark.usefixtures("own_places")
 @pytest.mark.parametrize("method", fast_first(METHODS))
 def test_no_page_reads_a_name_as_markdown(method: str, marked: dict[str, Run], heap: Path) -> None:
-    found = [f"{page}: {text}" for page in SHOWN
-             for text in raw_texts(opened(page, run=marked[method].id, dataset=str(heap)))]
+    found = [f"{page} {further}: {text}" for page in SHOWN for further in PARTS.get(page, [{}])
+             for text in raw_texts(opened(page, run=marked[method].id, dataset=str(heap), **further))]
     assert found == []
+
+
+def test_no_label_of_a_choice_is_read_as_markdown() -> None:
+    """Levels of folders, and the finding of small classes."""
+    levels = [ClassLevel(number, {f"c{MARK}": 4, "d": 2}, 0) for number in (1, 2)]
+    page = AppTest.from_function(ask_level, kwargs={"levels": levels}).run()
+    assert raw_texts(page) == []
+    assert len(page.radio) == 1
+
+
+def ask_level(levels):  # type: ignore[no-untyped-def]
+    from pages.parts.data.importing import _ask_level
+
+    _ask_level(levels, "x")
 
 
 ADDRESSES = ("dataset", "run", "method", "recipe", "selected", "map", "embedding", "query", "add", "record", "lesson",

@@ -56,6 +56,13 @@ def test_a_proxys_name_is_answered_where_it_is_set(monkeypatch: pytest.MonkeyPat
         assert refusal(asked, OWN, further_hosts()) == ""
         assert refusal(renamed, OWN, further_hosts()) == ""
         assert refusal(Headers({"host": "localhost", "origin": "http://evil.org"}), OWN, further_hosts())
+        other = {"origin": "https://photos.example.org:9999"}  # another service of the proxy
+        for host in ("photos.example.org", "127.0.0.1:8501"):
+            assert refusal(Headers(other | {"host": host}), OWN, further_hosts())
+    monkeypatch.setenv(HOSTS, "photos.example.org:9999")
+    for host in ("photos.example.org:9999", "127.0.0.1:8501"):
+        assert refusal(Headers(other | {"host": host}), OWN, further_hosts()) == ""
+    assert refusal(renamed, OWN, further_hosts())
 
 
 def test_own_names_are_this_computers() -> None:

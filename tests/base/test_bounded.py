@@ -26,6 +26,7 @@ from udml_core.data import catalog, dataset
 from udml_core.data.dataset import Dataset, UserImage
 from udml_core.data.given.uploads import parse_upload
 from udml_core.data.sources.official import packed
+from udml_core.data.sources.table_files import column_names, names_only_paths
 from udml_core.data.sources.vector_files import ChoiceError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems make plain calls")
@@ -99,6 +100,25 @@ def test_a_killed_process_of_readers_starts_again() -> None:
     bounded._forks._process.kill()
     bounded._forks._process.wait()
     assert bounded.call("x.csv", len, "abc") == 3
+
+
+def test_a_parquet_file_of_many_columns_is_read_by_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "wide.parquet"
+    names = [f"c{number}" for number in range(100_000)]
+    script = ("import sys, pyarrow as pa; from pyarrow import parquet; parquet.write_table(pa.table({f'c{number}': "
+              "pa.array([], pa.bool_()) for number in range(int(sys.argv[2]))}), sys.argv[1])")
+    subprocess.run([sys.executable, "-c", script, str(path), str(len(names))], check=True, timeout=300)
+    assert path.stat().st_size < 20e6
+    small = tmp_path / "small.parquet"
+    subprocess.run([sys.executable, "-c", script, str(small), "3"], check=True, timeout=300)
+    assert column_names(small) == ["c0", "c1", "c2"]
+    assert catalog.table_of(str(small)) is not None  # imports the readers
+    before = psutil.Process().memory_info().rss
+    assert not names_only_paths(path, ("path",))
+    for read in (lambda: column_names(path), lambda: catalog.table_of(str(path)).load(lambda *_: None)):  # type: ignore[union-attr]
+        with pytest.raises(UserError, match="has 100,000 columns, and a table can have 20,000"):
+            read()
+    assert psutil.Process().memory_info().rss - before < 60e6
 
 
 def waiting_child(other_than: int) -> int:

@@ -251,7 +251,8 @@ def _shown(finding: str, dataset: Dataset, findings: Findings) -> ShownImages:
     if finding != "classes":
         return ShownImages(NONE, [], "")
     small = np.setdiff1d(images_of(dataset, findings.small_classes), excluded_images(dataset))
-    sizes = ", ".join(f"{dataset.class_names[label]} ({size})" for label, size in findings.small_classes.items())
+    sizes = ", ".join(f"{escaped(dataset.class_names[label])} ({size})"
+                      for label, size in findings.small_classes.items())
     return ShownImages(small, [], f"Images in each small class: {sizes}", "Exclude all images of these classes", small)
 
 
@@ -259,7 +260,8 @@ def _of_leaks(dataset: Dataset, findings: Findings) -> ShownImages:
     """Choose a split and return its groups, the training images first."""
     splits = {split.name: split for split in divided_splits(dataset)}
     name = st.segmented_control("Split", list(splits), default=next(iter(splits), None), required=True,
-                                key="audit-split", format_func=lambda name: f"{name} ({len(findings.leaks[name]):,})")
+                                key="audit-split",
+                                format_func=lambda name: f"{escaped(name)} ({len(findings.leaks[name]):,})")
     if name is None:
         return ShownImages(NONE, [], "")
     groups, split = findings.leaks[name], splits[name]

@@ -32,7 +32,7 @@ from udml_core.runs import runs_folder
 from udml_core.work.jobs.auditing import audit_import
 
 from ..shell.cached import load_dataset, progress_bar
-from ..shell.run_status import escaped_message
+from ..shell.run_status import escaped, escaped_message
 from ..shell.user_errors import has_kept_error, keep_user_errors
 from .tables import choose_columns, is_table_path, upload_table
 
@@ -160,7 +160,7 @@ def _ask_level(levels: list[ClassLevel], key: str) -> int | None:
         return None
     default = first_class_level(levels)
     choices = [NO_CLASSES, *(class_level.level for class_level in levels if class_level.has_classes)]
-    words = {class_level.level: level_words(class_level) for class_level in levels} | {NO_CLASSES: "No classes"}
+    words = {NO_CLASSES: "No classes"} | {each.level: escaped(level_words(each)) for each in levels}
     level = st.radio("Which folders are the classes?", choices, choices.index(default), format_func=words.__getitem__,
                      key=f"import-level-{key}", help="The folder has several levels of subfolders. Each choice names "
                                                       "the classes that it gives.")

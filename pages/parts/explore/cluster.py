@@ -17,6 +17,7 @@ from ..draw.gallery import tile_of
 from ..draw.palette import percent
 from ..draw.slider import field_slider
 from ..maps.coloring import ascent_settings
+from ..shell.run_status import escaped
 from .workbench import DeepLink, Workbench, explain, in_address, link, say_stand_in
 
 MOST = 60
@@ -62,7 +63,7 @@ def show_cluster(bench: Workbench) -> DeepLink:
     if dataset.labels is not None:
         majority, shares = cluster_purity(clusters, dataset.labels[train])
         facts.append(f"purity **{percent(100 * float(shares[cluster]))}**, most frequent class "
-                     f"{dataset.class_names[majority[cluster]]}")
+                     f"{escaped(dataset.class_names[majority[cluster]])}")
     st.markdown(" · ".join(facts))
     ordered = [mode, *(index for index in train[rows].tolist() if index != mode)][:MOST]
     tiles = [bench.tile(index, "mode" if index == mode else "") if bench.dataset.labels is not None

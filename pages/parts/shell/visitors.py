@@ -28,7 +28,10 @@ METRICS = "/_stcore/metrics"
 
 
 def further_hosts() -> frozenset[str]:
-    """Return the names in UDML_HOSTS, divided by spaces or commas: a proxy's, or a pattern such as `*.example.org`."""
+    """Return the names in UDML_HOSTS, divided by spaces or commas.
+
+    Each is the name of a proxy, with its port unless it is a usual one, or a pattern such as `*.example.org`.
+    """
     return frozenset(os.environ.get(HOSTS, "").lower().replace(",", " ").split())
 
 
@@ -45,16 +48,18 @@ def refusal(headers: Headers, own: Set[str], further: Set[str]) -> str:
         headers: The headers of the request. Programs send no Origin, and need none.
         own: The result of `own_hosts`; any address in numbers is allowed as well, because a name of another site can be
             made to lead to this computer (DNS rebinding), but not a number.
-        further: The result of `further_hosts`. Their pages are answered even if the proxy asks under another name.
+        further: The result of `further_hosts`. Their pages are answered even if the proxy asks under another name, but
+            not pages of the same name at another port.
     """
     hosts = [_host(f"//{host}") for host in headers.getlist("host")]
+    names = {pattern.partition(":")[0] for pattern in further}
     for name, _ in hosts:
-        if not (_is_number(name) or _is_one_of(name, own) or _is_one_of(name, further)):
+        if not (_is_number(name) or _is_one_of(name, own) or _is_one_of(name, names)):
             return (f"This server does not know the name {name[:200]!r}. Allow the name where the server is started: "
                     f"set {HOSTS} to it.")
     for origin in headers.getlist("origin"):
         source = _host(origin) if origin.lower().startswith(("http://", "https://")) else ("", None)
-        if source not in hosts and not _is_one_of(source[0], further):
+        if source not in hosts and not _is_one_of(_with_port(*source), further):
             return f"This request comes from a page of another server, {origin[:200]!r}, and is not answered."
     if headers.get("sec-fetch-site") in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate":
         return "This request comes from a page of another server and is not answered."
@@ -102,6 +107,10 @@ def _is_number(name: str) -> bool:
 
 def _is_one_of(name: str, patterns: Set[str]) -> bool:
     return any(fnmatchcase(name.rstrip("."), pattern) for pattern in patterns)
+
+
+def _with_port(name: str, port: int | None) -> str:
+    return name.rstrip(".") if port is None else f"{name.rstrip('.')}:{port}"
 
 
 def _host(address: str) -> tuple[str, int | None]:

@@ -9,11 +9,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from udml_core.base import bounded
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import READ_ERRORS, version_of
 from udml_core.base.paths import may_read
 from udml_core.data.sources.arrow_rows import IMAGE_COLUMNS, ArrowFile, LanceRows, ParquetRows
 from udml_core.data.sources.row_file import RowFile
+from udml_core.data.sources.table_files import is_short
 from udml_core.data.sources.webdataset import COMPRESSED, TarRows, is_shard
 
 SHARDS = (".tar", *COMPRESSED)
@@ -62,12 +64,16 @@ def _holds_images(path: Path, _version: tuple[int, int, int], is_beside: bool) -
         with reading(path):
             if ending_of(path.name) in SHARDS:
                 return is_shard(path, is_beside)
-            rows = READERS[ending_of(path.name)](path)
-            return rows.holds_images() and not (path.suffix == ".parquet" and _has_vectors(rows))
+            return _has_images(path) if is_short(path) else bounded.call(path.name, _has_images, path)
     except DamagedError:
         return None
     except UserError:
         return False
+
+
+def _has_images(path: Path) -> bool:
+    rows = READERS[ending_of(path.name)](path)
+    return rows.holds_images() and not (path.suffix == ".parquet" and _has_vectors(rows))
 
 
 def _has_vectors(rows: Any) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from datetime import date, time
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from udml_core.base import bounded
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import check_regular, read_regular, version_of
 
@@ -19,6 +21,9 @@ LONGEST_TEXT = 32_767
 """Most letters of a text in a column, as in the usual spreadsheets."""
 LONGEST_LINE = 2**20
 """Largest length of the line with the names of the columns, in bytes; it is read whenever folders are listed."""
+SHORT = 2**20
+"""Longest list of columns of a Parquet or Arrow file that is read at once, in bytes."""
+MOST_COLUMNS = 20_000
 SEPARATORS = ",;\t"
 HALVES = {"train": False, "training": False, "val": False, "valid": False, "validation": False, "dev": False,
           "test": True, "testing": True, "query": True, "gallery": True}
@@ -45,9 +50,7 @@ def column_names(path: Path) -> list[str]:
     try:
         check_regular(path)
         if path.suffix == ".parquet":
-            from pyarrow import parquet
-
-            names = [str(name) for name in parquet.read_schema(path).names]
+            names = list(parquet_columns(path))
         else:
             with path.open("rb") as file:
                 line = file.readline(LONGEST_LINE + 1)
@@ -55,12 +58,63 @@ def column_names(path: Path) -> list[str]:
                 raise ValueError(f"its first line is longer than {LONGEST_LINE:,} bytes")
             first = io.StringIO(line.decode("utf-8-sig"), newline="").readline()
             names = _csv_names(first)
+    except UserError:
+        raise
     except Exception as error:  # a damaged file can raise any exception
         raise _unreadable(path, error) from error
+    check_columns(path, names)
+    return names
+
+
+def parquet_columns(path: Path) -> dict[str, str]:
+    """Return what each column of a Parquet file holds: `text`, `number`, `nested`, or `other`.
+
+    Raises:
+        UserError: The file has too many columns, or two of the same name.
+    """
+    return _parquet_columns(path) if is_short(path) else bounded.call(path.name, _parquet_columns, path)
+
+
+def is_short(path: Path) -> bool:
+    """Return whether the list of columns of a Parquet or Arrow file is short.
+
+    A long one can grow to 30 times its length in memory, so that it is read by bounded calls only. In Parquet it stands
+    at the end of the file; of other files the whole length counts.
+    """
+    length = path.stat().st_size
+    if path.suffix == ".parquet" and length > SHORT:
+        with path.open("rb") as file:
+            file.seek(-8, os.SEEK_END)
+            length = int.from_bytes(file.read(4), "little")
+    return length <= SHORT
+
+
+def _parquet_columns(path: Path) -> dict[str, str]:
+    from pyarrow import parquet, types
+
+    schema = parquet.read_schema(path)
+    check_columns(path, schema.names)
+
+    def content(kind: Any) -> str:
+        if types.is_string(kind) or types.is_large_string(kind):
+            return "text"
+        return "nested" if types.is_nested(kind) else "number" if types.is_floating(kind) else "other"
+
+    return {field.name: content(field.type) for field in schema}
+
+
+def check_columns(path: Path, names: Sequence[str]) -> None:
+    """Check the names of a table's columns.
+
+    Raises:
+        UserError: There are too many, or two are the same.
+    """
+    if len(names) > MOST_COLUMNS:
+        raise UserError(f"{path} has {len(names):,} columns, and a table can have {MOST_COLUMNS:,}. Remove the columns "
+                        "that are not needed.")
     if len(set(names)) < len(names):
         raise UserError(f"{path} must have different names of columns in its first line, but a name occurs twice in "
                         f"{quoted(', '.join(names))}. Rename a column.")
-    return names
 
 
 class ColumnFile:
@@ -218,18 +272,14 @@ def names_only_paths(path: Path, usual: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=256)
 def _names_only_paths(path: Path, _version: tuple[int, int, int], usual: tuple[str, ...]) -> bool:
     import pyarrow as pa
-    from pyarrow import parquet, types
 
     try:
         check_regular(path)
-        schema = parquet.read_schema(path)
+        columns = parquet_columns(path)
     except (OSError, ValueError, UserError, pa.ArrowException):  # opening it says what is wrong
         return False
-    column = find_column(schema.names, usual)
-    if column is None or any(types.is_floating(field.type) or types.is_nested(field.type) for field in schema):
-        return False
-    kind = schema.field(column).type
-    return bool(types.is_string(kind) or types.is_large_string(kind))
+    column = find_column(columns, usual)
+    return column is not None and columns[column] == "text" and not {"number", "nested"} & set(columns.values())
 
 
 def find_column(names: Iterable[str], wanted: Iterable[str]) -> str | None:

@@ -17,7 +17,7 @@ import numpy as np
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import READ_ERRORS, check_regular
-from udml_core.data.sources.table_files import check_column, parquet_values
+from udml_core.data.sources.table_files import check_column, check_columns, parquet_values
 
 ENDINGS = (".npy", ".npz", ".parquet", ".safetensors")
 VECTOR_NAMES = ("embeddings", "embedding", "features", "vectors", "vector", "x")
@@ -308,6 +308,7 @@ def _open_parquet(path: Path, wanted: str | None) -> VectorFile:
 
     with parquet.ParquetFile(path) as file:
         schema, count = file.schema_arrow, file.metadata.num_rows
+    check_columns(path, schema.names)
     types = {field.name: field.type for field in schema}
     lists = [name for name, kind in types.items() if _is_list_of_numbers(kind)]
     groups = _number_columns(types)
