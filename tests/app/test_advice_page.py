@@ -92,9 +92,9 @@ def outcomes(run: Run) -> list[Outcome]:
                     reason="No judge is left.")]
 
 
-def finished(run: Run, rows: list[Outcome], reason: str = "") -> Analysis:
+def finished(run: Run, rows: list[Outcome], reason: str = "", weights: dict[str, float] | None = None) -> Analysis:
     race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=run.id, outcomes=tuple(rows),
-                titles={"judge": "A judge"}, reason=reason)
+                titles={"judge": "A judge"}, reason=reason, weights=weights or {})
     return create_analysis(run, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
 
 
@@ -327,10 +327,29 @@ def test_the_simpler_search_that_does_about_as_well_is_used_at_once(frozen: Run,
     test = opened("data", **LINK)
     assert verdict(test)[0].endswith("Best search: the trained search (plm)")
     shown = texts(test).replace("\\", "")
-    assert ("1 other candidate does about as well. Without training, the best is the refined search (whitening)."
-            in shown)
+    assert ("1 other candidate does about as well. Without training, the best is the refined search (whitening). "
+            "Why this search: its gain is the largest." in shown)
+    details = next(each for each in test.expander if each.label == "Details")
+    assert any("About as good: whitening." in each.value.replace("\\", "") for each in details.markdown)
     test.button(key="advice-simpler").click().run()
     assert [task.spec().recipe for task in launched] == ["whiten"]
+
+
+def test_the_card_says_that_others_do_as_well_and_that_one_judge_decides(frozen: Run) -> None:
+    def better(gain: float) -> Comparison:
+        groups = Measured(verdict="better", difference=gain, low=gain - 0.005, high=gain + 0.005)
+        return Comparison(first=measured("cannot tell"), groups=groups, judges=("judge", "pixels"), changed=0.4)
+
+    rows = [Outcome(name=recipe, setup=Setup(backbone="pixels", recipe=recipe), run=frozen.id,
+                    against_best=better(gain), against_start=better(gain))
+            for recipe, gain in (("whiten", 0.02), ("views", 0.019))]
+    finished(frozen, rows, weights={"judge": 0.9, "pixels": 0.1})
+    test = opened("data", **LINK)
+    inside = next(each for each in test.expander if each.label == "Details").markdown
+    card = [each.value.replace("\\", "") for each in test.markdown if each not in inside]
+    assert any("One judge decides: the opinion of A judge counts for 90 %." in words for words in card)
+    assert "1 other candidate does about as well. Why this search: its gain is the largest." in card
+    assert any("About as good: several views" in each.value.replace("\\", "") for each in inside)
 
 
 def test_a_table_of_vectors_says_which_judge_it_needs(tmp_path: Path) -> None:

@@ -370,9 +370,8 @@ def test_the_simplest_candidate_that_cannot_be_told_from_the_largest_gain_is_adv
     undervalued = settled(gains, error=0.0001)[0]
     assert undervalued.best is not None
     assert undervalued.best.setup == rerank, "no verdict tells that it is worse for a step that judges undervalue"
-    assert ("Simpler than the trained search (PLM), which looks better to the judges; but they undervalue steps that "
-            "compare neighbors, so "
-            "this does not count.") in advice_words(undervalued)
+    assert ("Why this search: it is simpler than the trained search (PLM), which looks better to the judges; but they "
+            "undervalue steps that compare neighbors, so this does not count.") in advice_words(undervalued)
     assert star_words(undervalued) == "advised: simpler, judges undervalue it"
     everything = settled(gains, error=0.01)[0]
     assert everything.best is not None
@@ -400,8 +399,8 @@ def test_an_advice_that_is_simpler_says_so() -> None:
     assert advice_words(race) == (
         "Best search: the refined search (whitening). First results are clearly better than with the plain search, "
         "in the judges' eyes. "
-        "Simpler than the trained search (PLM), and the judges see no clear difference between the two. Compared "
-        "with the plain search: "
+        "Why this search: it is simpler than the trained search (PLM), and the judges see no clear difference between "
+        "the two. Compared with the plain search: "
         "better first results (+0.018, 0.011 to 0.025), no clear difference in whole groups (0.000, −0.017 to 0.017). "
         "For first results, 2 of 2 candidates are better beyond chance. The race ended when every candidate was tried "
         f"(2). {limits(race)}")
@@ -415,8 +414,11 @@ def test_an_advice_names_how_many_do_about_as_well_and_the_simplest_of_them() ->
     assert equals_words(race) == (
         "2 other candidates do about as well. Without training, the best is the refined search (whitening).")
     of = conclude(race)
-    assert of.equals == equals_words(race)
-    assert of.equals not in of.details, "said once"
+    assert of.equals == f"{equals_words(race)} Why this search: its gain is the largest."
+    assert equals_words(race) not in of.details, "said once"
+    assert "About as good: whitening; nce." in of.details
+    assert not any("its gain is the largest" in words for words in of.details), "said once"
+    assert conclude(race_of(best)).equals == "", "nothing else does as well, so its reason needs no word"
     assert conclude(race, Judgments("worse", 20, score="18 of 20 for the plain search")).equals == "", "judged worse"
     assert equals_words(race_of(best, level)) == "1 other candidate does about as well.", "it is as complex"
     less = race_of(best, judged("Whitening", 0.009, 0.002))
@@ -552,8 +554,9 @@ def test_an_advice_says_how_much_changes_and_what_labels_said() -> None:
     race = race_of(plm, whiten)
     assert advice_words(race) == (
         "Best search: the trained search (PLM). It changes the first result of 13 % of images: a small change, so "
-        "confirm it by eye. "
+        "confirm it by eye. Why this search: its gain is the largest. "
         "1 other candidate does about as well. Without training, the best is the refined search (whitening). "
+        "About as good: whitening. "
         "Compared with the plain search: better first results (+0.020, 0.017 to 0.023), no clear difference in "
         "whole groups (0.000, −0.017 to 0.017). For first results, 2 of 2 candidates are better beyond chance. The "
         f"race ended when every candidate was tried (2). {limits(race)}")

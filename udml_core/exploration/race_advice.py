@@ -31,6 +31,7 @@ from udml_core.exploration.race_figures import (
     interval_words,
     measured_words,
     said_word,
+    setup_words,
     similarity_words,
 )
 from udml_core.exploration.race_gaps import LATE, early_words, find_gaps, gap_words, minutes_words
@@ -124,8 +125,8 @@ def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
         return _tell_no_winner(race, gaps, for_other_aim) if is_done else _advised(_unclear_words(race), [], [])
     assert best.against_start is not None, "the advice was judged"
     return _advised(f"Best search: {named_search(race, best.setup)}.",
-                    [_meaning_words(best.against_start, race.serves), _simpler_words(race), dissent_words(race, best)],
-                    [equals_words(race), _simplest_words(race), _compared_words(race, best),
+                    [_meaning_words(best.against_start, race.serves), reason_words(race), dissent_words(race, best)],
+                    [equals_words(race), _equal_names(race), _simplest_words(race), _compared_words(race, best),
                      steps_sentence(race, best.setup), _calls(race),
                      _other_change(best.against_start, race.serves),
                      AT_HAND if refines_at_hand(best.setup) else "", gaps])
@@ -283,12 +284,14 @@ def _largest_words(race: Race, subject: Setup | None = None) -> str:
         sentence(changed_words(first.against_start, race.serves)))))
 
 
-def _simpler_words(race: Race) -> str:
-    """Return that the advice is preferred to a larger gain because it is simpler; empty if it is the largest gain."""
+def reason_words(race: Race) -> str:
+    """Return why the advice is preferred to others that do about as well; empty without any."""
     duel, largest, best = race.duel, race.largest, race.best
-    if duel is None or largest is None or best is None:
+    if largest is None or best is None:
         return ""
-    simpler = f"Simpler than {other_search(race, largest.setup, best.setup)}, "
+    if duel is None:
+        return "Why this search: its gain is the largest." if equals_of(race) else ""
+    simpler = f"Why this search: it is simpler than {other_search(race, largest.setup, best.setup)}, "
     if duel.comparison.served(race.serves).is_undervalued:
         return (f"{simpler}which looks better to the judges; but they undervalue steps that compare neighbors, so this "
                 "does not count.")
@@ -342,6 +345,12 @@ def equals_words(race: Race) -> str:
         best = f"Without training, the best is {name}{f' ({gains})' if gains else ''}."
         return f"{words}. {best}" if words else best
     return f"{words}{' and is simpler:' if count == 1 else '; the simplest of them is'} {name}."
+
+
+def _equal_names(race: Race) -> str:
+    """Return the candidates that do about as well as the advice by their steps, in a sentence; empty without any."""
+    names = "; ".join(setup_words(race, other.setup) for other in equals_of(race))
+    return names and f"About as good: {names}."
 
 
 def _simplest_words(race: Race) -> str:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from udml_core.base.errors import capitalized
 from udml_core.exploration.race import Outcome, Race
-from udml_core.exploration.race_advice import AT_HAND, Advised, equals_words, tell_advice
+from udml_core.exploration.race_advice import AT_HAND, Advised, equals_words, reason_words, tell_advice
 from udml_core.exploration.race_certainty import certainty_words, effort_of, effort_words, is_close
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_measured import Verdict
@@ -91,7 +91,8 @@ class Conclusion:
         next_step: What is next, in a sentence; empty for nothing.
         action: The same as an action.
         beside: What the race says where judgments decide, in a sentence.
-        equals: Which other searches do about as well, in a sentence.
+        equals: How many other searches do about as well, and why the one to use was chosen, in sentences.
+        decider: Which judge decides alone, in a sentence; empty for several judges.
         details: Everything else.
         is_begun: Whether judgments were begun that do not decide yet.
     """
@@ -107,6 +108,7 @@ class Conclusion:
     action: Action
     beside: str = ""
     equals: str = ""
+    decider: str = ""
     details: tuple[str, ...] = ()
     is_begun: bool = False
 
@@ -141,8 +143,8 @@ class Conclusion:
     @property
     def sentences(self) -> list[str]:
         """All sentences."""
-        return self.once(self.headline, self.counted, self.sure, self.beside, self.equals, self.next_step,
-                         *self.details)
+        return self.once(self.headline, self.counted, self.sure, self.beside, self.decider, self.equals,
+                         self.next_step,                         *self.details)
 
 
 def subject_of(race: Race, elsewhere: Elsewhere | None = None) -> tuple[Race, Outcome | None]:
@@ -184,14 +186,14 @@ def conclude(race: Race, judgments: Judgments = UNJUDGED, is_done: bool = True, 
     if candidate is not None and basis != "race":
         name = named_search(own, candidate.setup)
         headline, beside = _headline(basis, judgments, name), _beside(basis, name, advised is not None)
-    equals = equals_words(own) if use is not None and use == own.best else ""
-    known = {counted, hedged, sure, beside, equals, *([] if use is not None else [AT_HAND])} | (
+    equals = [equals_words(own), reason_words(own)] if use is not None and use == own.best else []
+    known = {counted, hedged, sure, beside, *equals, *([] if use is not None else [AT_HAND])} | (
         set() if basis == "race" else {_race_sure(race, told)})
-    all_else = (*told.shown, *filter(None, [decider_words(own)]), *told.details)
+    all_else = (*told.shown, *told.details)
     details = tuple(words for words in all_else if words not in known)
     sure = "" if sure == counted else sure
-    return Conclusion(own, candidate, use, basis, headline, counted, sure, next_step, action, beside, equals, details,
-                      judgments.stance == "open")
+    return Conclusion(own, candidate, use, basis, headline, counted, sure, next_step, action, beside,
+                      " ".join(filter(None, equals)), decider_words(own), details, judgments.stance == "open")
 
 
 def _basis(judgments: Judgments, is_advised: bool) -> Basis:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
@@ -90,10 +90,10 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         _show_headline(race, of)
         is_drawn = of.use is not None and show_verdict_bars(of.race, of.use)
         counted = "" if is_drawn else of.counted
-        if words := " ".join(of.once(of.headline, counted, of.sure, of.beside)[1:]):
+        if words := " ".join(of.once(of.headline, counted, of.sure, of.beside, of.decider)[1:]):
             st.markdown(escaped(words))
         simpler = alternative_of(of.race) if of.equals else None
-        if simpler is not None:
+        if of.equals:
             _show_equals(of, simpler)
         _show_both_aims(of, is_drawn)
         if of.use is not None and of.use == race.best and (caution := caution_words(race)):
@@ -104,7 +104,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
             _show_next(race, of, elsewhere, again)
         with st.expander("Details", icon=":material/list:"):
             _show_actions(race, of, other, again if of.action != "again" else None)
-            _show_details(race, of, elsewhere, [*filter(None, [of.equals])] if simpler is None else [])
+            _show_details(race, of, elsewhere)
             _show_others(race, of)
             show_race(race, f"race-{key}", is_live=False)
 
@@ -147,10 +147,12 @@ def _show_headline(race: Race, of: Conclusion) -> None:
                    help=explained(of.race, of.use.setup))
 
 
-def _show_equals(of: Conclusion, simpler: Outcome) -> None:
-    """Show which candidates do about as well as the advice, and the button that searches with a simpler one."""
+def _show_equals(of: Conclusion, simpler: Outcome | None) -> None:
+    """Show how many candidates do about as well as the advice, and the button that searches with a simpler one."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-equals"):
         st.markdown(escaped(of.after(of.equals)), width="stretch")
+        if simpler is None:
+            return
         words = escaped(other_search(of.race, simpler.setup, (of.use or simpler).setup))
         kept = "the plain search" if of.use is None else plain_name(of.use.setup, of.race.start)
         use_button("Use it instead", SEARCH, of.race, simpler, "retrieval",
@@ -242,14 +244,14 @@ def _use_plain(race: Race, kind: Kind) -> None:
             open_used(find_run(race.run, runs_folder()), FINAL)
 
 
-def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None, more: Sequence[str]) -> None:
-    """Show what judgments say, the figures of the race, and explanations, after more sentences."""
+def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> None:
+    """Show what judgments say, the figures of the race, and explanations."""
     if judged := _judgments(of, race):
         st.markdown(f":material/thumbs_up_down: {judged}")
     named = race.best or next(iter(race.judged), None)
     line, is_groups = figure_line(race, elsewhere), race.serves == "groups"
     counts_groups = named is not None and named.against_start is not None and by_class_words(named.against_start.groups)
-    told = [escaped(of.after(sentence)) for sentence in (*more, *of.details)]
+    told = [escaped(of.after(sentence)) for sentence in of.details]
     sentences = [*told, *([BY_CLASSES] if line and (is_groups or counts_groups) else [])]
     st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     if line:
