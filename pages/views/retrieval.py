@@ -51,11 +51,14 @@ from pages.parts.shell.run_picker import pick_run, return_to_used
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.user_errors import show_user_errors
 from pages.parts.shell.views import view_link
+from udml_core.exploration.kinds_of_judging import NAMES
 from udml_core.runs import Run
 from udml_core.runs.search import Gallery, Retrieval
 
 PART = "retrieval-part-shown"
-SEARCH, FAILURES, SAME = "This query", "Failures", 'Where does "the same" end?'
+SEARCH, FAILURES, SAME = "This query", "Failures", NAMES["same"]
+FORMER = {'Where does "the same" end?': SAME}
+"""Parts by the names that older addresses have."""
 
 
 def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery]:
@@ -137,7 +140,8 @@ def show_single_query(retrieval: Retrieval, index: int, gallery: Gallery) -> Non
 
 def current_view() -> str:
     """Return the part of the page that the user chose, or that the address names."""
-    view = st.query_params.get("view")
+    view = st.query_params.get("view", "")
+    view = FORMER.get(view, view)
     return view if view in (FAILURES, SAME) else SEARCH
 
 

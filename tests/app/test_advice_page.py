@@ -31,6 +31,7 @@ from tests.runs.test_opinions import keep_opinion
 from udml_core.data import catalog
 from udml_core.data.encoders import choose_spec
 from udml_core.data.features import features_path
+from udml_core.data.given.judged_pairs import judged_pairs
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import Duel, Outcome, Race, Setup
 from udml_core.exploration.race_advice import tell_advice
@@ -1326,3 +1327,21 @@ def test_every_page_follows_the_judgments_of_the_advised_search(
     assert group == said
     judged = "judgments" in headline
     assert (headline in texts(refine).replace("\\", "")) == judged
+
+
+def test_the_card_tells_three_kinds_of_judging_apart_and_leads_to_pairs(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    images = frozen.dataset()
+    judged_pairs(images).add(0, 1, same=True)
+    try:
+        part = next(each for each in opened("data", **LINK).expander if each.label == "Your own judgments")
+    finally:
+        judged_pairs(images).undo()
+    lines = part.markdown[0].value.replace("\\", "")
+    assert [line.partition(":**")[0] for line in lines.split("\n")] == [
+        "- **Judges of the race", "- **Blind judgments", "- **Same or different"]
+    assert "So far: none. Next: judge 20" in lines
+    assert "So far: 1 pair." in lines
+    assert [link.label for link in part.get("page_link")] == ["Same or different"]
+    older = opened("retrieval", run=frozen.id, view='Where does "the same" end?')
+    assert older.segmented_control(key="retrieval-part-shown").value == "Same or different", "by an older link"

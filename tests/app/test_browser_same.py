@@ -21,7 +21,7 @@ from udml_core.runs.search import Retrieval
 from udml_core.runs.search.same import same_threshold
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-VIEW = quote('Where does "the same" end?')
+VIEW = quote("Same or different")
 
 
 @pytest.fixture

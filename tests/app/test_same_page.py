@@ -27,7 +27,7 @@ from udml_core.runs.search.same import Threshold, open_same_pairs, same_threshol
 from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
-VIEW = 'Where does "the same" end?'
+VIEW = "Same or different"
 
 
 @pytest.fixture(scope="module")

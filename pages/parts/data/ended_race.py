@@ -54,6 +54,7 @@ from ..shell.run_status import ICONS, escaped
 from ..shell.user_errors import show_user_errors
 from ..shell.verdict_bars import show_verdict_bars
 from ..shell.views import open_view
+from .own_judgments import show_own_judgments
 from .race import explained, show_race
 from .using import BUDGETS, SEARCH, USE, Kind, open_used, show_awaited, show_race_button, use_button
 
@@ -102,6 +103,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
             show_awaited(awaited)
         else:
             _show_next(race, of, elsewhere, again)
+        show_own_judgments(of, dataset)
         with st.expander("Details", icon=":material/list:"):
             _show_actions(race, of, other, again if of.action != "again" else None)
             _show_details(race, of, elsewhere)
