@@ -348,7 +348,7 @@ def test_the_card_says_that_others_do_as_well_and_that_one_judge_decides(frozen:
     test = opened("data", **LINK)
     inside = next(each for each in test.expander if each.label == "Details").markdown
     card = [each.value.replace("\\", "") for each in test.markdown if each not in inside]
-    assert any("One judge decides: the opinion of A judge counts for 90 %." in words for words in card)
+    assert any("In the race, one judge decides: the opinion of A judge counts for 90 %." in words for words in card)
     assert "1 other candidate does about as well. Why this search: its gain is the largest." in card
     assert any("About as good: several views" in each.value.replace("\\", "") for each in inside)
 

@@ -18,6 +18,7 @@ from udml_core.runs.search.judging import Judging
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TWENTY = ("ArrowLeft", "ArrowRight", "ArrowDown", "b", "n") * 4
+SAID = re.compile("Not decided yet|Decided: |cannot tell which|nothing is judged")
 VALUES = {"ArrowLeft": "left", "ArrowRight": "right", "ArrowDown": None, "b": None, "n": None}
 
 
@@ -26,6 +27,11 @@ def open_judge(page: Page, run: Run) -> None:
     expect(page.get_by_role("heading", name="Which image shows the same kind of thing as the query?")).to_be_visible()
     expect(pictures(page)).to_have_count(3)
     settle(page)
+
+
+def counted(answers: int) -> int:
+    """Return how many of the first answers count as judged; "not sure" does not."""
+    return sum(key != "n" for key in TWENTY[:answers])
 
 
 def pictures(page: Page) -> Locator:
@@ -60,16 +66,19 @@ def test_twenty_queries_are_judged_by_keys_with_a_reload_and_an_undo(app: App, p
     assert box["width"] > 300
     assert buttons["y"] + buttons["height"] < 900, "nothing has to be scrolled"
     for number, key in enumerate(TWENTY[:10], 1):
-        press(page, key, number)
+        press(page, key, counted(number))
+        verdict = page.locator(".st-key-judge-progress").get_by_text(SAID).first.bounding_box()
+        assert verdict is not None
+        assert verdict["y"] + verdict["height"] < 900, "what the judgments say is in sight after each"
     query = pictures(page).nth(1).get_attribute("src")
     page.reload()
     expect(pictures(page).nth(1)).to_have_attribute("src", str(query))
     settle(page)
-    press(page, "ArrowRight", 11)
-    press(page, "u", 10)
+    press(page, "ArrowRight", counted(11))
+    press(page, "u", counted(10))
     assert pictures(page).nth(1).get_attribute("src") == query
     for number, key in enumerate(TWENTY[10:], 11):
-        press(page, key, number)
+        press(page, key, counted(number))
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == 0, "arrows do not scroll"
     session = stored(app, finished)
     names = session.comparison.dataset.names
@@ -79,7 +88,7 @@ def test_twenty_queries_are_judged_by_keys_with_a_reload_and_an_undo(app: App, p
         expected.append(None if side is None else names[getattr(session.question_at(position), side)[0]])
     assert [judgment.better for judgment in session.judgments("Ana")] == expected
     page.get_by_role("button", name="Reveal names").click()
-    said = re.compile(r"After 20 judgments: .*(finds the better image in|either may be better)|\d+ of 20 for [AB]")
+    said = re.compile(r"After 20 answers: .*(finds the better image in|either may be better)|\d+ of 16 for [AB]")
     expect(page.get_by_text(said).first).to_be_visible()
     settle(page)
     rows = list(csv.DictReader(download(page, "Judgments (CSV)", tmp_path).read_text().splitlines()))
@@ -124,6 +133,10 @@ def test_rows_are_judged_by_arrow_keys_and_undone(app: App, page: Page, finished
         page.keyboard.press(key)
         expect(query).not_to_have_attribute("src", str(shown[-1]))
         settle(page)
+        verdict = page.locator(".st-key-judge-progress").get_by_text(SAID).first.bounding_box()
+        assert verdict is not None
+        if page.viewport_size["width"] > 640:  # type: ignore[index]
+            assert verdict["y"] + verdict["height"] < page.viewport_size["height"] - 40  # type: ignore[index]
         shown.append(query.get_attribute("src"))
     page.keyboard.press("u")
     expect(query).to_have_attribute("src", str(shown[2]))

@@ -148,8 +148,8 @@ def test_a_judge_that_decides_alone_is_named() -> None:
     race = WON.model_copy(update={"titles": {"net": "The net"}})
     shares = {share: decider_words(race.model_copy(update={"weights": {"net": share, "pixels": 1 - share}}))
               for share in (0.83, 0.74, 0.1)}
-    assert shares == {0.83: "One judge decides: the opinion of The net counts for 83 %.", 0.74: "",
-                      0.1: "One judge decides: the opinion of the raw pixels counts for 90 %."}
+    assert shares == {0.83: "In the race, one judge decides: the opinion of The net counts for 83 %.", 0.74: "",
+                      0.1: "In the race, one judge decides: the opinion of the raw pixels counts for 90 %."}
     assert decider_words(race.model_copy(update={"weights": {"net": 1.0}})) == "", "there is no other"
 
 

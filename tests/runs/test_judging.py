@@ -379,7 +379,7 @@ def test_the_words_name_the_leader_the_range_and_what_is_left() -> None:
         worst.answer(judging)
     share = judging.share("me")
     assert result_words(share, judging.comparison) == (
-        f"After 9 judgments: A finds the better image in {np.floor(100 * (1 - share.high)):.0f} to 100 % of the "
+        f"After 9 answers: A finds the better image in {np.floor(100 * (1 - share.high)):.0f} to 100 % of the "
         "differing queries, an equal one counted as half (differing: 50 % of all)")
     assert advice_words(judging) == "Decided: you can stop here. 9 of 9 for A. The range excludes 50 %."
     assert advice_words(judging, is_blind=True) == "Decided: you can stop here. The range excludes 50 %."
@@ -518,7 +518,7 @@ def test_the_counts_come_first_and_the_interval_says_what_it_is_of() -> None:
     assert sure.startswith("How sure: 4 of 20 for whitened, 2 for plain, 14 equal; with an equal answer as half, the "
                            "share of whitened is ")
     assert result_words(judging.share("me"), judging.comparison, score=score_words(judging, "me")).startswith(
-        "After 20 judgments (4 of 20 for B, 2 for A, 14 equal): either may be better: with an equal answer as half")
+        "After 20 answers (4 of 20 for B, 2 for A, 14 equal): either may be better: with an equal answer as half")
 
 
 def test_three_answers_find_neither_better_and_are_counted_apart() -> None:
@@ -530,7 +530,9 @@ def test_three_answers_find_neither_better_and_are_counted_apart() -> None:
     again = Judging(judging.comparison)
     assert again.values("me") == [0.5] * 5
     assert again.score("me") == Counter({"both right": 2, "both wrong": 1, "unsure": 1, "equal": 1})
-    assert score_words(again, "me") == "0 of 5 for A, 4 equal (both right 2, both wrong 1), 1 not sure"
+    assert score_words(again, "me") == "0 of 4 for A, 4 equal (both right 2, both wrong 1); 1 not sure"
+    assert advice_words(again, is_blind=True) == (
+        "Not decided yet. 4 of 20 judged, 4 of them equal (both right 2, both wrong 1); 1 not sure.")
     assert b"both wrong" in files.write_table(again)
     assert [row["equal"] for row in json.loads(files.write_judgments(again))["judgments"][:3]] == [
         "both right", "both wrong", "unsure"]

@@ -205,13 +205,23 @@ def _undo(judging: Judging) -> None:
 
 
 def _show_progress(judging: Judging) -> None:
-    """Show what the judgments say so far, without saying of which embedding, and when to stop."""
+    """Show what the judgments say so far, without saying of which embedding, and when to stop.
+
+    That stands directly below the answers, so that a window of 900 pixels shows it after each answer.
+    """
     share, comparison = judging.share(judging.judge), judging.comparison
     what, why = advice_parts(judging, is_blind=True)
     # Until then, a range would tell by its movement which answers fell together.
     result = f"{result_words(share, comparison, BLIND)}." if share.is_decided else ""
     message = st.session_state.pop(MESSAGE, "")
-    with st.container(key="judge-progress"):
+    with st.container(key="judge-progress", gap="small"):
+        (st.success if share.is_decided else st.markdown)(unbroken(f"**{what}** {why}"))
+        if share.is_decided:
+            range_bar(share, is_blind=True)
+        if result:
+            st.caption(unbroken(result))
+        if agreed := agreement_words(judging):
+            st.markdown(f":material/group: {escaped(agreed)}")
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button("Undo", icon=":material/undo:", key="judge-undo", shortcut="U", on_click=_undo, args=(judging,),
                       disabled=not share.count)
@@ -221,13 +231,6 @@ def _show_progress(judging: Judging) -> None:
                       help="Shows the result, and which image came from which embedding. You can judge more queries "
                            "afterward: their sides are random, too.")
             st.caption(message or LEGENDS[comparison.results])
-        if share.is_decided:
-            range_bar(share, is_blind=True)
-        (st.success if share.is_decided else st.markdown)(unbroken(f"**{what}** {why}"))
-        if result:
-            st.caption(unbroken(result))
-        if agreed := agreement_words(judging):
-            st.markdown(f":material/group: {escaped(agreed)}")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">'
             f"{html.escape(f'{message} {what} {why}')}</div>")
 

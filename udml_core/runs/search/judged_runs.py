@@ -169,9 +169,9 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
     verdict, of = judged_verdict(share), WHAT[comparison.results]
     if verdict == "cannot tell" and share.count < len(comparison.differing):
         if level := is_own and level_words(judging):
-            return (f"{whose} of {of}, {names[1]} against {names[0]}: {share.count} {level}. "
+            return (f"{whose} of {of}, {names[1]} against {names[0]}: {judging.decided(judging.judge)} {level}. "
                     f"{stop_words(share, names[0], has_plain)}")
-        is_planned = is_own and share.count < min(ENOUGH, len(comparison.differing))
+        is_planned = is_own and judging.decided(judging.judge) < min(ENOUGH, len(comparison.differing))
         so_far = f"{progress_words(judging)} judged" if is_planned else (
             score_words(judging, judging.judge, names) if is_own else f"{share.count} so far")
         return f"{whose} of {of}, {names[1]} against {names[0]}, {UNDECIDED} ({so_far})."

@@ -225,6 +225,10 @@ class Judging:
         return Counter(answers[position].equal or "equal" if value == EQUAL else "AB"[value > EQUAL]
                        for position, value in enumerate(self.values(judge)))
 
+    def decided(self, judge: str) -> int:
+        """Return how many of a judge's judgments say which is better, or that neither is: all but `unsure`."""
+        return self.count(judge) - self.score(judge)["unsure"]
+
     def value(self, judge: str, position: int) -> float:
         """Return a judge's judgment of the query at a position."""
         better = self._answers[judge][position].better
@@ -264,8 +268,8 @@ class Judging:
     def is_hopeless(self) -> bool:
         """Whether enough judgments say that more would not decide in reasonable time."""
         count, target = self.count(self.judge), self.target()
-        return (ENOUGH <= count < len(self.comparison.differing) and not self.share(self.judge).is_decided
-                and target is not None and target.total is None)
+        is_open = count < len(self.comparison.differing) and not self.share(self.judge).is_decided
+        return is_open and self.decided(self.judge) >= ENOUGH and target is not None and target.total is None
 
     def _keep(self, judgment: Judgment) -> None:
         if (position := self._position(judgment)) is None:

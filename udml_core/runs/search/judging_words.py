@@ -80,7 +80,7 @@ def result_words(share: Share, comparison: Comparison, names: tuple[str, str] = 
     if not share.count:
         return f"No judgments yet (differing: {percent_words(comparison.share)} % of all)"
     counts = f" ({score})" if score else ""
-    return f"After {counted(share.count, 'judgment')}{counts}: {finding_words(share, comparison, names)}"
+    return f"After {counted(share.count, 'answer')}{counts}: {finding_words(share, comparison, names)}"
 
 
 def finding_words(share: Share, comparison: Comparison, names: tuple[str, str] = ("A", "B")) -> str:
@@ -127,7 +127,7 @@ def percent_words(share: float) -> str:
 
 
 def score_words(judging: Judging, judge: str, names: tuple[str, str] = ("A", "B")) -> str:
-    """Return a judge's plain score, such as "8 of 10 for B, 1 for A, 1 equal (both right 1)".
+    """Return a judge's plain score, such as "8 of 10 for B, 1 for A, 1 equal (both right 1); 2 not sure".
 
     Args:
         judging: A session of the comparison.
@@ -135,19 +135,22 @@ def score_words(judging: Judging, judge: str, names: tuple[str, str] = ("A", "B"
         names: The names of A and B.
     """
     score = judging.score(judge)
-    equal, total = score.total() - score["A"] - score["B"], score.total()
+    equal, total = _equal_count(score), judging.decided(judge)
     (most, leader), (least, other) = sorted(zip((score["A"], score["B"]), names, strict=True),
                                             key=lambda side: -side[0])
     return ", ".join([f"{most} of {total} for {leader}", *([f"{least} for {other}"] if least else []),
-                      *([equal_words(score)] if equal else [])])
+                      *([equal_words(score)] if equal else [])]) + unsure_words(score)
 
 
 def equal_words(score: Mapping[str, int]) -> str:
-    """Return how many judgments find neither better, and why, such as "2 equal (both right 2), 1 not sure"."""
+    """Return how many judgments find neither better, and why, such as "2 equal (both right 2)"."""
     why = ", ".join(f"{reason} {score[reason]}" for reason in EQUAL if score.get(reason))
-    count = _equal_count(score)
-    unsure = f", {score[UNSURE]} not sure" if score.get(UNSURE) else ""
-    return f"{count} equal{f' ({why})' if why else ''}{unsure}"
+    return f"{_equal_count(score)} equal{f' ({why})' if why else ''}"
+
+
+def unsure_words(score: Mapping[str, int]) -> str:
+    """Return how many answers are not sure, to stand behind the count of judgments, which leaves them out."""
+    return f"; {score[UNSURE]} not sure" if score.get(UNSURE) else ""
 
 
 def _equal_count(score: Mapping[str, int]) -> int:
@@ -164,7 +167,8 @@ def count_words(judging: Judging, is_blind: bool = False) -> str:
     """
     if is_blind:
         score = judging.score(judging.judge)
-        return f"{score.total()} judged, {equal_words(score).replace(' equal', ' of them equal', 1)}"
+        return (f"{judging.decided(judging.judge)} judged, {equal_words(score).replace(' equal', ' of them equal', 1)}"
+                f"{unsure_words(score)}")
     return score_words(judging, judging.judge)
 
 
@@ -220,19 +224,20 @@ def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A", nam
     if not share.count:
         return "Not decided yet: nothing is judged.", PLAN
     said = score.strip() or f"{count_words(judging, is_blind)}."
-    if share.count < min(ENOUGH, total):
+    decided = judging.decided(judging.judge)
+    if decided < min(ENOUGH, total):
         so_far = f"{progress_words(judging)} judged"
-        return "Not decided yet.", said.replace(f"{share.count} judged", so_far, 1) if is_blind else f"{so_far}: {said}"
+        return "Not decided yet.", said.replace(f"{decided} judged", so_far, 1) if is_blind else f"{so_far}: {said}"
     if level := level_words(judging):
         stop = f"{CAN_STOP}." if is_blind else stop_words(share, first, has_plain)
-        return f"{share.count} judgments {level}. {stop}", said
+        return f"{decided} judgments {level}. {stop}", said
     target = judging.target()
     return "Not decided yet.", f"{said} {target_words(target, total)}" if target else said
 
 
 def progress_words(judging: Judging) -> str:
     """Return how far a session is in the first judgments, such as "12 of 20"; later, the number of judgments."""
-    count, plan = judging.count(judging.judge), min(ENOUGH, len(judging.comparison.differing))
+    count, plan = judging.decided(judging.judge), min(ENOUGH, len(judging.comparison.differing))
     return f"{count} of {plan}" if count < plan else f"{count}"
 
 
@@ -251,8 +256,8 @@ def stop_words(share: Share, first: str, has_plain: bool = False) -> str:
 
 def level_words(judging: Judging) -> str:
     """Return what judgments say that more are not worth the time for, as a predicate; empty if more could decide."""
-    score = judging.score(judging.judge)
-    if score.total() >= ENOUGH and _equal_count(score) >= MOSTLY * score.total():
+    score, decided = judging.score(judging.judge), judging.decided(judging.judge)
+    if decided >= ENOUGH and _equal_count(score) >= MOSTLY * decided:
         return f"{CANNOT_TELL}; most results were equal"
     return f"{CANNOT_TELL}; {_more_words(len(judging.comparison.differing))}" if judging.is_hopeless else ""
 
@@ -303,7 +308,7 @@ def could_decide_words(judging: Judging) -> str:
     if len(people) != 1:
         return "more judgments could decide."
     own = Judging(judging.comparison, people[0])
-    count, plan = own.count(people[0]), min(ENOUGH, len(judging.comparison.differing))
+    count, plan = own.decided(people[0]), min(ENOUGH, len(judging.comparison.differing))
     if count < plan:
         return f"judge {plan - count} more, {plan} in all, which decide if one is clearly better."
     target = own.target()
