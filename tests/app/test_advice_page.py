@@ -17,7 +17,7 @@ from pages.parts.compare.opinions import judged_pair
 from pages.parts.data import computed
 from pages.parts.data.advising import preparing_words
 from pages.parts.data.race import kept_words, race_table, result_of
-from pages.parts.data.using import judge_link, search_link
+from pages.parts.data.using import REPLACED, judge_link, search_link
 from pages.parts.refine.raced import Raced, compared_words, less_words
 from pages.parts.runs.leaderboard import leaderboard
 from pages.parts.shell.confirming import results_of
@@ -264,18 +264,23 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     (refinement,) = list_analyses(frozen, Refinement)
     assert refinement.spec().recipe == "whiten"
     assert test.session_state["page"] == "retrieval"
-    assert test.query_params["compare"] in (f"final~{refinement.id}", [f"final~{refinement.id}"]), "beside the start"
+    assert test.query_params["compare"] in (refinement.id, [refinement.id]), "one list of results"
     trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
-    assert search_link(trained, "final")["compare"] == "frozen~final"
-    assert search_link(trained, "refine-1")["compare"] == "frozen~refine-1"
+    assert search_link(trained, "final")["compare"] == "final", "one list of results"
+    assert search_link(trained, "refine-1", has_plain=True)["compare"] == "frozen~refine-1"
     chosen = "You chose **the refined search (whitening)** for these images."
     home = opened("home")
     assert f"y{chosen[1:]}" in home.markdown[1].value, "it follows the app's sentence"
     assert "Best search\\: the refined search (whitening)" in home.caption[0].value, "with what the race found"
     first = opened("retrieval")
     assert first.session_state["app-run"] == frozen.id, "every page begins with it, although a run is newer"
-    assert first.multiselect[0].value == ["final", refinement.id]
+    assert first.multiselect[0].value == [refinement.id]
     assert chosen not in texts(first)
+    assert "You search with **the refined search (whitening)**." in texts(first)
+    titles = first.sidebar.selectbox(key="choose-run").options
+    assert titles[1].startswith("Refined search (whitening) on "), "the box names what is used"
+    [beside] = [link for link in first.get("page_link") if link.proto.label == "Show the plain search beside it"]
+    assert beside.proto.query_string == f"run={frozen.id}&compare=final~{refinement.id}"
     trained.write_status(trained.stored_status().model_copy(update={"finished": time.time()}))
     for key in ("app-run", "app-run-trained"):  # as Lab leaves it
         first.session_state[key] = trained.id
@@ -288,7 +293,7 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     newer = opened("retrieval", run=trained.id)
     assert chosen in texts(newer), "a newer training does not replace it unnoticed"
     assert [link.proto.query_string for link in newer.get("page_link") if link.proto.label == "Search with it"] == [
-        f"run={frozen.id}&compare=final~{refinement.id}"]
+        f"run={frozen.id}&compare={refinement.id}"]
     button(newer, "Choose what is shown").click().run()
     assert used_search([frozen, trained]) == (trained, "final")
     assert chosen not in texts(newer)
@@ -623,7 +628,7 @@ def test_own_judgments_of_the_advised_pair_stand_beside_the_advice(frozen: Run) 
     finished(frozen, rows)
     plan = plan_analysis(Refinement, recipe="whiten")
     create_analysis(frozen, plan, state="done", result=worker.compute(frozen, plan, lambda *_: None))
-    assert "judgments" not in "".join(element.value for element in opened("data", **LINK).markdown)
+    assert "Your judgments" not in "".join(element.value for element in opened("data", **LINK).markdown)
     retrieval = Retrieval(frozen)
     judging = Judging(compare(Side(retrieval, "initial"), Side(retrieval, plan.id), "all", "ten"))
     question = judging.question()
@@ -1345,3 +1350,20 @@ def test_the_card_tells_three_kinds_of_judging_apart_and_leads_to_pairs(frozen: 
     assert [link.label for link in part.get("page_link")] == ["Same or different"]
     older = opened("retrieval", run=frozen.id, view='Where does "the same" end?')
     assert older.segmented_control(key="retrieval-part-shown").value == "Same or different", "by an older link"
+
+
+def test_a_choice_that_replaces_another_says_so_at_once_and_can_be_undone(frozen: Run) -> None:
+    refinement = worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
+    use_search(frozen, refinement.id)
+    finished(frozen, outcomes(frozen)[:1])
+    test = opened("data", **LINK)
+    test.button(key="advice-frozen").click().run()
+    assert test.session_state["page"] == "retrieval"
+    assert "You search with **the plain search** now, in place of **the refined search (whitening)**." in texts(test)
+    search = opened("retrieval", run=frozen.id)
+    assert "in place of" not in texts(search), "another session chose nothing"
+    search.session_state[REPLACED] = test.session_state[REPLACED]
+    search.run().button(key="retrieval-use-again").click().run()
+    assert not search.exception
+    assert used_search([frozen]) == (frozen, refinement.id)
+    assert search.session_state[REPLACED] == (frozen.id, "final", frozen.id, refinement.id), "so the undo says, too"

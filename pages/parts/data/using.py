@@ -9,12 +9,12 @@ import streamlit as st
 from udml_core.base.errors import duration
 from udml_core.exploration.race import TIMES, Outcome, Race
 from udml_core.exploration.race_measured import Serves
-from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs import Run, find_run, list_runs, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.tasks import LIVE_STATES, Status
-from udml_core.runs.used import use_search
+from udml_core.runs.used import use_search, used_search
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import use_outcome
 
@@ -32,6 +32,8 @@ USE = "Search with it. A refinement of all images is computed first, in seconds.
 """Icon and help of the buttons that search with a candidate."""
 USED = "advice-used"
 """Session key of a search that is made usable: runs of start and search, refinement, and the page that opens it."""
+REPLACED = "search-replaced"
+"""Session key of the search that the last choice replaced and of this choice: run and embedding of each."""
 OPENS = {"compare": "Judge", "retrieval": "Search"}
 """The pages that open, as the navigation names them."""
 
@@ -125,16 +127,26 @@ def _step_words(refinement: Analysis, status: Status) -> str:
 
 
 def open_used(run: Run, frame: str) -> None:
-    """Note a search as the one that the user chose for these images, and open Search with it."""
+    """Note a search as the one that the user chose for these images, and open Search with it alone.
+
+    Search says which earlier choice it replaces.
+    """
+    before = used_search(other for other in list_runs(runs_folder()) if other.spec().dataset == run.spec().dataset)
     use_search(run, frame)
+    st.session_state[REPLACED] = None if before in (None, (run, frame)) else (before[0].id, before[1], run.id, frame)
     open_view("retrieval", query_params=search_link(run, frame))
 
 
-def search_link(run: Run, frame: str) -> dict[str, str]:
-    """Return the address parameters of the page Search for an embedding beside the frozen features, if it is another.
+def search_link(run: Run, frame: str, has_plain: bool = False) -> dict[str, str]:
+    """Return the address parameters of the page Search for an embedding.
+
+    Args:
+        run: The run.
+        frame: The embedding.
+        has_plain: Whether the frozen features stand beside it, if it is another.
     """
-    start = FINAL if run.spec().method == FROZEN else FROZEN
-    return {"run": run.id, "compare": BETWEEN.join(dict.fromkeys((start, frame)))}
+    start = [FINAL if run.spec().method == FROZEN else FROZEN] * has_plain
+    return {"run": run.id, "compare": BETWEEN.join(dict.fromkeys((*start, frame)))}
 
 
 def judge_link(start: str, run_id: str, refinement_id: str | None, serves: Serves = "first") -> dict[str, str]:

@@ -63,8 +63,8 @@ def choose_embeddings(retrieval: Retrieval) -> list[Column]:
     titles = _titles(retrieval)
     key = _key(retrieval)
     chosen = st.multiselect(
-        "Embeddings side by side", list(titles), _chosen_in_address(retrieval, titles), key=key, max_selections=MOST,
-        format_func=titles.__getitem__, placeholder="Choose embeddings to compare", label_visibility="collapsed",
+        "Searches side by side", list(titles), _chosen_in_address(retrieval, titles), key=key, max_selections=MOST,
+        format_func=titles.__getitem__, placeholder="Choose searches to compare", label_visibility="collapsed",
         on_change=lambda: _write_chosen(retrieval, st.session_state[key]))
     return [_column(retrieval, name, titles[name]) for name in chosen]
 
@@ -103,9 +103,10 @@ def show_embedding(retrieval: Retrieval, name: str) -> None:
 
 
 def default_names(retrieval: Retrieval) -> list[str]:
-    """Return the embedding without training beside the one that the user chose, which is after training by default."""
-    start, used = retrieval.before if retrieval.is_changed else FINAL, used_search([retrieval.run])
-    return list(dict.fromkeys((start, FINAL if used is None else used[1])))
+    """Return the embedding that the user chose; without a choice, that after training beside that before it."""
+    if (used := used_search([retrieval.run])) is not None:
+        return [used[1]]
+    return list(dict.fromkeys((retrieval.before if retrieval.is_changed else FINAL, FINAL)))
 
 
 def _chosen_in_address(retrieval: Retrieval, titles: dict[str, str]) -> list[str]:

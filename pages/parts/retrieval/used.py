@@ -1,19 +1,22 @@
-"""The search that the user chose for these images, offered while Search shows another."""
+"""The search that the user chose for these images: named while Search shows it, offered while it shows another."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import streamlit as st
 
+from udml_core.base.errors import UserError
 from udml_core.exploration.race_figures import said_words
-from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.runs import Run, find_run, list_runs, runs_folder
 from udml_core.runs.analyses import REFINED
 from udml_core.runs.search import FINAL, FROZEN
+from udml_core.runs.search.judged_runs import is_frozen
 from udml_core.runs.used import chosen_at, use_search, used_search
 from udml_core.work.jobs.advising import is_trial
 
-from ..data.using import search_link
+from ..data.using import REPLACED, open_used, search_link
 from ..runs.rivals import best_beside, offer_choice
 from ..shell.race_judgments import search_name
 from ..shell.race_verdict import said_of
@@ -25,7 +28,8 @@ from .embeddings import Column
 def show_used(run: Run, columns: Sequence[Column]) -> None:
     """Show in a line which search the user chose, with a link to it and a button that keeps what is shown instead.
 
-    Nothing is shown before a choice. While the chosen search is among the shown ones, a newer training is offered.
+    Nothing is shown before a choice. While the chosen search is among the shown ones, the line links the plain search
+    beside it, and a newer training is offered.
 
     Args:
         run: The run that the page shows.
@@ -36,6 +40,7 @@ def show_used(run: Run, columns: Sequence[Column]) -> None:
     if used is None:
         return
     if any(_is_of(column, *used) for column in columns):
+        _show_in_use(*used, is_alone=len(columns) == 1)
         _offer_newer(runs, used[0])
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-used"):
@@ -49,6 +54,31 @@ def show_used(run: Run, columns: Sequence[Column]) -> None:
                 help=f"{escaped(last.title)}: Search begins with it, and Home links to it."):
             use_search(last.retrieval.run, last.frame.name)
             st.rerun()
+
+
+def _show_in_use(run: Run, frame: str, is_alone: bool) -> None:
+    """Say which search is in use, and link the plain search beside it unless another is shown."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-in-use"):
+        earlier = _replaced_by(run, frame)
+        instead = f" now, in place of **{escaped(search_name(*earlier))}**" if earlier else ""
+        st.markdown(f":material/push_pin: You search with **{escaped(search_name(run, frame))}**{instead}.",
+                    width="content")
+        if earlier and st.button("Undo this choice", key="retrieval-use-again", type="tertiary", icon=":material/undo:",
+                                 help="Searches with the earlier choice again."):
+            open_used(*earlier)
+        if is_alone and not is_frozen(run, frame):
+            view_link("retrieval", label="Show the plain search beside it", icon=":material/compare:", width="content",
+                      query_params=search_link(run, frame, has_plain=True))
+
+
+def _replaced_by(run: Run, frame: str) -> tuple[Run, str] | None:
+    """Return the search that the last choice of this session replaced, if it chose this one; None without one."""
+    replaced = st.session_state.get(REPLACED)
+    if replaced is None or replaced[2:] != (run.id, frame):
+        return None
+    with suppress(UserError):  # its run was removed
+        return find_run(replaced[0], runs_folder()), replaced[1]
+    return None
 
 
 def _offer_newer(runs: Sequence[Run], used: Run) -> None:

@@ -14,6 +14,9 @@ import streamlit as st
 from udml_core.data.catalog import remembered_folders
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.opened import opened_at
+from udml_core.exploration.race_figures import recipe_words
+from udml_core.numerics.refinement import Recipe
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
@@ -24,6 +27,7 @@ from .address import write_address
 from .awaited import awaited_run, renewed, say_ended, show_awaited, stop_waiting
 from .empty_state import best_example, offer_example, offer_lab, show_empty
 from .focus import carry_image, note_page
+from .race_judgments import recipe_of
 from .run_status import escaped, run_title, run_titles
 from .user_errors import show_user_errors
 from .views import open_view
@@ -218,20 +222,33 @@ def _draw_box(runs: Sequence[Run], preferred: Run, on_change: Callable[[], None]
     with st.sidebar.container(key="app-run-box"):
         chosen = st.selectbox("Run", list(titles), key=BOX, on_change=on_change,
                               format_func=lambda run_id: titles.get(run_id, run_id),
-                              help=f"{use}: {escaped(run_title(preferred))}, `{preferred.id}`.")
+                              help=f"{use}: {escaped(titles[preferred.id])}, `{preferred.id}`.")
         # app.css lays the whole name over the box, whose own text has one line. Readers hear the box.
         st.html(f'<div class="run-name" aria-hidden="true">{html.escape(titles.get(chosen, chosen))}</div>')
         return chosen
 
 
 def _titles_with_states(runs: Sequence[Run]) -> dict[str, str]:
-    """Return the names of runs by id, with the state where a run ended early.
+    """Return the names of runs by id, with the state where a run ended early, and the steps of a search in use.
 
     A name must not change when a run starts or finishes, because the browser would send the former name as a choice.
     """
     states = {run.id: run.stored_status().state for run in runs}
     return {run_id: title if states[run_id] in ("done", *LIVE_STATES) else f"{title} · {states[run_id]}"
-            for run_id, title in run_titles(runs).items()}
+            for run_id, title in (run_titles(runs) | _titles_in_use(runs)).items()}
+
+
+def _titles_in_use(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the names of runs by id whose embedding the user searches with further steps, which their names tell."""
+    titles = {}
+    for name in dict.fromkeys(run.spec().dataset for run in runs):
+        used = used_search(run for run in runs if run.spec().dataset == name)
+        if used is not None and (recipe := recipe_of(*used)):
+            title, steps = run_title(used[0]), recipe_words(Recipe.parse(recipe), is_brief=True)
+            plain = words_of("plain").title
+            titles[used[0].id] = (f"Refined search ({steps}){title.removeprefix(plain)}" if title.startswith(plain)
+                                  else f"{title}, then {steps}")
+    return titles
 
 
 def _remember_choice() -> None:
