@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.draw.palette import percent
-from pages.parts.labels.actions import MOVING, OPENED, Edit
+from pages.parts.labels.actions import MEMBERS, MOVING, OPENED, Edit
 from pages.parts.labels.groups import SHOWN_OF_PART, SPLITTING
 from pages.parts.shell import label_graph
 from pages.parts.shell.selection import Selection
@@ -659,3 +659,24 @@ def test_guesses_are_offered_for_a_look_after_the_next_group(photos: Run) -> Non
     assert OPENED in test.session_state
     assert selected(test) > 1, "the next group is open, and its images are selected"
     assert tiles(test, "Images of the group, the border first")
+
+
+@pytest.mark.parametrize("separates", [False, True])
+def test_an_image_that_was_taken_out_of_a_group_is_not_offered_for_its_name(photos: Run, separates: bool) -> None:
+    test, dataset = show_group(photos), photos.dataset()
+    images = [tile["id"] for tile in tiles(test, "Images of the group, the border first")]
+    out, kept = images[0], images[1:]
+    test.session_state[MEMBERS] = images  # as a click on the group leaves it
+    test.session_state["selection"] = Selection(dataset.fingerprint, np.sort(kept), 7)
+    test.run()
+    if separates:
+        test.button(key="labels-separate").click().run()
+    test.text_input(key="labels-typed").set_value("zero")
+    test.button(key=f"FormSubmitter:labels-form-Name {len(kept)} images").click().run()
+    assert given.rejected_classes(dataset) == {dataset.names[out]: {"zero"}}
+    proposed = opened("labels", run=photos.id, section="proposals")
+    assert out not in shown(proposed)
+    assert shown(proposed), "others are"
+    test.button(key="labels-undo").click().run()
+    assert given.rejected_classes(dataset) == {}, "one undo takes both back"
+    assert test.session_state["selection"].ids.tolist() == sorted(kept)

@@ -20,7 +20,7 @@ from pages.parts.shell.interesting import MOST, MOST_TEST
 from pages.views.retrieval import SAME
 from tests.app.opening import as_file, opened, switched, texts
 from tests.running import worked, write_digits
-from udml_core.data.given.exclusions import exclude
+from udml_core.data.given.exclusions import exclude, undo
 from udml_core.data.given.labels import assign, assigned_now
 from udml_core.data.query_images import keep_query_image
 from udml_core.exploration.assigned import assigned_measures
@@ -545,3 +545,20 @@ def test_a_query_changes_by_adding_moving_and_removing_images() -> None:
 def test_a_query_of_one_added_image_is_single() -> None:
     queries = (PageQuery((1, 2), (3,)), PageQuery((4,)), PageQuery((4,), (5,)), PageQuery(own=(own("a"),)))
     assert [query.single for query in queries] == [None, 4, None, None]
+
+
+def test_an_excluded_image_is_no_query_and_in_no_strip(run: Run) -> None:
+    dataset = run.dataset()
+    first = [tile["id"] for tile in tiles(opened("retrieval", run=run.id), "Sample queries")][:2]
+    exclude(dataset, first)
+    try:
+        test = opened("retrieval", run=run.id, add=str(first[0]))
+        assert not test.exception
+        assert "excluded, so no query" in test.toast[0].value
+        assert "add" not in test.query_params
+        assert not set(first) & {tile["id"] for tile in tiles(test, "Sample queries")}
+        test.text_input(key="query-text").set_value(dataset.names[first[0]]).run()
+        assert "add" not in test.query_params
+        assert "You excluded every image whose file name contains" in texts(test)
+    finally:
+        undo(dataset)

@@ -18,14 +18,14 @@ from udml_core.data.given.group_changes import (
     drop_changes,
     group_changes,
 )
-from udml_core.data.given.labels import KIND, answers_names, assign, can_undo, undo
+from udml_core.data.given.labels import KIND, answers_names, assign_beside, can_undo, undo
 from udml_core.data.given.log import log_version
 from udml_core.runs.search.naming import SEEN
 
 from ..shell.selection import select, selection
 
-OPENED = "labels-group"
-"""Session key of the open group: the image that stands for it."""
+OPENED, MEMBERS = "labels-group", "labels-group-images"
+"""Session keys of the open group: the image that stands for it, and the images that it had when it was opened."""
 TYPED = "labels-typed"
 """Session key of the typed name of a class."""
 PAGE = "labels-proposed-page"
@@ -107,7 +107,8 @@ def _changes(fingerprint: str, version: tuple[int, ...], _dataset: Dataset) -> G
     return group_changes(_dataset)
 
 
-def edit_group(dataset: Dataset, change: GroupChange, message: str, opens: int | None = None) -> None:
+def edit_group(dataset: Dataset, change: GroupChange, message: str, opens: int | None = None,
+               takes_out: bool = False) -> None:
     """Change the groups, which undo reverts, and select the images of the first part.
 
     Args:
@@ -115,6 +116,7 @@ def edit_group(dataset: Dataset, change: GroupChange, message: str, opens: int |
         change: The change.
         message: What has changed.
         opens: The image by which a group is open from now on; by default the same image, if it is in the first part.
+        takes_out: Whether the images of other parts do not belong to the group, so that its name is not theirs.
     """
     opened, first = st.session_state.get(OPENED), change.images[change.parts == 0].tolist()
     try:
@@ -127,6 +129,8 @@ def edit_group(dataset: Dataset, change: GroupChange, message: str, opens: int |
     if opens is None:
         opens = opened if opened in first else first[0]  # the open group is the selected one
     st.session_state[OPENED] = opens
+    if not takes_out:
+        st.session_state[MEMBERS] = first
     _continue_with(dataset, first, message)
 
 
@@ -143,14 +147,22 @@ def assign_class(target: Target, name: str) -> None:
         st.session_state[PROBLEM] = "No image is selected, so nothing was named. Click a group or images first."
         return
     opened, images = st.session_state.get(OPENED), sorted(target.images)
+    taken_out = [] if opened is None else _taken_out(images)
     # Of many images the panel shows a part: the others are named in bulk.
     is_bulk = len(target.images) > SEEN
     guessed = f" You saw {SEEN} of them at most, so all count as guesses until you confirm them." * is_bulk
-    is_named = act(target.dataset, lambda: assign(target.dataset, target.images, name, is_unseen=is_bulk),
+    is_named = act(target.dataset, lambda: assign_beside(target.dataset, target.images, name, taken_out, is_bulk),
                    lambda assigned: f"{images_in_words(len(target.images))} named {assigned}.{guessed}",
-                   None if opened is None else Edit(images, (OPENED, opened), images))
+                   None if opened is None else Edit(sorted([*images, *taken_out]), (OPENED, opened), images))
     if is_named:
         st.session_state[FOLLOWING] = opened
+
+
+def _taken_out(images: list[int]) -> list[int]:
+    """Return which images a user took out of the open group before naming the others, which must be more."""
+    members = st.session_state.get(MEMBERS, [])
+    others = sorted(set(members).difference(images))
+    return others if set(images) <= set(members) and len(others) < len(images) else []
 
 
 def act(dataset: Dataset, store: Callable[[], object], words: Callable[[object], str],
@@ -228,6 +240,7 @@ def undo_action(dataset: Dataset) -> None:
         st.session_state.pop(PAGE, None)
     if isinstance(last, Edit) and last.images == sorted(images):  # another window may have acted since
         st.session_state[last.opened[0]] = last.opened[1]
+        st.session_state[MEMBERS] = last.images
         images = last.selected
     elif was_answer and images is not last:
         images = []  # among proposed names, selected images count as wrong

@@ -27,6 +27,7 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.selection import select, selection
 from .actions import (
     FOLLOWING,
+    MEMBERS,
     MOVING,
     OPENED,
     PREVIEW,
@@ -212,7 +213,7 @@ def first_group(board: Board) -> Array:
 def open_group(board: Board, image: int, images: Array) -> None:
     """Open the group of an image, whose images are selected."""
     st.session_state.pop(MOVING, None)
-    st.session_state[OPENED] = image
+    st.session_state[OPENED], st.session_state[MEMBERS] = image, images.tolist()
     st.session_state[TYPED] = ""  # a name that was begun for another group
     select_with_message(board.dataset, images)
 
@@ -301,8 +302,9 @@ def _separate_button(board: Board, images: Array, leaves: Array) -> None:
     st.button(f"Separate {words}", icon=":material/remove_selection:", shortcut="X", key="labels-separate",
               disabled=bool(leaves.all() or not leaves.any()),
               on_click=edit_group, args=(board.dataset, GroupChange(images, leaves.astype(int)),
-                                         f"Separated {words} from the group."),
-              help="The images of the group that are not selected form a group of their own.")
+                                         f"Separated {words} from the group.", None, True),
+              help="The images of the group that are not selected form a group of their own, and are not asked "
+                   "about when you name this one.")
 
 
 def _parts(board: Board, rows: Array) -> Array:

@@ -15,6 +15,7 @@ from PIL import Image
 from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.errors import UserError, counted
+from udml_core.data.given.exclusions import excluded_images
 from udml_core.data.query_images import find_query_image, keep_query_image
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.words import reads_words
@@ -100,9 +101,16 @@ class PageQuery:
 
 
 def current_query(retrieval: Retrieval) -> PageQuery:
-    """Return the query from the address and the session."""
-    count = len(retrieval.dataset)
+    """Return the query from the address and the session; images that the user excluded are left out, with a message."""
+    count, excluded = len(retrieval.dataset), set(excluded_images(retrieval.dataset).tolist())
     add, subtract = (indices_from_address(side, count)[-MOST:] for side in SIGNS)
+    if gone := excluded.intersection([*add, *subtract]):
+        add, subtract = ([index for index in side if index not in excluded] for side in (add, subtract))
+        write_address("add", join_indices(add))
+        write_address("subtract", join_indices(subtract))
+        name = retrieval.dataset.caption(min(gone)) if len(gone) == 1 else counted(len(gone), "image")
+        st.toast(f"{escaped(name)}: excluded, so no query. Data, part Audit, includes it again.",
+                 icon=":material/block:")
     if BROUGHT not in st.session_state:  # the page was loaded again
         st.session_state[BROUGHT] = _own_in_address()
     write_address(OWN, _join_own(st.session_state[BROUGHT]))

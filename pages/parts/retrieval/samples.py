@@ -7,7 +7,9 @@ import random
 import numpy as np
 import streamlit as st
 
+from udml_core.base.arrays import Integers
 from udml_core.base.errors import counted
+from udml_core.data.given.exclusions import excluded_images
 from udml_core.exploration.browsing import find_image, find_images
 from udml_core.exploration.failures import failed_rows
 from udml_core.runs.search import Retrieval, frame_words
@@ -32,7 +34,8 @@ def queries_of_class(retrieval: Retrieval) -> Strip:
     """
     strip = interesting_queries(retrieval.run, int(st.session_state.get(class_key(retrieval), ANY_CLASS)))
     seen = set(retrieval.split.train.tolist())
-    return sorted(strip, key=lambda query: query[0] in seen)
+    excluded = set(excluded_images(retrieval.dataset).tolist())
+    return sorted((query for query in strip if query[0] not in excluded), key=lambda query: query[0] in seen)
 
 
 def chosen_queries(retrieval: Retrieval) -> Strip:
@@ -48,12 +51,20 @@ def chosen_queries(retrieval: Retrieval) -> Strip:
 
 
 def found_images(retrieval: Retrieval, text: str) -> list[int]:
-    """Return the images whose file name contains a text; without any, the first image of a class of this name."""
-    images: list[int] = find_images(retrieval.dataset, None, text).tolist()
+    """Return the images whose file name contains a text; without any, the first image of a class of this name.
+
+    Images that the user excluded are left out.
+    """
+    images: list[int] = _kept(retrieval, find_images(retrieval.dataset, None, text)).tolist()
     if images:
         return images
     first = find_image(retrieval.dataset, text)
-    return [] if first is None else [first]
+    return [] if first is None else _kept(retrieval, np.array([first])).tolist()
+
+
+def _kept(retrieval: Retrieval, images: Integers) -> Integers:
+    """Return the images (m,) that the user has not excluded."""
+    return images[~np.isin(images, excluded_images(retrieval.dataset))]
 
 
 def failed_queries(retrieval: Retrieval) -> Strip:
@@ -78,7 +89,9 @@ def find_by_text(retrieval: Retrieval) -> None:
     st.text_input("Find an image by its file name", key=TEXT, on_change=_take_first, args=(retrieval,),
                   placeholder="Find by file name", label_visibility="collapsed")
     if (text := st.session_state.get(TEXT, "").strip()) and not (found := found_images(retrieval, text)):
-        st.caption(f"No file name contains \u201c{escaped(text[:60])}\u201d.")
+        is_known = bool(len(find_images(retrieval.dataset, None, text)))
+        st.caption(f"{'You excluded every image whose' if is_known else 'No'} file name contains "
+                   f"\u201c{escaped(text[:60])}\u201d.")
     elif text:
         st.caption(f"{counted(len(found), 'image')} found" + (f", {MOST} shown" if len(found) > MOST else ""))
 
@@ -167,7 +180,7 @@ def _show(images: list[int], position: int) -> None:
 def _show_random(retrieval: Retrieval) -> None:
     label = int(st.session_state.get(class_key(retrieval), ANY_CLASS))
     members = retrieval.dataset.members(None if label == ANY_CLASS else label)
-    candidates = np.intersect1d(retrieval.split.test, members)
+    candidates = _kept(retrieval, np.intersect1d(retrieval.split.test, members))
     if len(candidates):
         set_query(PageQuery((int(random.choice(candidates.tolist())),)))
 

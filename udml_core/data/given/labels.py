@@ -91,6 +91,29 @@ def assign(dataset: Dataset, images: Iterable[int], name: str, is_unseen: bool =
     return stored_name
 
 
+def assign_beside(dataset: Dataset, images: Sequence[int], name: str, taken_out: Sequence[int],
+                  is_unseen: bool = False) -> str:
+    """Assign images of a group to a class, and reject it for the images taken out of it, in one decision.
+
+    Args:
+        dataset: The data set.
+        images: Indices of the images.
+        name: Name of the class.
+        taken_out: Indices of the images that do not belong to the group.
+        is_unseen: Whether the images are named in bulk, without a look at each.
+
+    Returns:
+        The name as stored; see `assign`.
+
+    Raises:
+        UserError: The name is empty or too long, or the log cannot be written.
+    """
+    decision = uuid.uuid4().hex if taken_out else ""
+    if taken_out:
+        reject(dataset, taken_out, assign(dataset, (), name), decision=decision)
+    return assign(dataset, images, name, is_unseen=is_unseen, decision=decision)
+
+
 def confirm_names(dataset: Dataset, names: Mapping[int, tuple[str, float]]) -> str:
     """Assign proposed classes to images in one decision, which one undo reverts.
 
