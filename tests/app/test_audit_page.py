@@ -292,8 +292,8 @@ def test_exact_duplicates_are_grouped_excluded_and_included_again(
     test = audit_page(dataset)
     original, copy = index(dataset, "china/01.png"), index(dataset, "flower/copy.bmp")
     badges = {image: badge.split("\n")[:3] for image, badge in shown[-1].items()}
-    assert badges == {copy: ["group 1 ✕", "copy.bmp", "16 × 16 · 822 bytes"],
-                      original: ["group 1 ✕", "01.png", "16 × 16 · 580 bytes"]}, "a group of two classes"
+    assert badges == {copy: ["copies 1 ✕", "copy.bmp", "16 × 16 · 822 bytes"],
+                      original: ["copies 1 ✕", "01.png", "16 × 16 · 580 bytes"]}, "a group of two classes"
     assert list(badges) == [copy, original], "the longer file first"
     assert "Exclude all but the kept copies (1)" in labels(test)
     assert not any(label.startswith("Next finding") for label in labels(test)), "this one is to decide"
@@ -512,7 +512,7 @@ def test_leakage_names_the_halves_and_offers_the_training_copies(dataset: Datase
                                                                  shown: list[dict[int, str]]) -> None:
     test = audit_page(dataset, finding="leakage", compare="both", least_cosine="1.0")
     original, copy = index(dataset, "china/01.png"), index(dataset, "flower/copy.bmp")
-    assert shown[-1] == {original: "group 1, train", copy: "group 1, test"}  # zero-shot: the classes are the halves
+    assert shown[-1] == {original: "copies 1, train", copy: "copies 1, test"}  # zero-shot: the classes are the halves
     offer(test).click().run()
     assert excluded_images(dataset).tolist() == [original]
 

@@ -23,7 +23,7 @@ from udml_core.base import locks
 from udml_core.data.given.labels import assign
 from udml_core.data.given.log import log_path_of
 from udml_core.exploration import density
-from udml_core.exploration.grouping import similar_groups
+from udml_core.exploration.grouping import from_center, similar_groups
 from udml_core.exploration.map_content import Color, Layout
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis, AnalysisSpec, create_analysis, list_analyses, plan_analysis
@@ -259,6 +259,9 @@ def test_unlabeled_images_without_training_are_colored_by_groups_and_by_density(
     color = the_map(test)["color"]
     assert (color["label"], color["kind"]) == ("group", "category")
     assert len(set(groups.tolist())) == len(color["names"]) == 10
+    members, dataset = np.flatnonzero(groups == 0), unlabeled.dataset()
+    typical = dataset.names[members[from_center(unlabeled.embeddings("final")[members])[0]]].rsplit("/", 1)[-1]
+    assert color["names"][0] == f"like {typical}", "only the groups of Label have numbers"
 
 
 def test_the_quick_map_of_unlabeled_images_is_colored_by_groups(unlabeled: Run, tmp_path: Path,

@@ -267,7 +267,7 @@ def _of_leaks(dataset: Dataset, findings: Findings) -> ShownImages:
     groups, split = findings.leaks[name], splits[name]
     halves = [np.concatenate([in_half(group, split.train), in_half(group, split.test)]) for group in groups]
     images = np.concatenate(halves) if halves else NONE
-    badges = [f"group {number}, {'train' if index in split.train else 'test'}"
+    badges = [f"copies {number}, {'train' if index in split.train else 'test'}"
               for number, group in enumerate(halves, 1) for index in group]
     return ShownImages(images, badges, "Each group has images in both halves, so that a run is tested on images that "
                  "it was trained on. If only the training copies are excluded, the test half does not change.",

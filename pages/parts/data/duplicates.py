@@ -83,7 +83,7 @@ def group_badges(dataset: Dataset, groups: Groups, facts: ImageFacts | None) -> 
         mixed += is_mixed
         for index in group.tolist():
             name = dataset.names[index].rsplit("/", 1)[-1]
-            badges.append("\n".join([f"group {number}{' ✕' * is_mixed}", name, *fact_lines(facts, index)]))
+            badges.append("\n".join([f"copies {number}{' ✕' * is_mixed}", name, *fact_lines(facts, index)]))
     return badges, mixed
 
 

@@ -14,7 +14,7 @@ from udml_core.base.arrays import Array, rows_of
 from udml_core.data.dataset import Dataset
 from udml_core.exploration import map_values as views
 from udml_core.exploration.density import density, neighbor_distances, outlier_score
-from udml_core.exploration.grouping import similar_groups
+from udml_core.exploration.grouping import from_center, similar_groups
 from udml_core.exploration.map_content import Color
 from udml_core.methods.rpml import RPML
 from udml_core.methods.shared.authority_method import AuthorityMethod
@@ -36,6 +36,8 @@ from .word_axis import AXIS, ask_for_axis, axis_values
 KEPT, GROUP = "neighbors kept", "group"
 GROUPS = 10
 """Number of groups of similar images, which the first colors of a palette tell apart."""
+LONGEST = 24
+"""Most letters of an image's name in a legend."""
 COLOR_WORDS = {
     "class": "Class", "purity": "Purity: neighbors of the same class", "cluster": "Cluster of authority ascent",
     SPREAD: "Spread labels",
@@ -152,18 +154,29 @@ def _cluster_color(shown: MapFrame) -> Color:
 
 def group_color(shown: MapFrame) -> Color:
     """Color by groups of similar images, the largest first."""
-    return _group_color(shown.run, shown.name, shown.projection.indices)
+    return _group_color(shown.run, shown.name, shown.projection.indices, shown.dataset)
 
 
 @st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
-def _group_color(run: Run, name: str, indices: Array) -> Color:
-    return similar_color(load_retrieval(run).frames.vectors(name, indices))
+def _group_color(run: Run, name: str, indices: Array, _dataset: Dataset) -> Color:
+    return similar_color(load_retrieval(run).frames.vectors(name, indices), indices, _dataset)
 
 
-def similar_color(rows: Array) -> Color:
-    """Return groups of similar images of an embedding (n, d) as colors, the largest group first."""
+def similar_color(rows: Array, images: Array, dataset: Dataset) -> Color:
+    """Return groups of similar images as colors, the largest first, named by their most typical image.
+
+    Only the groups of Label, which a user forms and names, have numbers.
+
+    Args:
+        rows: The embedding (n, d) of the images.
+        images: Their indices (n,).
+        dataset: The data set.
+    """
     groups = similar_groups(rows, min(GROUPS, len(rows)))
-    return Color(GROUP, groups, tuple(f"group {number + 1}" for number in range(groups.max() + 1)))
+    members = [np.flatnonzero(groups == number) for number in range(groups.max() + 1)]
+    typical = [dataset.names[images[own[from_center(rows[own])[0]]]].rsplit("/", 1)[-1] for own in members]
+    return Color(GROUP, groups, tuple(f"like {name if len(name) <= LONGEST else f'{name[:LONGEST]}…'}"
+                                      for name in typical))
 
 
 @st.cache_data(max_size="128MB", show_spinner=False, hash_funcs=RUN_HASH)

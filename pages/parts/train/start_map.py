@@ -62,17 +62,19 @@ class Drawn:
         positions: t-SNE layout of their frozen features, (s, 2), at unit mean square radius.
         rows: Their frozen features at unit length, (s, d).
         sample: A sample of the training half that contains the images; None for methods without clusters.
+        dataset: The data set.
     """
 
     images: Integers
     positions: Array
     rows: Array
     sample: Sample | None
+    dataset: Dataset
 
     @cached_property
     def groups(self) -> Color:
         """Groups of similar images by their frozen features, the colors of images without classes."""
-        return similar_color(self.rows)
+        return similar_color(self.rows, self.images, self.dataset)
 
     def of_images(self, values: Array) -> Array:
         """Return the values (s, …) of the map's images among values (m, …) of the sample."""
@@ -178,11 +180,11 @@ def _first_map(fingerprint: str, encoder_key: str, split: str, seed: int, trains
             images = fixed_sample(halves.train if trains else halves.test, JUDGED)
             if not trains:
                 rows = unit_features(features, images)
-                drawn.set_result(Drawn(images, live_frame(rows, None), rows, None))
+                drawn.set_result(Drawn(images, live_frame(rows, None), rows, None, _dataset))
                 return
             sample = draw_sample(features, halves.train)
             shown = sample.rows[np.isin(sample.indices, images)]
-            drawn.set_result(Drawn(images, live_frame(shown, None), shown, sample))
+            drawn.set_result(Drawn(images, live_frame(shown, None), shown, sample, _dataset))
         except Exception as error:  # the page shows it
             drawn.set_exception(error)
 
