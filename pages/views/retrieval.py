@@ -120,7 +120,7 @@ def show_links(retrieval: Retrieval, query: PageQuery, rankings: list[SearchResu
         explain_result(retrieval, query_in(column, query), final[0].index, gallery, lambda index: pick(query, index),
                        query.single)
     with st.container(horizontal=True):
-        view_link("refine", label="Refine this embedding without labels", icon=":material/auto_fix_high:",
+        view_link("refine", label="Refine this search without labels", icon=":material/auto_fix_high:",
                      query_params={"run": retrieval.run.id} | recipe_in_use(retrieval.run))
         link_to_judging([(ranking.column.retrieval.run, ranking.column.frame.name) for ranking in rankings
                          if ranking.column.name != LIVE])

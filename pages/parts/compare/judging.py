@@ -71,7 +71,7 @@ def show_judging(runs: Sequence[Run]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="judge-top"):
         heading, meaning = (place := st.container()).empty(), place.empty()
         with st.popover("Searches", icon=":material/tune:",
-                        help="Choose the two searches (embeddings) that are compared, and among which images."):
+                        help="Choose the two searches that are compared, and among which images."):
             contest = choose_contest(runs)
         results = choose_segment("What is judged", "results", RESULTS, "first", key="judge-results",
                                  label_visibility="collapsed")
@@ -152,7 +152,7 @@ def _explain(contest: Contest, comparison: Comparison) -> str:
     first, second = map(escaped, contest.names)
     retrieval = contest.sides[0].retrieval
     pool = among(comparison.images, retrieval.split, len(comparison.dataset))
-    return (f"**A** {first} · **B** {second}. {differing_words(comparison)}; neighbors are searched {pool}. "
+    return (f"**A** {first} · **B** {second}. {differing_words(comparison)}; results are found {pool}. "
             f"{EXPLAINED[comparison.results]} {copies_words(comparison)}Answers that find neither better count as half "
             "for each.")
 

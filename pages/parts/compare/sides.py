@@ -113,7 +113,7 @@ def _choose_side(letter: str, runs: Sequence[Run], wanted: str) -> tuple[Side, s
     frames = own_titles(retrieval)
     stored = [name for name in INSTEAD.get(wanted_frame, (wanted_frame,)) if name in frames and run_id == wanted_run]
     first = next(iter(stored), FINAL)
-    frame = right.selectbox(f"Embedding {letter.upper()}", list(frames), list(frames).index(first),
+    frame = right.selectbox(f"Search {letter.upper()}", list(frames), list(frames).index(first),
                             format_func=frames.__getitem__, key=f"judge-{letter}-frame-{run_id}")
     write_address(letter, side_name(run_id, frame))
     return Side(retrieval, frame), frames[frame]

@@ -180,8 +180,10 @@ def _time_words(dataset: Dataset, encoder: EncoderSpec, state: DataAnalysis) -> 
 
 def choose_backbone(encoder: EncoderSpec) -> None:
     """Show the choice of the backbone whose features are computed; `chosen_encoder` returns it."""
-    with st.popover("Compared by", icon=":material/memory:"):
-        st.selectbox("Network", list(BACKBONES), list(BACKBONES).index(encoder.backbone), key="data-backbone",
+    with st.popover("What compares the images", icon=":material/memory:", help=(
+            "A pretrained network turns each image into numbers; images with similar numbers count as similar.")):
+        st.selectbox("Network that compares the images", list(BACKBONES), list(BACKBONES).index(encoder.backbone),
+                     key="data-backbone",
                      format_func=lambda name: BACKBONES[name].title, persist_state="session",
                      help="Network whose features compare the images, or the pixels themselves.")
 

@@ -261,8 +261,8 @@ def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> No
                    help=f"{COUNTED[race.serves]} {group_size_words(race.group) if is_groups else ''}".rstrip())
     if named is not None:
         if lines := judge_lines(race, named):
-            st.markdown(f"Each judge alone, of {escaped(setup_words(race, named.setup))}, as if it were the only "
-                        "candidate and the only judge, which decides nothing:\n" + "\n".join(
+            st.markdown(f"What each judge alone says of {escaped(setup_words(race, named.setup))}; only all of them "
+                        "together decide:\n" + "\n".join(
                 f"- {escaped(line)}" for line in lines))
         if of.use is None:  # else it stands below the headline
             st.caption(f"{escaped(plain_line(race, named.setup))}.", help=explained(race, named.setup))

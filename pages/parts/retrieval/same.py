@@ -66,10 +66,10 @@ def show_same(retrieval: Retrieval) -> None:
         with st.container(width=300):
             choose_words(retrieval.dataset)
         with st.popover("Search and precision", icon=":material/tune:", key="same-choices"):
-            name = choose_in_box("Search (embedding)", "judged", own_titles(retrieval),
+            name = choose_in_box("Search", "judged", own_titles(retrieval),
                                  embedding_in_view(retrieval),
                                  key=f"same-embedding-{retrieval.run.id}",
-                                 help="A threshold holds in one embedding. A judged pair also counts in another whose "
+                                 help="The limit holds for one search. A judged pair also counts for another whose "
                                       "own random order draws it.")
             target = _choose_precision(retrieval.dataset)
     with nullcontext() if has_plan(retrieval, name) else st.spinner("Finding the nearest images of every image …"):
