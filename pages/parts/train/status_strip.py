@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.errors import UserError, duration
+from udml_core.base.steady import SteadyTime
 from udml_core.numerics.measures import curve_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import read_baselines
@@ -23,6 +24,8 @@ from .served_curves import GAIN, titles_of, value_words
 from .start_steps import STEPS, at_step, is_starting
 from .watched import rows_of_moments
 
+STEADY = "lab-time-left"
+"""Session key, with a run's id, of the time left that is shown."""
 Cell = tuple[str, str, str]
 """A small heading, a value in large type, and a note behind it."""
 
@@ -74,10 +77,10 @@ def cells_of(run: Run, status: Status, epoch: float | None, newest: float | None
         return [_after_training(status, epoch), *score] if is_played and epoch is not None else score
     if epoch is None and is_starting(run, status):
         at = at_step(run, status)
-        waited = max(0.0, time.time() - status.ticket)
-        left = _start_left(run, status)
-        return [(f"Starting, step {at + 1} of {len(STEPS)}", STEPS[at], duration(waited)),
-                *([] if left is None else [("Results in", f"about {duration(left)}", "")])]
+        left, waited = _start_left(run, status), duration(max(0.0, time.time() - status.ticket))
+        own = "" if left is not None else waited  # else it stands beside the time that is left
+        return [(f"Starting, step {at + 1} of {len(STEPS)}", STEPS[at], own),
+                *([] if left is None else [("Results in", f"about {_steady_words(run, left)}", f"{waited} so far")])]
     if status.state != "running" or status.phase != "training":
         if epoch is None or status.state != "running":
             return [("Now", state_line(run, status).rstrip("."), ""), *score]
@@ -95,7 +98,14 @@ def _time_left(run: Run, status: Status) -> Cell:
     left = jobs.training_left(run.spec(), status)
     if left is None:
         return "Results in", "not known yet", "the first training here measures it"
-    return "Results in", f"about {duration(left)}", ""
+    passed = time.time() - (status.started or time.time())
+    return "Results in", f"about {_steady_words(run, left)}", f"{duration(max(0.0, passed))} so far"
+
+
+def _steady_words(run: Run, left: float) -> str:
+    """Return the time left of a run in words, which holds while estimates jump on a busy machine."""
+    steady: SteadyTime = st.session_state.setdefault(f"{STEADY}-{run.id}", SteadyTime())
+    return duration(steady(time.time(), left))
 
 
 def _start_left(run: Run, status: Status) -> float | None:
@@ -155,9 +165,9 @@ def progress_line(run: Run, status: Status) -> str:
     if status.phase != "training" or status.state != "running":
         left = _start_left(run, status)
         return state_line(run, status) if left is None else (
-            f"{status.phase.capitalize()}, results in about {duration(left)}")
+            f"{status.phase.capitalize()}, results in about {_steady_words(run, left)}")
     line = f"Training epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}"
     if status.is_paused:
         return f"{line}, paused"
     left = jobs.training_left(run.spec(), status)
-    return line if left is None else f"{line}, results in about {duration(left)}"
+    return line if left is None else f"{line}, results in about {_steady_words(run, left)}"
