@@ -87,9 +87,10 @@ def undo_buttons(dataset: Dataset, key: str, parameters: Sequence[str] = (), wid
     view |= {name: st.session_state[name] for name in widgets if name in st.session_state}
     view |= {SELECTED: selection(dataset).ids} if selects else {}
     history.notice(st.session_state.get("page", ""), view)
-    for kind, icon, shortcut in (("Undo", "undo", "U"), ("Redo", "redo", "Shift+U")):
-        st.button(kind, icon=f":material/{icon}:", key=f"{key}-{kind.lower()}", shortcut=shortcut, type="tertiary",
-                  disabled=not history.undone[kind], on_click=_restore, args=(history, kind))
+    with st.container(horizontal=True, width="content", gap="small"):  # one beside the other, also in a narrow row
+        for kind, icon, shortcut in (("Undo", "undo", "U"), ("Redo", "redo", "Shift+U")):
+            st.button(kind, icon=f":material/{icon}:", key=f"{key}-{kind.lower()}", shortcut=shortcut, type="tertiary",
+                      disabled=not history.undone[kind], on_click=_restore, args=(history, kind))
 
 
 def _restore(history: History, kind: str) -> None:
