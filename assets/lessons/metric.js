@@ -140,6 +140,7 @@ const LESSON = {
     distance: `<math><mi>d</mi><mo>=</mo>${number(distances[0], 2)}</math>`, product: `<math><mi>M</mi><mo>=</mo><mi>L</mi>${transposed}</math>`,
     transposed: `<math>${transposed}</math>`, rows: `<math>${transposed}<mi>L</mi></math>` })}</p>`;
   },
+  presented: { see: [[0, 1], [2, 3]], fails: [0, 1] },
   fails: "Choose “Two rings”. An ellipse that helps at one place of the rings harms at another. The direction that separates the classes changes from place to place, but the ellipse is the same everywhere. Such data need a model that bends the plane first, for example a neural network. The points that it returns are called an embedding. And with two bands, turn the ellipse across them: now it is worse than the circle.",
   takeaway: "A metric is a choice of what counts as near. Metric learning makes this choice so that neighbors share a class.",
   open: { page: "retrieval", label: "nearest images before and after a metric was learned" },

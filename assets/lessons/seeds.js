@@ -64,7 +64,7 @@ const LESSON = {
     because: "If runs of one setting differ as much as A and B do, the next three runs may turn the result around.",
   },
   touch: "Look at the drawn runs and decide which setting is better. Then press “Draw other runs” a few times. Repeat it with all three comparisons.",
-  see: "Each mark is one training run. Runs of one setting differ only in their seed, which decides the random start and the random order of the images. The thick line is the mean of the drawn runs, and the bar is one standard deviation to each side. After you decide, hollow marks show the other runs, and the columns show the gain in all possible draws of new runs, in which each run can be any of the ten.",
+  see: "Each mark is one training run. Runs of one setting differ only in their seed, which decides the random start and the random order of the images. The thick line is the mean of the drawn runs, and the bar is one standard deviation to each side. After you decide, hollow marks show the other runs. The columns show the gain in all possible draws of new runs, in which each run can be any of the ten.",
   controls: [
     { name: "comparison", kind: "choice", label: "Comparison", start: "nothing", options: [{ value: "nothing", words: "1" }, { value: "angle", words: "2" }, { value: "width", words: "3" }] },
     { name: "n", kind: "slider", label: "Runs drawn of each setting", low: 1, high: 10, step: 1, start: 3 },
@@ -198,6 +198,7 @@ const LESSON = {
       ${say("By Welch’s t test with {freedom} degrees of freedom, which allows different spreads, chance alone exceeds <b>{limit}</b> standard errors in one case of 20: distrust a smaller gain.", { limit: fixed(limit, 1), freedom: fixed(freedom, 1) })}`
     : say("Your gain is <b>{gain}</b>.", judged)}</p>`;
   },
+  presented: { see: [[0, 1, 2]], fails: [0, 1] },
   fails: "Choose comparison 1, draw 5 runs of each setting and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain passes the test, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
   takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",
   open: { page: "compare", label: "two runs side by side" },

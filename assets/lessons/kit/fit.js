@@ -1,6 +1,6 @@
 // How a slide fits the screen: the largest letters, and the picture in what they leave.
-const PICTURE_SLIDES = ["meet", "predict", "do", "see", "formula", "fails"];
-const TEXT_SLIDES = ["predict", "do", "formula", "fails"]; // their text stands beside the picture on each screen
+const PICTURE_SLIDES = ["meet", "predict", "do", "see", "formula", "fails", "check", "takeaway"];
+const TEXT_SLIDES = ["predict", "do", "formula", "fails", "check", "takeaway"]; // their text stands beside the picture on each screen
 const LETTERS = [38, 34, 30, 27, 24]; // pixels: the largest that fits
 const SMALLER_LETTERS = [22, 20, 18]; // where nothing else helps
 const LEAST_FORMULA = 0.8; // of the letters around it
@@ -23,9 +23,9 @@ class SlideFit {
     if (width < NARROW) return [{ isSide: false, box: [width - 32, height / 2] }];
     const isWide = width / height >= SIDE_BY_SIDE;
     const beside = (shares) => shares.map((share) => ({ isSide: true, box: [width * share, height - AROUND] }));
-    if (kind === "formula") return [...beside([0.5, 0.42, 0.34]), null];
+    if (kind === "formula") return [...beside([0.58, 0.5, 0.42, 0.34]), null];
     if (isWide) return beside([0.65, 0.58, 0.5, 0.42]);
-    return TEXT_SLIDES.includes(kind) ? beside([0.58, 0.52, 0.46, 0.4, 0.34]) : [0.73, 0.68, 0.6].map((share) => ({ isSide: false, box: [width - 48, height * share] }));
+    return beside([0.64, 0.58, 0.52, 0.46, 0.4, 0.34]);
   }
 
   fit(kind) {

@@ -125,18 +125,19 @@ class Lesson {
       element("button", { type: "button", class: "plain", onclick: () => this.change(structuredClone(this.start)) }, say("Start over")));
     this.before = this.question("before", say("Predict: {question}", { question: lesson.before.text }), lesson.before);
     this.after = this.question("after", lesson.after.text, lesson.after);
-    this.formulaBox = on("formula", element("div", {}, element("h2", {}, say("The formula, with your numbers")), this.formula));
-    this.panel = element("div", { class: "panel", "data-on": "meet predict do see formula fails" }, on("predict", this.before), this.presentation.step,
+    this.besidePicture = { // on slides of their own
+      formula: on("formula", element("div", {}, element("h2", {}, say("The formula, with your numbers")), this.formula)),
+      takeaway: on("takeaway", element("div", {}, element("h2", {}, say("Takeaway")), markup("p", lesson.takeaway, { class: "takeaway" }), this.tryLink(), this.presentation.end())),
+      check: on("check", element("div", {}, element("h2", {}, say("Check yourself")), this.after)) };
+    this.panel = element("div", { class: "panel", "data-on": PICTURE_SLIDES.join(" ") }, on("predict", this.before), this.presentation.step,
       markup("p", lesson.touch, { class: "do" }), on("do fails", this.controls), on("do fails", this.readout));
-    this.explain = element("section", { class: "explain", "data-on": "" }, this.formulaBox,
-      this.failsBox());
+    this.explain = element("section", { class: "explain", "data-on": "" }, this.besidePicture.formula, this.failsBox());
+    this.closing = element("section", { class: "end" }, this.besidePicture.takeaway, this.besidePicture.check);
     this.root.replaceChildren(...[this.presentation.title, this.heading(position),
       element("section", { class: "touch", "data-on": PICTURE_SLIDES.join(" ") },
         element("div", { class: "picture", "data-on": PICTURE_SLIDES.join(" ") }, this.stage, markup("p", lesson.see, { class: "see" })), this.panel),
       this.explain,
-      element("section", { class: "end" },
-        on("takeaway", element("div", {}, element("h2", {}, say("Takeaway")), markup("p", lesson.takeaway, { class: "takeaway" }), this.tryLink())),
-        on("check", element("div", {}, element("h2", {}, say("Check yourself")), this.after))),
+      this.closing,
       this.more(),
       this.task(),
       this.terms(),
@@ -145,7 +146,7 @@ class Lesson {
         previous ? this.link(previous, `← ${previous.title}`) : element("span"),
         this.link({ id: "", href: header.index }, say("All lessons")),
         next ? this.link(next, `${next.title} →`) : element("span")),
-      this.presentation.end(), this.presentation.hint, this.presentation.keys].filter(Boolean));
+      this.presentation.hint, this.presentation.keys].filter(Boolean));
   }
 
   // When it fails. A text that tells the truth of comparisons waits until the reader has decided all of them.

@@ -1,31 +1,20 @@
 // The presentation of a lesson: one step at a time, on the whole screen, to be read from the last row of a room.
 const PRESENT = "present";
-const MOST_WORDS = 40;
-const MOST_LETTERS = 232; // three lines of 24 pixels at 1024
-const MOST_BESIDE_CONTROLS = 150; // above the second figure and its sliders
 const TURNS = { ArrowRight: 1, PageDown: 1, " ": 1, Enter: 1, ArrowLeft: -1, PageUp: -1, Home: -Infinity, End: Infinity };
 
 const sentencesOf = (html) => html.split(/(?<=[.!?])\s+/);
 
-// Whole sentences, put together while they have at most MOST_WORDS words and some letters.
-function stepsOf(sentences, letters = MOST_LETTERS) {
-  const isShort = (text) => text.split(/\s+/).length <= MOST_WORDS && text.length <= letters;
-  const steps = [];
-  for (const sentence of sentences) {
-    const joined = steps.length ? `${steps.at(-1)} ${sentence}` : sentence;
-    if (steps.length && isShort(joined.replace(/<[^>]*>/g, ""))) steps[steps.length - 1] = joined;
-    else steps.push(sentence);
-  }
-  return steps;
-}
-
-// The slides of a lesson: {kind, text}. The sentences of `see` that a lesson's `meet` counts come before the question.
-function slidesOf({ touch, see, fails, more, decisions, meet = 0 }) {
-  const slides = (kind, sentences, letters) => stepsOf(sentences, letters).map((text) => ({ kind, text }));
-  const seen = sentencesOf(see);
-  return [...slides("meet", seen.slice(0, meet)), { kind: "predict" }, ...slides("do", sentencesOf(touch)), ...slides("see", seen.slice(meet)),
-    { kind: "formula" }, ...(decisions ? [{ kind: "fails", text: say("Has everyone decided all comparisons? The next slides say what is true of them.") }] : []), ...slides("fails", sentencesOf(fails)), ...(more ? slides("more", sentencesOf(more.words), MOST_BESIDE_CONTROLS) : []),
-    ...["takeaway", "check", "end"].map((kind) => ({ kind }))];
+// The slides of a lesson, at most eight: {kind, text}. Its `presented` lists the sentences of each text that are shown; the page has all.
+// The sentences of `see` that a lesson's `meet` counts come before the question.
+function slidesOf({ touch, see, fails, more, decisions, meet = 0, presented = {} }) {
+  const slide = (kind, text, shown) => {
+    const sentences = sentencesOf(text);
+    return { kind, text: (shown ?? [...sentences.keys()]).map((at) => sentences[at]).join(" ") };
+  };
+  return [...(meet ? [slide("meet", see, Array.from({ length: meet }, (_none, at) => at))] : []), { kind: "predict" }, slide("do", touch, presented.do),
+    ...(presented.see ?? [[...sentencesOf(see).keys()].slice(meet)]).map((shown) => slide("see", see, shown)), { kind: "formula" },
+    ...(decisions ? [{ kind: "fails", text: say("Has everyone decided all comparisons? The next slide says what is true of one of them.") }] : []),
+    slide("fails", fails, presented.fails), ...(more ? [slide("more", more.words, presented.more)] : []), { kind: "check" }, { kind: "takeaway" }];
 }
 
 class Presentation {
@@ -56,10 +45,10 @@ class Presentation {
       element("dl", {}, keys.flatMap(([key, words]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, words)])));
   }
 
-  // The last slide: which lesson follows.
+  // Below the takeaway: which lesson follows.
   end() {
     const { next } = this.frame;
-    return element("div", { class: "slide-end", "data-on": "end" }, element("h2", {}, say("End of the lesson")), next
+    return element("div", { class: "slide-end" }, next
       ? [element("p", {}, say("The next lesson is “{title}”.", next)), element("button", { type: "button", onclick: () => this.goOn() }, say("Present the next lesson"))]
       : element("p", {}, say("This was the last lesson.")));
   }
@@ -87,10 +76,10 @@ class Presentation {
   makeRoom() { setTimeout(() => { if (this.isOn) this.show(); }); }
 
   show() {
-    const { root, lesson, panel, formulaBox, secondText, second } = this.frame;
+    const { root, lesson, panel, besidePicture, secondText, second } = this.frame;
     const { kind, text } = this.slides[this.slide];
     root.dataset.slide = kind;
-    if (kind === "formula") panel.append(formulaBox); // beside the picture
+    if (kind in besidePicture) panel.append(besidePicture[kind]);
     if (kind === "more") {
       second.section.open = true;
       secondText.after(this.step);
@@ -105,8 +94,9 @@ class Presentation {
   }
 
   restore() {
-    const { explain, formulaBox, before, root } = this.frame;
-    explain.prepend(formulaBox);
+    const { explain, closing, besidePicture: { formula, takeaway, check }, before, root } = this.frame;
+    explain.prepend(formula);
+    closing.append(takeaway, check);
     before.after(this.step);
     this.fitted.forget();
     for (const part of root.querySelectorAll(".away")) part.classList.remove("away");
