@@ -107,7 +107,7 @@ const LESSON = {
   build({ stage, data: { digits }, state, change }) {
     const asking = element("div", { style: "display:grid;gap:6px;justify-items:start;min-height:128px;align-content:start" });
     stage.append(asking);
-    const plane = new Plane(stage, { x: [-0.28, 1.12], y: [0.35, 2.4], width: 640, height: 175, equal: false, label: "Intervals of the judgments" });
+    const plane = new Plane(stage, { x: [-0.28, 1.12], y: [0.35, 2.4], width: 640, height: 175 * Math.max(1, leastLetters(stage) / 16), equal: false, label: "Intervals of the judgments" });
     plane.svg.classList.add("later");
     const picture = (row) => digits.pixels.subarray(64 * row, 64 * row + 64);
     const judgments = () => `judged-${state().comparison}`;
@@ -124,10 +124,10 @@ const LESSON = {
         element("div", { style: "display:flex;gap:14px;align-items:center;flex-wrap:wrap" },
           digitTiles([{ pixels: picture(query), kind: "query", words: say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), 64),
           element("button", { type: "button", onclick: () => judge(pair, EQUAL) }, say("Equal"))),
-        element("div", { style: "margin-top:10px" }, again(!judged))]));
+        element("div", { class: "pressed", style: "margin-top:10px" }, again(!judged))]));
       if (focused >= 0) [...asking.querySelectorAll("button")].at(Math.min(focused, isDone ? 0 : 3))?.focus();
       plane.clear();
-      plane.line([0.5, 0.65], [0.5, 2.35], { color: COLORS.gray, dashed: true });
+      plane.line([0.5, 0.65], [0.5, own ? 2.35 : 1.6], { color: COLORS.gray, dashed: true });
       [[say("you"), own, COLORS.query, 1.9], [say("second opinion"), opinion, COLORS.hit, 1.1]].forEach(([name, counts, color, y]) => {
         plane.text([-0.27, y], name, { anchor: "start", size: 14, dy: 5 });
         if (!counts?.count) {
@@ -153,7 +153,7 @@ const LESSON = {
     : say("The second opinion has judged no pairs.")}</p>
       ${isDone && count ? `<p>${say("Asked about all {images} images, the second opinion says <b>{verdict}</b>: its cosine between a query and its first result changes by {low} to {high}. This decides more often than {count} votes, because it uses more images and also how much more similar a result is.", {
     images, count, low: fixed(whole[0], 3).replace("-", "−"), high: fixed(whole[1], 3).replace("-", "−"), verdict: VERDICTS[wholeVerdict] })}</p>` : ""}
-      <p>${say("How far can you trust it? On six data sets with labels, {differences} pairs of embeddings differed by more than two points of R@1. The second opinion decided {decided} of them, and {right} of these verdicts were right: a share between {low} and {high}, by the same test.", {
+      <p class="aside">${say("How far can you trust it? On six data sets with labels, {differences} pairs of embeddings differed by more than two points of R@1. The second opinion decided {decided} of them, and {right} of these verdicts were right: a share between {low} and {high}, by the same test.", {
       differences: record.large, decided: record.decided, right: record.right,
       ...Object.fromEntries(shareInterval(record.right, record.decided).map((share, at) => [["low", "high"][at], percent(share, at ? 0 : 1)])) })}</p>`;
   },

@@ -81,7 +81,7 @@ const LESSON = {
   readout: ({ recalls: [one, two, both], sameErrors }, { second }) => [["R@1, A", percent(one)], [`R@1, ${NAMES[second]}`, percent(two)], [say("R@1, both"), percent(both)],
     [say("A’s errors that {name} makes too", { name: NAMES[second] }), percent(sameErrors)]],
   build({ stage, data: { digits }, change, state }) {
-    const plane = new Plane(stage, { x: [-0.06, 1.06], y: [-0.03, 1.1], width: 640, height: 330, equal: false, label: "Errors of two encoders" });
+    const plane = new Plane(stage, { x: [-0.02, leastLetters(stage) ? 1.5 : 1.37], y: [-0.03, 1.1], width: 640, height: 330, equal: false, label: "Errors of two encoders" });
     const row = element("div", {});
     stage.append(row);
     const picture = (image) => digits.pixels.subarray(64 * image, 64 * image + 64);
@@ -100,19 +100,22 @@ const LESSON = {
           if (height > 0) {
             box(left, bottom, filled, height, COLORS.hit, { fill: COLORS.hit, "fill-opacity": 0.45 });
             box(left + filled, bottom, width - filled, height, COLORS.miss, { fill: COLORS.miss, "fill-opacity": 0.12, "stroke-dasharray": "5 4" });
-            if (height > 0.12) {
-              plane.text([left + width / 2, bottom + height / 2], `${NAMES[second]} ${b ? "✓" : "✕"}`, { size: 13, dy: -4, class: "later", ...HALO });
-              plane.text([left + width / 2, bottom + height / 2], say("{count} of {all}", { count: both, all: count }), { size: 13, dy: Math.max(13, plane.least), class: "later", ...HALO });
+            if (height > 0.12) { // inside of the larger part of a wide cell, beside a narrow one
+              const [from, to] = 2 * filled > width ? [left, left + filled] : [left + filled, left + width];
+              const place = a ? [(from + to) / 2, bottom + height / 2] : [left + width + 0.015, bottom + height / 2];
+              const look = { size: 13, anchor: a ? "middle" : "start", class: "later" };
+              plane.text(place, `${NAMES[second]} ${b ? "✓" : "✕"}`, { ...look, dy: -4 });
+              plane.text(place, say("{count} of {all}", { count: both, all: count }), { ...look, dy: Math.max(13, plane.least) });
             }
           }
           bottom += height + 0.02;
         }
-        plane.text([left + width / 2, 1.04], a ? say("A is right") : say("A is wrong"), { size: 14, "font-weight": 700 });
+        plane.text([left, 1.04], a ? say("A is right") : say("A is wrong"), { size: 14, anchor: "start", "font-weight": 700 });
       });
       plane.svg.setAttribute("aria-label", say("Of 600 images, A finds {one}, the second encoder {two}, and both with weight {weight} find {joined}. Of the {count} images on which both fail, {both} are found by the joined vector.", {
         one: percent(recalls[0]), two: percent(recalls[1]), joined: percent(recalls[2]), weight, count: cells[0][0].count, both: cells[0][0].both }));
       const names = ["A", NAMES[second], say("both")];
-      row.replaceChildren(element("button", { type: "button", onclick: () => change({ query: (Math.round(state().query) + 1) % doubtful }) }, say("Another query")),
+      row.replaceChildren(element("button", { type: "button", class: "pressed", onclick: () => change({ query: (Math.round(state().query) + 1) % doubtful }) }, say("Another query")),
         digitTiles([{ pixels: picture(image), kind: "query", words: String(digits.classes[image]), label: say("Query: digit {digit}", { digit: digits.classes[image] }) },
           ...results.map((other, at) => ({ pixels: picture(other), kind: right[at] ? "hit" : "miss", words: names[at],
             label: right[at] ? say("Nearest by {name}: digit {digit}, right", { name: names[at], digit: digits.classes[other] })
@@ -127,8 +130,8 @@ const LESSON = {
     const mean = `<math><mi>c</mi><mo>=</mo><mfrac><mrow><msub><mi>c</mi><mi>A</mi></msub><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup><msub><mi>c</mi><mi>${NAMES[second]}</mi></msub></mrow><mrow><mn>1</mn><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup></mrow></mfrac></math>
       <math><mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${fixed(weight ** 2, 2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${fixed(1 + weight ** 2, 2)}</mn></mfrac><mo>=</mo>${number(cosines[2], 3)}</math>`;
     return `<p>${say("Both vectors have length 1 before they are joined, so the cosine of the joined vectors is a weighted mean of both cosines: {formula}, for the query ★ and its nearest image by the joined vector.", { formula: mean })}</p>
-      <p>${say("Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent.")}</p>
-      <table><thead><tr><td></td>${["R@1", "MAP@R"].map((name) => `<th scope="colgroup" colspan="3" style="padding:0 8px">${name}</th>`).join("")}</tr><tr><td></td>${["E", "S", say("both"), "E", "S", say("both")].map((name) => `<th scope="col" style="padding:0 8px">${name}</th>`).join("")}</tr></thead>
+      <p class="aside">${say("Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent.")}</p>
+      <table class="aside"><thead><tr><td></td>${["R@1", "MAP@R"].map((name) => `<th scope="colgroup" colspan="3" style="padding:0 8px">${name}</th>`).join("")}</tr><tr><td></td>${["E", "S", say("both"), "E", "S", say("both")].map((name) => `<th scope="col" style="padding:0 8px">${name}</th>`).join("")}</tr></thead>
       <tbody>${encoders.record.map(({ name, first, second, both }) => `<tr><th scope="row" style="text-align:left">${IMAGE_SETS[name]}</th>${cells([first[0], second[0], both[0], first[1], second[1], both[1]])}</tr>`).join("")}</tbody></table>`;
   },
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1, 2] },

@@ -69,7 +69,7 @@ const LESSON = {
     const row = element("div", { style: "min-height:70px" });
     const body = element("tbody", {});
     const head = ["ε", say("clusters"), say("largest"), say("singletons"), say("coverage"), say("purity")];
-    stage.append(row, element("details", { class: "later" }, element("summary", {}, say("The same as a table")), element("table", {},
+    stage.append(row, element("details", { class: "later aside" }, element("summary", {}, say("The same as a table")), element("table", {},
       element("thead", {}, element("tr", {}, head.map((words) => element("th", { scope: "col", style: "padding:0 8px" }, words)))), body)));
     const colorsOf = ({ clusters, modes }) => {
       const largestFirst = [...clusters].sort(([, one], [, other]) => other.length - one.length);
@@ -116,7 +116,7 @@ const LESSON = {
     <msup><mrow><mo>(</mo><msub><mi>ω</mi><mi>j</mi></msub><mo>−</mo><msub><mi>ω</mi><mi>i</mi></msub><mo>)</mo></mrow><mn>2</mn></msup><mo>)</mo></math>.<br>
     ${say("W is the similarity of two neighbors, and γ is a constant. ω is the share of time that a random walk from neighbor to neighbor spends at an image.")}</p>
     <p>${say("Here {count} images have no such link: they are the modes, and {singletons} of these modes are alone in their clusters.", { count, singletons })}</p>
-    <p>${say("<b>Coverage</b> is the share of images in clusters of two or more, here {coverage}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.", { coverage: percent(coverage) })}</p>`,
+    <p class="aside">${say("<b>Coverage</b> is the share of images in clusters of two or more, here {coverage}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.", { coverage: percent(coverage) })}</p>`,
   presented: { see: [[0, 1], [2, 3]], fails: [0, 1, 2] },
   fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two images share a pseudo-label to learn from. High purity alone is not a success: there it comes from singletons.",
   takeaway: "ε is the minimum relevancy of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",

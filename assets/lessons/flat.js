@@ -101,7 +101,7 @@ const LESSON = {
   build({ stage, change }) {
     const plane = new Plane(stage, { x: [-1.25, 1.25], y: [0.02, 1.32], height: 335, label: "Two curves of points" });
     plane.svg.prepend(shape("svg", { width: plane.width, height: plane.height }, plane.drawn)); // an inner picture clips what leaves it
-    const strip = new Plane(stage, { x: [-2.2, 24.7], y: [-0.32, 1.12], height: 84, equal: false, label: "Candidates" });
+    const strip = new Plane(stage, { x: [-2.2, 24.7], y: [leastLetters(stage) ? -0.5 : -0.32, 1.12], height: leastLetters(stage) ? 110 : 84, equal: false, label: "Candidates" });
     strip.svg.setAttribute("role", "img");
     const edge = { low: [-1.2, 0.05], high: [1.2, 1.3] };
     const reach = 0.47;
@@ -129,12 +129,18 @@ const LESSON = {
     };
     const drawBars = ({ tested }, threshold) => {
       strip.clear();
-      strip.text([-0.9, 0.9], say("share"), { size: 11, dx: 4, anchor: "end" });
+      if (!strip.isCrowded) strip.text([-0.9, 0.9], say("share"), { size: 11, dx: 4, anchor: "end" });
       tested.forEach(({ worst, isMember, row }, position) => {
         const [[left, top], [right, bottom]] = [strip.at([position + 0.12, worst]), strip.at([position + 0.88, 0])];
         strip.add("rect", { x: left, y: top, width: right - left, height: Math.max(bottom - top, 1.5),
           fill: isMember ? COLORS.after : "none", stroke: isMember ? COLORS.after : COLORS.miss, "stroke-width": 1.5 });
-        strip.text([position + 0.5, -0.27], `${isMember ? "✓" : "✕"}${CURVES[row].curve ? "□" : ""}`, { size: 12 });
+        if (!strip.isCrowded) {
+          strip.text([position + 0.5, -0.27], `${isMember ? "✓" : "✕"}${CURVES[row].curve ? "□" : ""}`, { size: 12 });
+          return;
+        }
+        const [x, y] = strip.at([position + 0.5, -0.16]); // drawn, because large signs would overlap
+        strip.add("path", { d: isMember ? `M${x - 6} ${y}l4 5l8 -11` : `M${x - 5} ${y - 5}l10 10m0 -10l-10 10`, fill: "none", stroke: "currentColor", "stroke-width": 2 });
+        if (CURVES[row].curve) strip.add("rect", { x: x - 5, y: y + 9, width: 10, height: 10, fill: "none", stroke: "currentColor", "stroke-width": 2 });
       });
       strip.line([0, threshold], [24.2, threshold], { dashed: true, color: COLORS.query, width: 2 });
       strip.text([-0.2, threshold], "T", { size: 13, dy: 4, anchor: "end" });
@@ -152,7 +158,7 @@ const LESSON = {
       plane.line(along(b, other, -0.3), along(b, other, 0.3), { color: COLORS.refined, width: 2.5 });
       const foot = along(center, direction, dot(direction, minus(b, center)));
       plane.line(foot, b, { color: COLORS.miss, width: 2, dashed: true });
-      if (fromA.across > 0.12) plane.text([(foot[0] + b[0]) / 2, (foot[1] + b[1]) / 2], say("across {distance}", { distance: fixed(fromA.across, 2) }), { dx: 8, dy: 5, size: 13, anchor: "start" });
+      if (fromA.across > 0.12) plane.text([(foot[0] + b[0]) / 2, (foot[1] + b[1]) / 2], say("across {distance}", { distance: fixed(fromA.across, 2) }), { dx: direction[0] > 0 ? -8 : 8, dy: 5, size: 13, anchor: direction[0] > 0 ? "end" : "start", ...HALO });
       const status = new Map(tested.map(({ row, isMember }) => [row, isMember]));
       CURVES.forEach(({ curve, point }, row) => {
         const [x, y] = plane.at(point);

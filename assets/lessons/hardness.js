@@ -144,11 +144,11 @@ const LESSON = {
     const names = [["easy", say("Easy")], ["semi", say("Semi-hard")], ["hard", say("Hard")], ["own", say("Your range")]];
     const maps = names.map(([name, title]) => {
       const canvas = element("canvas", { role: "img", style: "width:100%;aspect-ratio:1;display:block;border:1px solid var(--edge);border-radius:6px" });
-      const words = element("div", { style: "font-size:0.85em;min-height:5.4em" });
-      return { name, title, canvas, words, box: element("div", {}, element("b", { style: "font-size:0.9em" }, title), canvas, words) };
+      const words = element("div", { class: "numbers", style: "font-size:0.85em;min-height:5.4em" });
+      return { name, title, canvas, words, box: element("div", { class: "trained" }, element("b", { style: "font-size:0.9em" }, title), canvas, words) };
     });
-    stage.append(element("div", { style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(max(130px,min(50% - 8px,(560px - 100%) * 999)),1fr));gap:8px" }, maps.map(({ box }) => box)));
-    const button = element("button", { type: "button", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, say("Train one epoch"));
+    stage.append(element("div", { class: plane.isCrowded ? "crowded" : null, style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(max(130px,min(50% - 8px,(560px - 100%) * 999)),1fr));gap:8px" }, maps.map(({ box }) => box)));
+    const button = element("button", { type: "button", class: "pressed", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, say("Train one epoch"));
     stage.append(button);
     const { classes } = data.hardness;
     const digits = [0, 1, 2, 3, 4, 6];
@@ -187,11 +187,11 @@ const LESSON = {
         plane.add("rect", { x, y, width: Math.max(width * plane.scale[0] - 1, 1), height: count / most * plane.scale[1], fill: color, opacity: isOwn ? 1 : 0.55 });
       });
       for (const at of [0, LESSON.margin]) plane.line([at, 0], [at, 1 + letters / bars], { color: "currentColor", dashed: true });
-      plane.text([-0.02, 1], say("hard: N is nearer"), { anchor: "end", size: 13, dy: -0.4 * letters });
-      plane.text([LESSON.margin + 0.02, 1], say("easy: beyond μ = {margin}", { margin: LESSON.margin }), { anchor: "start", size: 13, dy: -0.4 * letters });
+      plane.text([-0.02, 1], plane.isCrowded ? say("Hard") : say("hard: N is nearer"), { anchor: "end", size: 13, dy: -0.4 * letters });
+      plane.text([LESSON.margin + 0.02, 1], plane.isCrowded ? say("Easy") : say("easy: beyond μ = {margin}", { margin: LESSON.margin }), { anchor: "start", size: 13, dy: -0.4 * letters });
       plane.text([0.05, 1], say("semi-hard"), { dy: -1.6 * letters, size: 13 });
       plane.line([low, 0], [high, 0], { color: COLORS.query, width: 6 });
-      for (let tenths = -9; tenths <= 12; tenths += 3) plane.text([tenths / 10, 0], fixed(tenths / 10, 1).replace("-", "−"), { size: 12, dy: handle + 1.1 * letters });
+      for (let tenths = -9; tenths <= 12; tenths += plane.isCrowded ? 6 : 3) plane.text([tenths / 10, 0], fixed(tenths / 10, 1).replace("-", "−"), { size: 12, dy: handle + 1.1 * letters });
       plane.text([right, 0], "δ²(A, N) − δ²(A, P)", { anchor: "end", size: 12, dy: handle + 2.4 * letters });
       plane.svg.setAttribute("aria-label", say("Number of triplets by difference of squared distances; your range from {low} to {high} holds {count}, of which {wrong} have a wrong label",
         { low: fixed(low, 2), high: fixed(high, 2), count: results.own.count, wrong: percent(results.own.wrong) }));
@@ -200,8 +200,8 @@ const LESSON = {
         const { recall, spread, used, steps } = results[name];
         const change_ = recall > before.recall ? "▲" : recall < before.recall ? "▼" : "=";
         const text = `${percent(recall)} ${epochs ? change_ : ""}`;
-        words.replaceChildren(element("b", {}, `R@1 ${text}`), element("br"), say("spread × {factor}", { factor: fixed(spread / before.spread, 2) }).replace("× ", "×\u00a0"),
-          element("br"), say("triplets: {used}", { used }), element("br"), say("steps: {steps}", { steps }));
+        words.replaceChildren(element("b", {}, `R@1 ${text}`), ...(plane.isCrowded ? [] : [element("br"), say("spread × {factor}", { factor: fixed(spread / before.spread, 2) }).replace("× ", "×\u00a0"),
+          element("br"), say("triplets: {used}", { used }), element("br"), say("steps: {steps}", { steps })]));
         canvas.setAttribute("aria-label", say("Map after {epochs} epochs on {used} triplets, {title}: R@1 {recall}, spread {factor} times that before training",
           { epochs, used, title, recall: percent(recall), factor: fixed(spread / before.spread, 2) }));
       }

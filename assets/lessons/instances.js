@@ -65,12 +65,12 @@ const LESSON = {
   build({ stage, data: { instances: { views, classes } }, change }) {
     const count = classes.length;
     const pixels = (view) => views.subarray(64 * view, 64 * view + 64);
-    const [choice, competitors] = [element("div"), element("div")];
+    const [choice, competitors] = [element("div"), element("div", { class: "strongest" })];
     stage.append(choice);
-    const plane = new Plane(stage, { x: [LOWEST_COSINE - 0.16, 1.08], y: [-0.2, 1.1], height: 200, equal: false, label: "Shares of the push" });
-    const strip = new Plane(stage, { x: [-0.02, 1.02], y: [0, 1], height: 38, equal: false, label: "Push by class" });
+    const plane = new Plane(stage, { x: [LOWEST_COSINE - 0.16, 1.08], y: [-0.2, leastLetters(stage) ? 1.35 : 1.1], height: 200, equal: false, label: "Shares of the push" });
+    const strip = new Plane(stage, { x: [-0.02, 1.02], y: [0, 1], height: Math.max(38, 1.5 * leastLetters(stage)), equal: false, label: "Push by class" });
     for (const { svg } of [plane, strip]) svg.setAttribute("role", "img");
-    plane.svg.style.marginBottom = `${Math.max(0, 34 - 0.2 * plane.scale[1])}px`; // for the words below the axis
+    plane.svg.style.marginBottom = `${Math.max(0, 8 + 2.2 * Math.max(12, plane.least) - 0.2 * plane.scale[1])}px`; // for the words below the axis
     stage.append(competitors);
     // Tiles are replaced only if other images are shown, so that τ moves smoothly; the keyboard focus stays at its position.
     const show = (box, tiles, label, words) => {
@@ -84,7 +84,7 @@ const LESSON = {
       }
       const focused = [...box.querySelectorAll("button")].indexOf(box.getRootNode().activeElement);
       box.dataset.shown = key;
-      box.replaceChildren(element("small", {}, words), digitTiles(tiles.map((tile) => ({ ...tile, pixels: pixels(tile.image) })), label, 40));
+      box.replaceChildren(element("small", { class: "aside" }, words), digitTiles(tiles.map((tile) => ({ ...tile, pixels: pixels(tile.image) })), label, 40));
       box.querySelectorAll("button")[focused]?.focus();
     };
     const pick = (image) => () => change({ image });
@@ -93,7 +93,7 @@ const LESSON = {
         { image: chosen, kind: "query", sign: "★ ", words: say("chosen"), label: say("Chosen image, digit {digit}", { digit: classes[chosen] }) },
         { image: chosen + count, sign: "", words: say("2nd view"), label: say("Second view of the chosen image") },
         ...Array.from({ length: 10 }, (_digit, digit) => digit * count / 10).map((image) => ({ image, sign: "", words: String(classes[image]),
-          label: say("Choose digit {digit}", { digit: classes[image] }), pressed: image === chosen, onclick: pick(image) })),
+          label: say("Choose digit {digit}", { digit: classes[image] }), isChoice: true, pressed: image === chosen, onclick: pick(image) })),
       ], say("Chosen image, and images to choose"), say("The chosen view ★, its second view, and other digits to choose"));
       plane.clear();
       const top = Math.max(...shares, 1e-9);
@@ -103,8 +103,8 @@ const LESSON = {
       }).filter(([, share]) => share <= 1.1);
       plane.path(curve, { color: COLORS.gray, width: 1 });
       plane.line([LOWEST_COSINE, 0], [1.04, 0]);
-      for (const cosine of [-0.5, 0, 0.5, 1]) plane.text([cosine, 0], plain(cosine), { dy: 14, size: 11 });
-      plane.text([0.25, 0], say("cosine: similarity to the chosen view"), { dy: 29, size: 12 });
+      for (const cosine of [-0.5, 0, 0.5, 1]) plane.text([cosine, 0], plain(cosine), { dy: 3 + Math.max(11, plane.least), size: 11 });
+      plane.text([0.25, 0], plane.isCrowded ? say("cosine") : say("cosine: similarity to the chosen view"), { dy: 5 + 2 * Math.max(12, plane.least), size: 12 });
       for (const part of [0.5, 1]) plane.text([LOWEST_COSINE, part], `${significant(100 * top * part, 2)}\u00a0%`, { dx: -6, dy: 4, size: 11, anchor: "end" });
       cosines.forEach((cosine, at) => {
         const [color, end] = [isSame[at] ? COLORS.hit : COLORS.miss, [cosine, shares[at] / top]];
@@ -116,7 +116,7 @@ const LESSON = {
         }
       });
       plane.line([own, 0], [own, 1.02], { color: COLORS.query, width: 2, dashed: true });
-      plane.text([own, 1.02], say("own second view"), { dy: -4, size: 12, anchor: own > 0.6 ? "end" : "middle" });
+      plane.text([own, plane.least ? 1.16 : 1.02], say("own second view"), { dy: -4, size: 12, anchor: own > 0.6 ? "end" : "middle" });
       plane.svg.setAttribute("aria-label", say("Shares of the push by similarity. {share} of the push falls on views of the same class, {equal} if all were pushed equally. The own second view has cosine {cosine} and probability {probability}.",
         { share: percent(sameShare), equal: percent(equalShare), cosine: fixed(own, 2), probability: percent(probability) }));
       strip.clear();
@@ -126,9 +126,10 @@ const LESSON = {
       };
       bar(0, sameShare, { fill: COLORS.hit });
       bar(sameShare, 1, { fill: "none", stroke: COLORS.miss, "stroke-width": 2 });
-      strip.text([0, 0.5], say("● same class {share}", { share: percent(sameShare) }), sameShare > 0.35 ? { dx: 614 * equalShare + 8, dy: 5, size: 13, anchor: "start", style: "fill:#fff" }
-        : { dx: 614 * sameShare + 8, dy: 5, size: 13, anchor: "start" });
-      if (sameShare < 0.72) strip.text([1, 0.5], say("□ other classes"), { dx: -8, dy: 5, size: 13, anchor: "end" });
+      const look = { size: 13, dy: 0.37 * Math.max(13, strip.least) };
+      strip.text([0, 0.5], strip.isCrowded ? `● ${percent(sameShare)}` : say("● same class {share}", { share: percent(sameShare) }), sameShare > 0.35 ? { ...look, dx: strip.scale[0] * equalShare + 8, anchor: "start", style: "fill:#fff" }
+        : { ...look, dx: strip.scale[0] * sameShare + 8, anchor: "start" });
+      if (sameShare < 0.72 && !strip.isCrowded) strip.text([1, 0.5], say("□ other classes"), { ...look, dx: -8, anchor: "end" });
       strip.line([equalShare, 0], [equalShare, 1], { color: COLORS.query, width: 3 });
       strip.svg.setAttribute("aria-label", say("{share} of the push falls on the same class; the mark at {equal} is an equal push.", { share: percent(sameShare), equal: percent(equalShare) }));
       show(competitors, strongest.map((at) => ({ image: others[at], kind: isSame[at] ? "hit" : "miss", sign: isSame[at] ? "✓ " : "✕ ", words: percent(shares[at]),
@@ -145,7 +146,7 @@ const LESSON = {
     <p>${say("The loss −log P pushes view k away with the strength {formula}, which is its share divided by τ: for the strongest competitor {equation}.", {
     formula: `<math><mfrac><mn>1</mn><mi>τ</mi></mfrac><mo>·</mo><mfrac><mrow><mi>η</mi><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow><mtext>${say("denominator")}</mtext></mfrac></math>`,
     equation: `<math><mfrac><mn>${significant(share, digits)}</mn><mn>${fixed(temperature, 2)}</mn></mfrac><mo>=</mo><mn>${significant(share / temperature, 2)}</mn></math>` })}</p>
-    <p>${say("PSLR and ISIF add −η Σ log(1 − P<sub>k</sub>), where P<sub>k</sub> is the share of view k divided by η. The whole loss is {loss}, and {share} of its push falls on the same class.", {
+    <p class="aside">${say("PSLR and ISIF add −η Σ log(1 − P<sub>k</sub>), where P<sub>k</sub> is the share of view k divided by η. The whole loss is {loss}, and {share} of its push falls on the same class.", {
     loss: significant(loss, 3), share: percent(sameShareOfLoss) })}</p>`;
   },
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1] },

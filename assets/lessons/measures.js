@@ -63,7 +63,7 @@ const LESSON = {
     const paint = (canvas, image) => paintDigit(canvas.getContext("2d"), pixels.subarray(64 * image, 64 * image + 64), 64);
     const cases = (label, choices, name) => {
       const buttons = choices.map(([words, value]) => element("button", { type: "button", onclick: () => change({ [name]: value }) }, words));
-      return { row: element("div", { class: "choice", role: "group", "aria-label": label }, element("b", {}, label), buttons),
+      return { row: element("div", { class: "choice pressed", role: "group", "aria-label": label }, element("b", {}, label), buttons),
         show: (value) => buttons.forEach((button, at) => button.setAttribute("aria-pressed", String(isSame(choices[at][1], value)))) };
     };
     let numbers = null; // what is shown now
@@ -139,6 +139,7 @@ const LESSON = {
       const empty = members.findIndex((_member, name) => !used.has(name));
       return [...used, ...(empty < 0 ? [] : [empty])].sort((one, other) => one - other);
     };
+    clusterCases.row.classList.add("spare"); // a small screen has room for the cases of the ranking
     stage.append(rankingCases.row, searched, clusterCases.row, boxes);
     const fraction = (precision, rank) => `${Math.round(precision * (rank + 1))}/${rank + 1}`;
 
@@ -184,11 +185,11 @@ const LESSON = {
     return `<p>${say("<b>R@1</b> (recall@1): is rank 1 a hit? {answer}.", { answer: answer(recall1) })}
       ${say("<b>R@{k}</b> (recall@{k}): is a hit among the first {k}? {answer}. Both are then averaged over all queries.", { k, answer: answer(recallK) })}</p>
       <p>${say("<b>MAP@R</b>, mean average precision at R, adds the precision at each hit among the first R ranks:")}<br>${sum}</p>
-      <p>${say("<b>NMI</b>, normalized mutual information: I is what clusters C and classes Y tell about each other, and the entropy H says how evenly the images are spread:")}<br>
+      <p class="aside">${say("<b>NMI</b>, normalized mutual information: I is what clusters C and classes Y tell about each other, and the entropy H says how evenly the images are spread:")}<br>
       <math><mfrac><mrow><mn>2</mn><mi>I</mi><mo>(</mo><mi>C</mi><mo>,</mo><mi>Y</mi><mo>)</mo></mrow><mrow><mi>H</mi><mo>(</mo><mi>C</mi><mo>)</mo><mo>+</mo><mi>H</mi><mo>(</mo><mi>Y</mi><mo>)</mo></mrow></mfrac>
       <mo>=</mo><mfrac><mrow><mn>2</mn><mo>·</mo>${number(Math.abs(information))}</mrow><mrow>${number(ofClusters)}<mo>+</mo>${number(ofClasses)}</mrow></mfrac><mo>=</mo>${number(nmi, 3)}</math></p>`;
   },
-  presented: { see: [[0, 1, 2], [3, 4, 6]], fails: [0, 1] },
+  presented: { do: [0, 1], see: [[0, 1, 2], [3, 4, 6]], fails: [0] },
   fails: "Press <b>A hit first, then misses</b>: R@1 is at its maximum, although the other hits are last. Press <b>Every picture alone</b>: no two pictures share a cluster, yet NMI stays above one half. NMI grows with the number of clusters, so compare it only at the same number. And with <b>Nearest pixels</b> and <b>k-means</b>, all 8s share a cluster while R@1 is 0. Each measure alone tells half of the story.",
   takeaway: "Choose the measure by what your user sees: the first result, the first k results, all images of a class, or groups. Report it with its k and the number of queries.",
   open: { page: "retrieval", label: "hits and misses of a query" },

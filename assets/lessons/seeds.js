@@ -108,13 +108,16 @@ const LESSON = {
   build({ stage, state, change }) {
     const width = stage.clientWidth < 480 ? 380 : 640; // so that a phone shows legible text
     const button = (words, onclick) => element("button", { type: "button", onclick }, words);
-    stage.append(element("div", { class: "choice" },
+    stage.append(element("div", { class: "choice pressed" },
       button(say("Draw other runs"), () => change({ draw: Math.floor(state().draw + 1) })),
       button(say("Luckiest draw for B"), () => change({ draw: LUCKY }))));
     const strip = new Plane(stage, { x: [93.2, 98.4], y: [-0.75, 1.6], label: "Runs", width, height: 185, equal: false });
     const verdicts = VERDICTS.map(([value, words]) => button(words, () => change({ verdict: `${state().comparison}-${value}` })));
     const truth = element("p", { role: "status", style: "margin:4px 0;min-height:1.5em" });
-    stage.append(element("div", { class: "choice", role: "group", "aria-label": say("Your decision") }, element("b", {}, say("Your decision")), verdicts), truth);
+    stage.append(element("div", { class: "choice pressed", role: "group", "aria-label": say("Your decision") }, element("b", {}, say("Your decision")), verdicts), truth);
+    const title = element("small", { style: "display:block" }, say("Gain B − A in points, all possible draws"));
+    const wait = element("p", { style: "text-align:center;margin:6px 0 0" }, say("Decide first: which setting is better?"));
+    stage.append(title, wait);
     const histogram = new Plane(stage, { x: [-3, 4.2], y: [-0.3, 1.15], label: "Gain in all possible draws", width, height: 150, equal: false });
 
     const mark = (name, recall, row, isDrawn, at) => {
@@ -129,7 +132,7 @@ const LESSON = {
       strip.clear();
       for (const recall of [94, 95, 96, 97, 98]) {
         strip.line([recall, -0.4], [recall, 1.5], { width: 1, "stroke-opacity": 0.4 });
-        strip.text([recall, -0.68], percent(recall / 100, 0), { size: 12 });
+        if (!strip.isCrowded || recall % 2 === 0) strip.text([recall, -0.68], percent(recall / 100, 0), { size: 12 });
       }
       for (const [name, recalls, runs, middle, part, row] of [["A", a, runsA, meanA, deviationA, 1.1], ["B", b, runsB, meanB, deviationB, 0.1]]) {
         if (part !== null) strip.line([middle - part, row - 0.32], [middle + part, row - 0.32], { width: 6, "stroke-opacity": 0.8 });
@@ -144,10 +147,9 @@ const LESSON = {
     const drawGains = ({ gains, gain, aheadA, aheadB }, isDecided) => {
       histogram.clear();
       histogram.line([-3, 0], [4.2, 0], { width: 1 });
-      for (const tick of [-2, -1, 0, 1, 2, 3, 4]) histogram.text([tick, -0.2], tick > 0 ? `+${tick}` : String(tick).replace("-", "−"), { size: 12 });
-      histogram.text([-3, 1.02], say("Gain B − A in points, all possible draws"), { anchor: "start", size: 13 });
+      for (const tick of histogram.isCrowded ? [-2, 0, 2, 4] : [-2, -1, 0, 1, 2, 3, 4]) histogram.text([tick, -0.2], tick > 0 ? `+${tick}` : String(tick).replace("-", "−"), { size: 12 });
+      wait.hidden = isDecided;
       if (!isDecided) {
-        histogram.text([0.6, 0.45], say("Decide first: which setting is better?"), { size: 15 });
         histogram.svg.setAttribute("aria-label", say("Hidden until you decide: the gain in all possible draws"));
         return;
       }
@@ -185,7 +187,7 @@ const LESSON = {
     const number = (value, count) => `<mn>${fixed(value, count)}</mn>`;
     const list = (values) => numberList(values.map((value) => fixed(value, ofRuns)));
     const both = (a, b, count) => ({ a: `<math>${number(a, count)}</math>`, b: `<math>${number(b, count)}</math>` });
-    const means = `<p>${say("Drawn runs of A: {a}; of B: {b}.", { a: list(drawnA), b: list(drawnB) })}</p><p>${say("Mean: {formula}, here {a} for A and {b} for B.", { ...both(meanA, meanB, ofMeans),
+    const means = `<p class="aside">${say("Drawn runs of A: {a}; of B: {b}.", { a: list(drawnA), b: list(drawnB) })}</p><p>${say("Mean: {formula}, here {a} for A and {b} for B.", { ...both(meanA, meanB, ofMeans),
       formula: "<math><mover><mi>x</mi><mo>¯</mo></mover><mo>=</mo><mfrac><mn>1</mn><mi>n</mi></mfrac><mo>∑</mo><msub><mi>x</mi><mi>i</mi></msub></math>" })}</p>`;
     if (n < 2) return `${means}<p>${say("<b>One run has no standard deviation.</b> Nothing tells you whether the gain of {gain} points is real.", { gain: fixed(gain, 2) })}</p>`;
     const judged = { gain: fixed(gain, ofGain) };

@@ -75,14 +75,14 @@ const LESSON = {
       moved: (point) => change({ [name]: point }) }));
     let [stepped, value, isTried] = [null, 0, false]; // isTried: a step outside the region, which moved nothing
     const inside = (point) => [clamp(point[0], -3, 3), clamp(point[1], -2, 2)];
-    const step = element("button", { type: "button", style: "white-space:nowrap", onclick: () => {
+    const step = element("button", { type: "button", class: "pressed", style: "white-space:nowrap", onclick: () => {
       isTried = value === 0;
       change(Object.fromEntries(names.map((name, row) => [name, inside(stepped[row])])));
       isTried = false;
     } },
       say("Take a step"));
-    const words = element("span", { role: "status" });
-    stage.append(element("p", { style: "display:flex;gap:10px;align-items:center;margin:8px 0 0" }, step, words));
+    const words = element("span", { role: "status", style: "flex:1 1 260px" });
+    stage.append(element("p", { style: "display:flex;flex-wrap:wrap;gap:10px;align-items:center;margin:8px 0 0" }, step, words));
     const sliders = stage.closest(".touch")?.querySelectorAll(".slider") ?? [];
     return { draw({ loss, anchor, positive, negative }, numbers) {
       const { center, radius, argument, middle } = numbers;

@@ -21,7 +21,7 @@ LESSONS = [pytest.param(lesson, id=lesson.id) for lesson in course()]
 SCREENS = [(1024, 768), (1280, 720), (1400, 900), (1920, 1080)]
 PICTURES = ("meet", "predict", "do", "see", "formula", "fails", "check", "takeaway")
 MOST_SLIDES = 8
-LEAST_TEXT, LEAST_CHART = 24, 18  # pixels
+LEAST_TEXT, LEAST_CHART, LOW_CHART = 24, 28, 18  # pixels
 
 MEASURE = """() => {
     const root = document.querySelector(".lesson");
@@ -45,7 +45,9 @@ MEASURE = """() => {
     const maths = [...document.querySelectorAll(".formula math")].filter((math) => math.clientWidth);
     const sizeOf = (node) => parseFloat(getComputedStyle(node).fontSize);
     const shares = maths.map((math) => sizeOf(math) / sizeOf(math.parentElement));
-    return { ...letters, covered, kind: root.dataset.slide, stage: stage.height / innerHeight,
+    const outside = Math.max(0, ...[...document.querySelectorAll(".stage :is(text, b, span)")].map((part) => part.getBoundingClientRect())
+        .filter(({ width }) => width).flatMap(({ left, right }) => [stage.left - left, right - stage.right]));
+    return { ...letters, covered, outside, kind: root.dataset.slide, stage: stage.height / innerHeight,
         across: stage.width / innerWidth,
         formula: Math.min(1, ...shares),
         words: document.querySelector(".step").innerText.split(/\\s+/).length,
@@ -82,7 +84,8 @@ def test_every_slide_fits_a_projector_and_is_read_from_the_last_row(open_lesson:
                 assert not slide["covered"], case
                 assert slide["formula"] >= 0.8, case  # of the letters around it
                 if slide["kind"] in PICTURES:
-                    assert slide["chart"] >= LEAST_CHART, case
+                    assert slide["chart"] >= (LEAST_CHART if height >= 768 else LOW_CHART), case
+                    assert slide["outside"] <= 6, case  # pixels, of letters beside the picture
                     assert slide["words"] <= 50, case  # whole sentences, and the heading of a failure
                 if slide["kind"] in ("meet", "see"):
                     assert slide["stage"] >= 0.6 or slide["across"] >= 0.55, case

@@ -51,6 +51,13 @@ const pixelRatio = (canvas) => (window.devicePixelRatio || 1) * Math.max(1, Numb
 // The smallest letters of a picture: a presentation asks for larger letters.
 const leastLetters = (node) => Number(getComputedStyle(node).getPropertyValue("--least")) || 0;
 
+// Whether the letters of a picture of some width are so large that it needs a layout of its own.
+const CROWDED = 1 / 28; // of the width
+const isCrowded = (letters, width) => letters > CROWDED * width;
+
+// About how wide words are, in pixels.
+const widthOf = (words, letters) => 0.56 * letters * words.length;
+
 // How letters look that stand on a line or an edge.
 const HALO = { style: "paint-order:stroke;stroke:var(--paper, #fff);stroke-width:6px;stroke-linejoin:round" };
 
@@ -61,7 +68,8 @@ class Plane {
     const share = shareOf(stage, width);
     width *= share;
     height *= share;
-    Object.assign(this, { width, height, least: leastLetters(stage) });
+    const least = leastLetters(stage);
+    Object.assign(this, { width, height, least, isCrowded: isCrowded(least, width) });
     let [across, up] = [width / (x[1] - x[0]), height / (y[1] - y[0])];
     if (equal) across = up = Math.min(across, up);
     const middle = [(x[0] + x[1]) / 2, (y[0] + y[1]) / 2];
@@ -125,7 +133,11 @@ class Plane {
 
   text(point, words, { dx = 0, dy = 0, size = 14, anchor = "middle", ...attributes } = {}) {
     const [x, y] = this.at(point);
-    return this.add("text", { x: x + dx, y: y + dy, "font-size": Math.max(size, this.least), "text-anchor": anchor, ...attributes }, words);
+    const letters = Math.max(size, this.least);
+    const wide = widthOf(words, letters);
+    const left = x + dx - wide * { start: 0, middle: 0.5, end: 1 }[anchor];
+    const inside = clamp(left, 0, Math.max(0, this.width - wide)) - left; // no letter leaves the picture
+    return this.add("text", { x: x + dx + inside, y: y + dy, "font-size": letters, "text-anchor": anchor, ...attributes }, words);
   }
 
   // A point that the reader drags, or moves with the arrow keys.
@@ -262,8 +274,10 @@ class Cloud {
 // `draw` takes [{name, points: [[x, y], …], color, dashed}] and the cursor's x. Names stand beside the ends of the lines.
 class Chart {
   constructor(stage, options) {
-    Object.assign(this, { width: 640, height: 260, ticks: null, letters: Math.max(13, leastLetters(stage)), left: 54, right: 130, ...options });
+    Object.assign(this, { width: 640, height: 260, ticks: null, title: "", letters: Math.max(13, leastLetters(stage)), left: 54, right: 130, ...options });
     this.width *= shareOf(stage, this.width);
+    this.isCrowded = isCrowded(this.letters, this.width);
+    this.top = this.isCrowded ? this.letters / 2 : 14;
     this.svg = shape("svg", { class: "chart", viewBox: `0 0 ${this.width} ${this.height}`, role: "img", "aria-label": say(this.label) });
     stage.append(this.svg);
   }
@@ -271,33 +285,47 @@ class Chart {
   describe(label) { this.svg.setAttribute("aria-label", label); }
 
   at([x, y]) {
-    const [left, right, top, bottom] = [this.left, this.right, 14, 16 + 2 * this.letters];
+    const { left, right, top } = this;
+    const bottom = 16 + 2 * this.letters;
     return [left + (x - this.x[0]) / (this.x[1] - this.x[0]) * (this.width - left - right),
       this.height - bottom - (y - this.y[0]) / (this.y[1] - this.y[0]) * (this.height - top - bottom)];
   }
 
   draw(series, cursor = null) {
     const nodes = [];
-    const wide = (words) => 0.58 * this.letters * words.length; // pixels, about
+    const wide = (words) => widthOf(words, this.letters);
     const axis = (low, high) => [low, (low + high) / 2, high];
     const valueWords = (y) => (this.format ? this.format(y) : plain(Number(y.toPrecision(3))));
     this.left = Math.max(this.left, ...axis(...this.y).map((y) => wide(valueWords(y)) + 12));
-    this.right = Math.max(this.right, ...series.map(({ name }) => wide(name) + 22)); // room for the names beside the lines
+    const row = 1.15 * this.letters;
+    const isAbove = this.isCrowded; // names and title stand above the lines, or else beside and on them
+    if (isAbove) {
+      const above = row * (series.length + (this.title ? 1 : 0));
+      Object.assign(this, { right: wide(plain(this.x[1])) / 2 + 6, top: this.letters / 2 + above });
+      this.fullHeight ??= this.height + above + 2 * row;
+      this.height = this.fullHeight;
+      this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
+    } else this.right = Math.max(this.right, ...series.map(({ name }) => wide(name) + 22)); // room for the names beside the lines
     const rule = (from, to, attributes) => {
       const [[x1, y1], [x2, y2]] = [this.at(from), this.at(to)];
       nodes.push(shape("line", { x1, y1, x2, y2, ...attributes }));
     };
     const write = (words, x, y, attributes) => nodes.push(shape("text", { x, y, "font-size": this.letters, ...attributes }, words));
-    for (const y of axis(...this.y)) {
+    const isLow = 2.2 * this.letters > this.at([0, this.y[0]])[1] - this.at([0, this.y[1]])[1];
+    for (const y of isLow ? this.y : axis(...this.y)) {
       rule([this.x[0], y], [this.x[1], y], { class: "rule" });
       write(valueWords(y), this.at([this.x[0], y])[0] - 8, this.at([0, y])[1] + 4,
         { "text-anchor": "end" });
     }
-    for (const x of this.ticks ?? axis(...this.x)) {
+    const ticks = this.ticks ?? axis(...this.x);
+    const gap = (this.width - this.left - this.right) / (ticks.length - 1);
+    const isTight = Math.max(...ticks.map((x) => wide(`${plain(x)}0`))) > gap;
+    for (const x of isTight ? [ticks[0], ticks.at(-1)] : ticks) {
       write(plain(Number(x.toPrecision(3))), this.at([x, 0])[0], this.height - 11 - this.letters, { "text-anchor": "middle" });
     }
     write(say(this.xLabel), this.at([(this.x[0] + this.x[1]) / 2, 0])[0], this.height - 6, { "text-anchor": "middle" });
     write(say(this.yLabel), 4, 12, {});
+    if (this.title) write(this.title, isAbove ? 0 : this.left + 6, isAbove ? this.letters : 12, { "font-weight": 700 });
     if (cursor !== null) rule([cursor, this.y[0]], [cursor, this.y[1]], { class: "cursor" });
     const ends = [];
     for (const { name, points, color, dashed } of series) {
@@ -307,10 +335,12 @@ class Chart {
       ends.push({ name, color, x: this.at(points.at(-1))[0] + 6, y: this.at(points.at(-1))[1] + 4 });
     }
     ends.sort((one, other) => one.y - other.y);
-    ends.forEach((end, index) => { if (index) end.y = Math.max(end.y, ends[index - 1].y + this.letters + 2); });
+    if (isAbove) ends.forEach((end, index) => Object.assign(end, { x: 0, y: this.letters + row * (index + (this.title ? 1 : 0)) }));
+    else ends.forEach((end, index) => { if (index) end.y = Math.max(end.y, ends[index - 1].y + this.letters + 2); });
     for (const { name, color, x, y } of ends) {
-      nodes.push(shape("rect", { x, y: y - 9, width: 9, height: 9, fill: color }));
-      write(name, x + 13, y, {});
+      const side = isAbove ? 0.7 * this.letters : 9;
+      nodes.push(shape("rect", { x, y: y - side, width: side, height: side, fill: color }));
+      write(name, x + side + 4, y, {});
     }
     this.svg.replaceChildren(...nodes);
   }
@@ -355,7 +385,7 @@ function digitTiles(tiles, label, size = 56) {
     const picture = element("canvas", { width: 64, height: 64, style: `width:${size}px;height:${size}px` });
     paintDigit(picture.getContext("2d"), tile.pixels, 64);
     const words = [signs[tile.kind], tile.words].filter(Boolean).join(" ");
-    const attributes = { class: `tile ${tile.kind ?? ""}`, "aria-label": tile.label };
+    const attributes = { class: `tile ${tile.kind ?? ""} ${tile.isChoice ? "pressed" : ""}`, "aria-label": tile.label };
     return tile.onclick
       ? element("button", { ...attributes, type: "button", onclick: tile.onclick, "aria-pressed": String(tile.pressed ?? false) },
         picture, element("span", {}, words))

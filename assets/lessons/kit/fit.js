@@ -1,13 +1,16 @@
 // How a slide fits the screen: the largest letters, and the picture in what they leave.
 const PICTURE_SLIDES = ["meet", "predict", "do", "see", "formula", "fails", "check", "takeaway"];
 const TEXT_SLIDES = ["predict", "do", "formula", "fails", "check", "takeaway"]; // their text stands beside the picture on each screen
+const HANDS_ON = ["do", "fails"]; // on small screens the other slides leave out what is only pressed
 const LETTERS = [38, 34, 30, 27, 24]; // pixels: the largest that fits
 const SMALLER_LETTERS = [22, 20, 18]; // where nothing else helps
 const LEAST_FORMULA = 0.8; // of the letters around it
 const NARROW_LETTERS = 17;
 const WIDTHS = [340, 420, 500, 600, 720, 860]; // at which the picture is tried before it is enlarged
 const PASSES = 8;
-const LEAST_LETTERS = 19.8; // pixels of the screen, of the letters in a picture: 18 stay where larger letters make it higher
+const LEAST_LETTERS = 29; // pixels of the screen, of the letters in a picture: 28 stay where larger letters make it higher
+const LOW_LETTERS = 19.8; // on a screen of less than LOW pixels
+const LOW = 768;
 const SIDE_BY_SIDE = 1.5; // width by height of a screen on which all text stands beside the picture
 const NARROW = 700; // pixels of a telephone, whose slides scroll
 const AROUND = 104; // pixels of a screen's height that the title and the keys take
@@ -29,13 +32,15 @@ class SlideFit {
   }
 
   fit(kind) {
-    const { root } = this.frame;
+    const { root, stage } = this.frame;
     const isNarrow = innerWidth < NARROW;
+    stage.style.display = "none"; // the picture of the slide before takes no room
     root.classList.toggle("narrow", isNarrow);
     const boxes = this.boxes(kind);
     const tried = [...boxes.map((box) => [box, LETTERS]), [boxes.at(-1), SMALLER_LETTERS]];
     const [box] = (isNarrow ? [] : tried).find(([one, sizes]) => { this.reserve(one); return this.write(sizes); }) ?? [boxes.at(-1)];
     if (isNarrow) this.reserve(box);
+    stage.style.removeProperty("display");
     if (box) {
       this.buildPicture(box.box);
       this.place(box.box);
@@ -73,7 +78,7 @@ class SlideFit {
 
   // Build the picture at the width from which it can be enlarged most, so that its letters are as large as possible.
   buildPicture(box) {
-    const key = box.join(" ");
+    const key = [...box, HANDS_ON.includes(this.frame.root.dataset.slide)].join(" ");
     if (key === this.built) return;
     this.built = key;
     const { frame, frame: { stage } } = this;
@@ -85,9 +90,9 @@ class SlideFit {
         frame.drawStage();
         scale = Math.min(box[0] / width, box[1] / stage.offsetHeight);
         [former, lowest] = [lowest, Math.min(lowest, scale)];
-        stage.style.setProperty("--least", (innerWidth < NARROW ? LEAST_LETTERS / 2 : LEAST_LETTERS) / lowest);
+        stage.style.setProperty("--least", (innerWidth < NARROW ? LOW_LETTERS / 2 : innerHeight < LOW ? LOW_LETTERS : LEAST_LETTERS) / lowest);
       }
-      return scale;
+      return stage.scrollWidth > stage.clientWidth + 1 ? scale / 10 : scale; // with letters outside of it only if it must
     };
     if (!this.widths.has(key)) {
       const scales = WIDTHS.map(enlarged);

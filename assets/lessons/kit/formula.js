@@ -32,8 +32,9 @@ function fitFormulas(root) {
   const maths = [...root.querySelectorAll("math")];
   for (const math of maths) math.style.removeProperty("font-size");
   if (!root.clientWidth) return 1; // not shown now
-  const shares = maths.map((math) => math.parentElement.closest("p, dd, div").clientWidth / math.getBoundingClientRect().width);
-  maths.forEach((math, at) => {
+  const shown = maths.filter((math) => math.getClientRects().length);
+  const shares = shown.map((math) => math.parentElement.closest("p, dd, div").clientWidth / math.getBoundingClientRect().width);
+  shown.forEach((math, at) => {
     if (shares[at] < 1) math.style.fontSize = `${Math.floor(100 * Math.max(shares[at], LEAST_SHARE) * parseFloat(getComputedStyle(math).fontSize)) / 100}px`;
   });
   return Math.min(1, ...shares);
