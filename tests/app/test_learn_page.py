@@ -138,3 +138,20 @@ def test_a_link_to_a_missing_lesson_opens_the_path() -> None:
     page = opened("learn", lesson="thirteenth")
     assert not page.exception
     assert page.title[0].value == "Learn"
+
+
+@pytest.mark.parametrize(("language", "title", "teachers", "mark"), [
+    ("de", "Lernen", "Für Lehrkräfte", "(englisch)"), ("es", "Aprender", "Para docentes", "(en inglés)")])
+def test_the_page_speaks_the_language_of_the_course(language: str, title: str, teachers: str, mark: str) -> None:
+    page = opened("learn", language=language)
+    assert page.title[0].value == title
+    assert [box.label for box in page.expander] == [teachers]
+    assert {translated(name, language) for name in ("Download the course", "Add answers")} <= {
+        button.label for button in (*page.button, *page.get("download_button"))}
+    assert translated("Class summary", language) in texts(page)
+    record_answer(runs_folder(), "epsilon", "before", 0, secrets.token_hex(8))
+    table = opened("learn", language=language).dataframe[0].value
+    assert list(table)[0] == translated("lesson", language)
+    assert not [name for name in table if name.startswith(("answers ", "correct ", "solved "))]
+    lesson = opened("learn", language=language, lesson="epsilon")
+    assert [link.proto.label for link in lesson.get("page_link") if link.proto.label.endswith(mark)]

@@ -24,7 +24,7 @@ from udml_core.base.files import read_regular, replace_bytes, replace_text
 from udml_core.base.offline import offline_page
 from udml_core.base.paths import ASSETS
 from udml_core.base.spreadsheets import write_rows
-from udml_core.results import lesson_tasks
+from udml_core.results import lesson_page, lesson_tasks
 from udml_core.results.lesson_tasks import TASKS
 from udml_core.results.lesson_texts import (
     as_script,
@@ -140,10 +140,11 @@ def _path() -> str:
 
 @cache
 def course_texts() -> dict[str, list[str]]:
-    """Return all texts of the course in English, by where they stand: kit, course, tasks, or the id of a lesson."""
+    """Return all texts of the course in English, by where they stand: kit, course, tasks, page, or the id of a lesson."""
     places = {"kit": texts_of_script(_kit() + _path()), "course": texts_of_content(course_guide()),
               "tasks": (task.text for task in TASKS.values()),
               "answers": texts_of_module(Path(lesson_tasks.__file__).read_text(encoding="utf-8")),
+              "page": texts_of_module(Path(lesson_page.__file__).read_text(encoding="utf-8")),
               **{lesson.id: texts_of_script(lesson.script) for lesson in course()}}
     return {place: [*dict.fromkeys(texts)] for place, texts in places.items()}
 

@@ -72,5 +72,6 @@ function showCourse(root, header, go, uncount = null) {
 function mountCourse({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".course");
   tellReader(root, data, setTriggerValue);
+  if (data.language !== LANGUAGE) setTriggerValue("language", LANGUAGE); // the words around the cards follow
   showCourse(root, data, (id) => setTriggerValue("go", id), (reader) => setTriggerValue("uncounted", reader));
 }

@@ -200,7 +200,7 @@ class Lesson {
   tryLink() {
     const { page, label, query } = this.lesson.open;
     const { app } = this.header;
-    const words = say("Try it on your data: {label}", { label });
+    const words = `${say("Try it on your data: {label}", { label })}${LANGUAGE === "en" ? "" : ` ${say("(in English)")}`}`; // the app has no other language
     if (this.outside.open) {
       return element("button", { type: "button", class: "try", onclick: () => this.outside.open(page, query?.(this.state) ?? {}) }, words);
     }

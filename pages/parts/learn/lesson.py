@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from udml_core.results.lesson_texts import translated, translations
+from udml_core.results.lesson_texts import translated
 from udml_core.results.lessons import (
     Lesson,
     course_guide,
@@ -18,7 +18,7 @@ from udml_core.results.lessons import (
 from udml_core.runs import runs_folder
 
 from ..shell.views import open_view
-from .reader import known_reader, take_reader
+from .reader import course_language, known_reader, take_language, take_reader
 from .task import show_task
 
 OPENED = {"clusters", "compare", "data", "explore", "instances", "labels", "neighborhoods", "affinity", "pairs",
@@ -29,7 +29,7 @@ HTML = '<div class="lesson"></div>\n'
 
 def show_lesson(lesson: Lesson) -> None:
     """Show a lesson."""
-    language = _language()
+    language = course_language()
     st.title(translated(lesson.title, language))
     header = {"course": course_header("learn?lesson={}"), "index": "learn", "heading": False,
               "content": _content(lesson), "guide": course_guide(), "language": language,
@@ -37,9 +37,7 @@ def show_lesson(lesson: Lesson) -> None:
     result = _component(lesson)(data=header, key=f"lesson-{lesson.id}", on_go_change=lambda: None,
                                 on_open_change=lambda: None, on_answered_change=lambda: None,
                                 on_language_change=lambda: None, on_reader_change=lambda: None)
-    if result.language is not None and result.language != language:
-        st.session_state["course_language"] = str(result.language)  # not in the address: Back would bring it again
-        st.rerun()
+    take_language(result.language)
     if result.answered:
         _record(lesson, result.answered)
     if result.go is not None:
@@ -48,12 +46,6 @@ def show_lesson(lesson: Lesson) -> None:
         _open(result.open)
     take_reader(result.reader)
     show_task(lesson, language)
-
-
-def _language() -> str:
-    """Return the language of the address, or else the one that the browser chose."""
-    asked = st.query_params.get("language")
-    return asked if asked == "en" or asked in translations() else st.session_state.get("course_language", "en")
 
 
 @st.cache_resource(show_spinner=False)

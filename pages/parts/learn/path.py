@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import pandas as pd
 import streamlit as st
 
-from udml_core.base.errors import counted
+from udml_core.results import lesson_page as words
+from udml_core.results.lesson_texts import translated
 from udml_core.results.lessons import (
     APP,
     TASK,
@@ -30,7 +32,7 @@ from udml_core.runs import runs_folder
 
 from ..draw.tables import data_table
 from .lesson import go
-from .reader import known_reader, take_reader
+from .reader import course_language, known_reader, take_language, take_reader
 from .task import solved_lessons
 
 HTML = '<div class="course"></div>\n'
@@ -38,28 +40,26 @@ HTML = '<div class="course"></div>\n'
 
 def show_path() -> None:
     """Show the lessons in their order, and the summary of a class."""
-    st.title("Learn")
-    st.caption("Metric learning from the first distance to a checked result. Every lesson runs in the browser, on data "
-               "that come with the app.")
+    language = course_language()
+    st.title(words.TITLE.words(language))
+    st.caption(words.CAPTION.words(language))
     result = _component()(data={"course": course_header("learn?lesson={}", pictures=True), "heading": False,
                                 "guide": course_guide(), "solved": solved_lessons(),
-                                "reader": known_reader()},
+                                "reader": known_reader(), "language": language},
                           key="course", on_go_change=lambda: None, on_uncounted_change=lambda: None,
-                          on_reader_change=lambda: None)
+                          on_reader_change=lambda: None, on_language_change=lambda: None)
+    take_language(result.language)
     if result.uncounted is not None:
         remove_reader(runs_folder(), str(result.uncounted))
     if result.go is not None:
         go(str(result.go))
     take_reader(result.reader)
-    with st.expander("For teachers"):
-        st.markdown("Each lesson has a presentation for the last row (**Present**), a one-page summary, a handout with "
-                    "exercises and no answers, and teacher notes that print apart. The download has the course as HTML "
-                    "files that work without a server, for a web page or a stick. Their links to this app lead to the "
-                    "address at which it runs now.")
+    with st.expander(words.TEACHERS.words(language)):
+        st.markdown(words.ABOUT_TEACHERS.words(language))
         address = _app_address()  # the download itself knows no page
-        st.download_button("Download the course", lambda: course_archive(address), "lessons.zip",
+        st.download_button(words.DOWNLOAD.words(language), lambda: course_archive(address), "lessons.zip",
                            "application/zip", icon=":material/download:", on_click="ignore")
-        show_class()
+        show_class(language)
 
 
 def _app_address() -> str:
@@ -74,41 +74,40 @@ def _component() -> Any:
     return st.components.v2.component("udml_course", html=HTML, css=kit_style(), js=script)
 
 
-def show_class() -> None:
+def show_class(language: str) -> None:
     """Show how many readers answered each question correctly."""
-    st.markdown("**Class summary**")
-    _add_links()
+    st.markdown(f"**{words.SUMMARY.words(language)}**")
+    _add_links(language)
     answers = read_answers(runs_folder())
     if not answers:
-        st.caption("No answers yet. The answers of each reader on this server who ticks **Count my next answers** "
-                   "above the cards are counted here, without names; they stay on this computer.")
+        st.caption(words.NO_ANSWERS.words(language))
         return
+    column = {name: text.words(language) for name, text in words.COLUMNS.items()}
     rows = []
     for lesson in course():
-        row: dict[str, Any] = {"lesson": lesson.title}
+        row: dict[str, Any] = {column["lesson"]: translated(lesson.title, language)}
         for question, right in right_choices(lesson).items():
             counts = answers.get((lesson.id, question), Counter())
             total = counts.total()
-            row |= {f"answers {question}": total,
-                    f"correct {question} %": round(100 * counts.get(right, 0) / total, 1) if total else None}
-        row["solved the task"] = answers.get((lesson.id, TASK), Counter()).total()
+            row |= {column[f"answers {question}"]: total,
+                    column[f"correct {question}"]: round(100 * counts.get(right, 0) / total, 1) if total else None}
+        row[column["solved"]] = answers.get((lesson.id, TASK), Counter()).total()
         rows.append(row)
     data_table(pd.DataFrame(rows), hide_index=True, width="stretch", placeholder="–")
-    st.download_button("Download CSV", lambda: answers_csv(runs_folder()), "answers.csv", "text/csv",
+    st.download_button(words.CSV.words(language), lambda: answers_csv(runs_folder()), "answers.csv", "text/csv",
                        icon=":material/download:",
-                       help="One row for each answer and each solved task, with the random name of its reader.")
-    if st.button("Delete the answers", icon=":material/delete:",
-                 help="Deletes the answers of the class on this computer. It cannot be undone."):
+                       help=words.ABOUT_CSV.words(language))
+    if st.button(words.DELETE.words(language), icon=":material/delete:", help=words.ABOUT_DELETE.words(language)):
         clear_answers(runs_folder())
         st.rerun()
 
 
-def _add_links() -> None:
+def _add_links(language: str) -> None:
     """Take links with answers, which students of an exported course send."""
     with st.form("links", clear_on_submit=True, border=False):
-        text = st.text_area("Links of students", height=68, placeholder="One link a line",
-                            help="A student copies the link above the cards of the course, also in exported files. The "
-                                 "link of the app also says which tasks the student solved there.")
-        if st.form_submit_button("Add answers") and text:
-            added = counted(record_links(runs_folder(), text), "answer")
-            st.success(f"{added} added. The first answer of a reader counts.")
+        text = st.text_area(words.LINKS.words(language), height=68, placeholder=words.ONE_LINK.words(language),
+                            help=words.ABOUT_LINKS.words(language))
+        if st.form_submit_button(words.ADD.words(language)) and text:
+            added = record_links(runs_folder(), text)
+            message = words.ADDED_ONE if added == 1 else words.ADDED
+            st.success(replace(message, values={"count": str(added)}).words(language))

@@ -1,4 +1,4 @@
-"""The reader of the course: a random name that the browser made up and keeps beside the answers."""
+"""The reader of the course: a random name that the browser made up and keeps beside the answers, and the language."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Any
 
 import streamlit as st
 
+from udml_core.results.lesson_texts import translations
 from udml_core.results.lessons import is_reader, reader_script
 
 READER = "course_reader"
+LANGUAGE = "course_language"
 
 
 def known_reader() -> str:
@@ -20,6 +22,19 @@ def take_reader(name: object) -> None:
     """Take the name that the browser sent, and run the page again if it is news."""
     if is_reader(name) and name != known_reader():
         st.session_state[READER] = name
+        st.rerun()
+
+
+def course_language() -> str:
+    """Return the language of the address, or else the one that the browser chose."""
+    asked = st.query_params.get("language")
+    return asked if asked == "en" or asked in translations() else st.session_state.get(LANGUAGE, "en")
+
+
+def take_language(language: object) -> None:
+    """Take the language that the browser shows, and run the page again if it is news."""
+    if language is not None and language != course_language():
+        st.session_state[LANGUAGE] = str(language)  # not in the address: Back would bring it again
         st.rerun()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import streamlit as st
 
+from udml_core.results.lesson_page import to_english
 from udml_core.results.lesson_tasks import NO_RUN, OPEN, TASKS, Evidence, Task
 from udml_core.results.lesson_texts import translated
 from udml_core.results.lessons import Lesson, find_lesson
@@ -32,7 +33,7 @@ def show_task(lesson: Lesson, language: str) -> None:
     st.subheader(translated("Try it with a real run", language))
     st.markdown(translated(task.text, language))
     runs = _own_runs(lesson)
-    view_link("train", {**task.begin(runs).query, PARAMETER: lesson.id}, label=OPEN.words(language),
+    view_link("train", {**task.begin(runs).query, PARAMETER: lesson.id}, label=to_english(OPEN.words(language), language),
               icon=":material/science:", width="content")
     _show_result(task, runs, language)
 
