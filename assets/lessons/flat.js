@@ -101,8 +101,9 @@ const LESSON = {
   build({ stage, change }) {
     const plane = new Plane(stage, { x: [-1.25, 1.25], y: [0.02, 1.32], height: 335, label: "Two curves of points" });
     plane.svg.prepend(shape("svg", { width: plane.width, height: plane.height }, plane.drawn)); // an inner picture clips what leaves it
-    const strip = new Plane(stage, { x: [-2.2, 24.7], y: [leastLetters(stage) ? -0.5 : -0.32, 1.12], height: leastLetters(stage) ? 110 : 84, equal: false, label: "Candidates" });
+    const strip = new Plane(stage, { x: [-2.2, 24.7], y: [leastLetters(stage) || stage.clientWidth < 500 ? -0.5 : -0.32, 1.12], height: leastLetters(stage) || stage.clientWidth < 500 ? 110 : 84, equal: false, label: "Candidates" });
     strip.svg.setAttribute("role", "img");
+    const isTight = strip.isCrowded || strip.width < 500;
     const edge = { low: [-1.2, 0.05], high: [1.2, 1.3] };
     const reach = 0.47;
     let numbers = null;
@@ -129,12 +130,12 @@ const LESSON = {
     };
     const drawBars = ({ tested }, threshold) => {
       strip.clear();
-      if (!strip.isCrowded) strip.text([-0.9, 0.9], say("share"), { size: 11, dx: 4, anchor: "end" });
+      if (!isTight) strip.text([-0.9, 0.9], say("share"), { size: 11, dx: 4, anchor: "end" });
       tested.forEach(({ worst, isMember, row }, position) => {
         const [[left, top], [right, bottom]] = [strip.at([position + 0.12, worst]), strip.at([position + 0.88, 0])];
         strip.add("rect", { x: left, y: top, width: right - left, height: Math.max(bottom - top, 1.5),
           fill: isMember ? COLORS.after : "none", stroke: isMember ? COLORS.after : COLORS.miss, "stroke-width": 1.5 });
-        if (!strip.isCrowded) {
+        if (!isTight) {
           strip.text([position + 0.5, -0.27], `${isMember ? "✓" : "✕"}${CURVES[row].curve ? "□" : ""}`, { size: 12 });
           return;
         }

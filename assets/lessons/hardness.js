@@ -138,6 +138,7 @@ const LESSON = {
     const [above, below] = [2.7 * letters, handle + 2.8 * letters];
     const margin = 0.02 + 0.0045 * letters;
     const plane = new Plane(stage, { x: [left - margin, right + margin], y: [-below / bars, 1 + above / bars], width: 660, height: (bars + above + below) / shareOf(stage, 660), equal: false, label: "Triplets by difference" });
+    const isShort = plane.isCrowded || plane.width < 500; // no room for whole names
     const end = (which, label) => plane.handle({ label, sign: "↔", low: [left, 0], high: [right, 0], step: 0.02,
       moved: ([x]) => change({ range: state().range.map((part, at) => (at === which ? x : part)) }) });
     const ends = [end(0, say("One end of your range")), end(1, say("Other end of your range"))];
@@ -187,8 +188,8 @@ const LESSON = {
         plane.add("rect", { x, y, width: Math.max(width * plane.scale[0] - 1, 1), height: count / most * plane.scale[1], fill: color, opacity: isOwn ? 1 : 0.55 });
       });
       for (const at of [0, LESSON.margin]) plane.line([at, 0], [at, 1 + letters / bars], { color: "currentColor", dashed: true });
-      plane.text([-0.02, 1], plane.isCrowded ? say("Hard") : say("hard: N is nearer"), { anchor: "end", size: 13, dy: -0.4 * letters });
-      plane.text([LESSON.margin + 0.02, 1], plane.isCrowded ? say("Easy") : say("easy: beyond μ = {margin}", { margin: LESSON.margin }), { anchor: "start", size: 13, dy: -0.4 * letters });
+      plane.text([-0.02, 1], isShort ? say("Hard") : say("hard: N is nearer"), { anchor: "end", size: 13, dy: -0.4 * letters });
+      plane.text([LESSON.margin + 0.02, 1], isShort ? say("Easy") : say("easy: beyond μ = {margin}", { margin: LESSON.margin }), { anchor: "start", size: 13, dy: -0.4 * letters });
       plane.text([0.05, 1], say("semi-hard"), { dy: -1.6 * letters, size: 13 });
       plane.line([low, 0], [high, 0], { color: COLORS.query, width: 6 });
       for (let tenths = -9; tenths <= 12; tenths += plane.isCrowded ? 6 : 3) plane.text([tenths / 10, 0], fixed(tenths / 10, 1).replace("-", "−"), { size: 12, dy: handle + 1.1 * letters });

@@ -104,7 +104,9 @@ const LESSON = {
         plane.line(center, points[row], { color: isSame ? COLORS.hit : COLORS.miss, width: 3.5, dashed: !isSame });
       }
       points.forEach((point, row) => LESSON.mark(plane, point, classes[row], { opacity: 1, onclick: () => change({ query: row + 1 }) }));
-      points.forEach((point, row) => { if (!isHit[row]) plane.text(point, "✕", { dy: -8, size: 12, class: "sign" }); });
+      const letters = Math.max(12, plane.least);
+      const above = (point) => (plane.at(point)[1] < letters + 12 ? letters + 8 : -8); // or below, at the upper edge
+      points.forEach((point, row) => { if (!isHit[row]) plane.text(point, "✕", { dy: above(point), size: 12, class: "sign" }); });
       for (const row of ranked.slice(0, 3)) {
         const away = points[row].map((part, axis) => part - center[axis]);
         const [dx, dy] = away.map((part) => 20 * part / (Math.hypot(...away) || 1));

@@ -91,7 +91,7 @@ const LESSON = {
       sliders.forEach((slider, row) => { slider.style.display = (row === 0) === (loss === "margin") ? "" : "none"; });
       plane.clear();
       plane.circle(center, radius, { color: COLORS.miss, dashed: true, fill: COLORS.miss, "fill-opacity": 0.12 });
-      plane.text([clamp(center[0], -2.2, 2.2), Math.max(center[1] - radius + 0.3, -1.9)], say("violates the bound"), { size: 13 });
+      plane.text([clamp(center[0], -2.2, 2.2), Math.max(center[1] - radius + 0.3, -1.9)], say("violates the bound"), { size: 13, ...HALO });
       plane.line(anchor, positive, { color: COLORS.hit, width: 2 });
       if (loss === "margin") plane.line(anchor, negative, { color: COLORS.miss, width: 2, dashed: true });
       else {

@@ -109,3 +109,23 @@ def test_the_table_says_which_columns_are_r_at_1_and_which_map_at_r(open_lesson:
     groups = page.locator(".formula th[scope=colgroup]")
     assert groups.all_text_contents() == ["R@1", "MAP@R"]
     assert [group.get_attribute("colspan") for group in groups.all()] == ["3", "3"]
+
+
+@pytest.mark.browser
+def test_no_number_stands_on_an_edge(open_lesson: Open) -> None:
+    for width in (1400, 390):
+        page = open_lesson("encoders")
+        page.set_viewport_size({"width": width, "height": 900})
+        page.get_by_role("button", name="Skip the question").click()
+        page.evaluate("lesson.drawStage()")
+        for second in ("columns", "pairs"):
+            for weight in (0, 0.5, 1, 3):
+                page.evaluate("state => lesson.change(state)", {"second": second, "weight": weight})
+                crossed = page.evaluate("""() => {
+                    const boxes = [...document.querySelectorAll(".plane path")].map((path) => path.getBoundingClientRect());
+                    return [...document.querySelectorAll(".plane text.later")].filter((text) => {
+                        const { left, right } = text.getBoundingClientRect();
+                        return boxes.some((box) => [box.left, box.right].some((edge) => edge > left && edge < right));
+                    }).map((text) => text.textContent);
+                }""")
+                assert not crossed, (width, second, weight)

@@ -56,7 +56,7 @@ const CROWDED = 1 / 28; // of the width
 const isCrowded = (letters, width) => letters > CROWDED * width;
 
 // About how wide words are, in pixels.
-const widthOf = (words, letters) => 0.56 * letters * words.length;
+const widthOf = (words, letters) => 0.58 * letters * words.length;
 
 // How letters look that stand on a line or an edge.
 const HALO = { style: "paint-order:stroke;stroke:var(--paper, #fff);stroke-width:6px;stroke-linejoin:round" };
