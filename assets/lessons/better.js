@@ -58,6 +58,7 @@ const LESSON = {
   number: 13,
   minutes: 8,
   title: "Did it get better? Judging without labels",
+  aim: "Afterwards you can compare two embeddings without labels, and say how sure you are.",
   claim: "Without labels, people in blind comparisons and an encoder that took no part can both tell which embedding finds more similar images, if they also say how sure they are.",
   data: ["digits", "better"],
   before: {

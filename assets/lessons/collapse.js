@@ -3,6 +3,7 @@ const LESSON = {
   number: 8,
   minutes: 7,
   title: "Collapse",
+  aim: "Afterwards you can recognize a collapsed embedding by its effective rank.",
   claim: "A free projection can lower its loss by giving up directions. An orthonormal projection keeps its directions at right angles and equally long, so it gives up less.",
   data: ["collapse"],
   before: {
@@ -43,7 +44,7 @@ const LESSON = {
     const colors = [COLORS.hit, COLORS.miss];
     const maps = LESSON.kinds.map((kind, row) => {
       const title = element("b", { style: "font-size:0.9em;overflow-wrap:anywhere" }, kind === "free" ? say("Free projection") : say("Orthonormal projection, LᵀL = I"));
-      const canvas = element("canvas", { role: "img", style: "width:100%;height:215px;display:block;border:1px solid var(--edge);border-radius:6px" });
+      const canvas = element("canvas", { role: "img", style: "width:100%;height:min(215px,40vw);display:block;border:1px solid var(--edge);border-radius:6px" });
       const bars = shape("svg", { class: "chart", viewBox: "0 0 400 44", role: "img" });
       grid.append(element("div", {}, title, canvas, bars));
       return { kind, canvas, bars, color: colors[row] };

@@ -40,6 +40,7 @@ const LESSON = {
   number: 14,
   minutes: 7,
   title: "Two weak encoders",
+  aim: "Afterwards you can choose a second encoder that helps the first.",
   claim: "Two encoders that each miss much find more together, if they miss different images. A second encoder with the same errors adds nothing.",
   data: ["digits", "encoders"],
   before: {

@@ -30,6 +30,7 @@ const LESSON = {
   number: 4,
   minutes: 6,
   title: "ε merges and shatters",
+  aim: "Afterwards you can choose a threshold for clusters and say what coverage and purity show.",
   claim: "Without labels, clusters of similar images can serve as classes. A low threshold ε merges true classes, and a high ε shatters them.",
   data: ["digits", "epsilon"],
   before: {

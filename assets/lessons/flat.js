@@ -53,6 +53,7 @@ const LESSON = {
   number: 5,
   minutes: 7,
   title: "Cosine or flat?",
+  aim: "Afterwards you can say when a direction tells more than a distance.",
   claim: "Two points can be near each other and still be different. Similarity should fall slowly along the curve that the data form, and fast across it.",
   data: [],
   before: {

@@ -3,6 +3,7 @@ const LESSON = {
   number: 3,
   minutes: 7,
   title: "Easy, semi-hard, hard",
+  aim: "Afterwards you can choose triplets for training by their difficulty.",
   claim: "Easy triplets teach nothing, semi-hard triplets improve the map, and the hardest triplets can ruin it, above all where labels are wrong.",
   data: ["digits", "hardness"],
   before: {

@@ -17,6 +17,7 @@ const LESSON = {
   number: 7,
   minutes: 7,
   title: "Every image its own class",
+  aim: "Afterwards you can say what the temperature does when every image is its own class.",
   claim: "Without labels, a model can learn to recognize each image in a changed copy: its second view. This pushes look-alikes apart hardest, even within a class.",
   data: ["instances"],
   before: {
@@ -116,7 +117,7 @@ const LESSON = {
         }
       });
       plane.line([own, 0], [own, 1.02], { color: COLORS.query, width: 2, dashed: true });
-      plane.text([own, plane.least ? 1.16 : 1.02], say("own second view"), { dy: -4, size: 12, anchor: own > 0.6 ? "end" : "middle" });
+      plane.text([own, plane.least ? 1.16 : 1.02], plane.isCrowded ? say("2nd view") : say("own second view"), { dy: -4, size: 12, anchor: own > 0.6 ? "end" : "middle" });
       plane.svg.setAttribute("aria-label", say("Shares of the push by similarity. {share} of the push falls on views of the same class, {equal} if all were pushed equally. The own second view has cosine {cosine} and probability {probability}.",
         { share: percent(sameShare), equal: percent(equalShare), cosine: fixed(own, 2), probability: percent(probability) }));
       strip.clear();

@@ -149,6 +149,7 @@ const LESSON = {
   number: 10,
   minutes: 7,
   title: "A map is not the territory",
+  aim: "Afterwards you can check whether a group on a map is real.",
   claim: "A two-dimensional map of images loses true neighbors, and it can show groups that do not exist.",
   data: ["maps"],
   before: {

@@ -27,6 +27,7 @@ const LESSON = {
   number: 9,
   minutes: 7,
   title: "R@1, R@k, MAP@R, NMI",
+  aim: "Afterwards you can compute R@1, R@k and MAP@R of a ranking and choose among them.",
   claim: "Which of two rankings is better depends on the measure, because each measure answers its own question.",
   data: ["measures"],
   before: {

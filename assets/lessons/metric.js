@@ -3,6 +3,7 @@ const LESSON = {
   number: 1,
   minutes: 6,
   title: "What is a metric?",
+  aim: "Afterwards you can explain what a metric changes although no point moves.",
   claim: "A metric measures how far apart two points are, so it decides which points are neighbors. Metric learning chooses the metric so that neighbors share a class.",
   data: [],
   before: {

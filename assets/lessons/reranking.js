@@ -53,6 +53,7 @@ const LESSON = {
   number: 12,
   minutes: 7,
   title: "Re-ranking by neighbors",
+  aim: "Afterwards you can say when averaging with neighbors improves a ranking.",
   claim: "A search ranks the images of a gallery. Averaging each image with its neighbors brings a class together without labels, while most neighbors share its class. The very nearest image can get lost.",
   data: ["reranking"],
   before: {

@@ -55,6 +55,7 @@ const LESSON = {
   number: 11,
   minutes: 6,
   title: "Is the gain real?",
+  aim: "Afterwards you can judge whether a gain over a few runs is more than chance.",
   claim: "The seed of a training run decides its random choices. A gain means little until you know how much the seed alone changes the result.",
   data: ["seeds"],
   before: {

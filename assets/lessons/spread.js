@@ -46,6 +46,7 @@ const LESSON = {
   number: 6,
   minutes: 7,
   title: "Labels spread",
+  aim: "Afterwards you can predict where labels spread, and choose the next image to label.",
   claim: "A few labels can color a whole graph of neighbors. They leak wherever an edge joins two classes.",
   data: [],
   before: {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -147,6 +148,24 @@ def test_what_is_true_of_comparisons_waits_for_all_decisions(open_lesson: Open) 
         slides = open_lesson(name, "?present=1").evaluate("lesson.presentation.slides")
         first = next(slide["text"] for slide in slides if slide["kind"] == "fails")
         assert "Has everyone decided" in first
+
+
+@pytest.mark.browser
+def test_a_lesson_says_its_aim_and_what_follows_and_the_path_where_a_reader_stopped(open_lesson: Open) -> None:
+    for lesson in course():
+        aim = open_lesson(lesson.id).locator(".aim").inner_text()
+        assert re.fullmatch(rf"{lesson.minutes} minutes\. Afterwards you can .{{20,90}}\.", aim), lesson.id
+    page = open_lesson("epsilon")
+    following = page.get_by_role("link", name="Next lesson: Cosine or flat?")
+    page.get_by_label("Fewer, larger clusters").check()
+    expect(following).to_be_hidden()
+    stopped = "Go on with lesson 4, step {} of 3: ε merges and shatters"
+    expect(open_lesson("index").get_by_role("link", name=stopped.format(2))).to_be_visible()
+    page.get_by_role("slider").fill("0.5")
+    expect(open_lesson("index").get_by_role("link", name=stopped.format(3))).to_be_visible()
+    page.locator(".end .question input").first.check()
+    following.click()
+    page.wait_for_url("**/flat.html")
 
 
 @pytest.mark.browser

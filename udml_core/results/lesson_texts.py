@@ -21,7 +21,7 @@ from udml_core.base.paths import ASSETS
 FOLDER = ASSETS / "lessons" / "course"
 LIST = FOLDER / "en.json"
 """All texts of the course, by where they stand."""
-FIELDS = ("title", "claim", "text", "choices", "because", "touch", "see", "label", "words", "fails", "takeaway", "ask",
+FIELDS = ("title", "aim", "claim", "text", "choices", "because", "touch", "see", "label", "words", "fails", "takeaway", "ask",
           "wrong", "stuck", "prerequisites", "term", "meaning", "xLabel", "yLabel")
 """Fields of lessons, figures and the guide whose values are texts."""
 _STRING = r'"(?:[^"\\\n]|\\.)*"'

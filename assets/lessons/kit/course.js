@@ -3,11 +3,15 @@
 function drawCourse(root, header, go, uncount) {
   const { heading, solved = [] } = header;
   const { course, guide } = localized({ course: header.course, guide: header.guide });
-  const kept = readCourse().lessons;
+  const { lessons: kept, last } = readCourse();
   const isDone = ({ id, right }) => kept[id]?.after === right;
   const isBegun = ({ id }) => kept[id]?.before !== undefined;
   const done = course.filter(isDone).length;
-  const next = course.find((lesson) => !isDone(lesson)) ?? course[0];
+  const open = course.filter((lesson) => !isDone(lesson));
+  const next = open.find(({ id }) => id === last && kept[id]) ?? open[0] ?? course[0];
+  const stepOf = ({ id }) => (kept[id].isTried ? 3 : 2); // 1: predict, 2: try, 3: check yourself
+  const invitation = isBegun(next) && open.length ? say("Go on with lesson {number}, step {step} of 3: {title}", { number: course.indexOf(next) + 1, step: stepOf(next), title: next.title })
+    : done ? say("Continue: {title}", next) : say("Begin: {title}", next);
   const [red, green, blue] = getComputedStyle(root).color.match(/[\d.]+/g).map(Number);
   const isDark = red + green + blue > 3 * 128; // light letters stand on a dark page
   const minutes = course.reduce((sum, lesson) => sum + lesson.minutes, 0);
@@ -23,7 +27,7 @@ function drawCourse(root, header, go, uncount) {
     element("div", { class: "status" },
       element("span", {}, say("{count} lessons, {minutes} minutes in all. {done} of {count} finished.", { count: course.length, minutes, done })),
       element("progress", { value: done, max: course.length, "aria-label": say("Finished lessons") }),
-      link(next, done ? say("Continue: {title}", next) : say("Begin: {title}", next)),
+      link(next, invitation),
       ...(Object.keys(kept).length || solved.length ? [...linkButton(say("Copy link with my answers"), () => {
         const course = readCourse();
         keepCourse(course); // a reader keeps one name

@@ -74,7 +74,17 @@ class Lesson {
     if (address.href !== location.href) history.replaceState(history.state, "", address);
   }
 
+  // A change by the reader, which begins the second step of a lesson.
   change(to) {
+    this.show(to);
+    if (this.kept.before !== undefined && !this.kept.isTried && !this.presentation.isOn) {
+      this.kept.isTried = true;
+      keepCourse(this.course);
+    }
+  }
+
+  // Change the picture without the reader's doing.
+  show(to) {
     Object.assign(this.state, to);
     this.update();
     clearTimeout(this.writing);
@@ -128,7 +138,7 @@ class Lesson {
     this.besidePicture = { // on slides of their own
       formula: on("formula", element("div", {}, element("h2", {}, say("The formula, with your numbers")), this.formula)),
       takeaway: on("takeaway", element("div", {}, element("h2", {}, say("Takeaway")), markup("p", lesson.takeaway, { class: "takeaway" }), this.tryLink(), this.presentation.end())),
-      check: on("check", element("div", {}, element("h2", {}, say("Check yourself")), this.after)) };
+      check: on("check", element("div", {}, element("h2", {}, say("Check yourself")), this.after, this.nextStep())) };
     this.panel = element("div", { class: "panel", "data-on": PICTURE_SLIDES.join(" ") }, on("predict", this.before), this.presentation.step,
       markup("p", lesson.touch, { class: "do" }), on("do fails", this.controls), on("do fails", this.readout));
     this.explain = element("section", { class: "explain", "data-on": "" }, this.besidePicture.formula, this.failsBox());
@@ -147,6 +157,14 @@ class Lesson {
         this.link({ id: "", href: header.index }, say("All lessons")),
         next ? this.link(next, `${next.title} →`) : element("span")),
       this.presentation.hint, this.presentation.keys].filter(Boolean));
+  }
+
+  // What follows the last answer: the next lesson, or the path.
+  nextStep() {
+    const { next, header: { index } } = this;
+    const link = next ? this.link(next, say("Next lesson: {title}", next), "next-step try") : this.link({ id: "", href: index }, say("All lessons"), "next-step try");
+    this.showAnswers.push(() => { link.hidden = typeof this.answers().after !== "number"; });
+    return link;
   }
 
   // When it fails. A text that tells the truth of comparisons waits until the reader has decided all of them.
@@ -178,9 +196,10 @@ class Lesson {
     const button = (words, onclick, name = "") => element("button", { type: "button", class: `plain ${name}`, onclick }, words);
     return element("header", {},
       header.heading ? element("h1", {}, lesson.title) : null,
+      element("p", { class: "aim" }, `${say("{minutes} minutes.", lesson)} ${lesson.aim ?? ""}`),
       this.claim,
       element("div", { class: "tools" },
-        element("span", {}, say("Lesson {number} of {count} · {minutes} minutes", { number: position + 1, count: header.course.length, minutes: lesson.minutes })),
+        element("span", {}, say("Lesson {number} of {count}", { number: position + 1, count: header.course.length })),
         this.needs(),
         button(say("Present"), () => this.presentation.set(true, true), "start-present"),
         button(say("Print summary"), () => printPage(this.root, summaryToPrint(this)), "print"),
@@ -299,10 +318,11 @@ class Lesson {
   keep(name, choice) {
     const { isOn } = this.presentation;
     this.answers()[name] = choice;
+    if (!isOn) this.course.last = this.lesson.id;
     if (!isOn) keepCourse(this.course); // an audience keeps no answer
     this.lock();
     if (typeof choice !== "number") return;
-    if (this.lesson[name].shows) this.change(this.lesson[name].shows); // the picture shows the case of the question
+    if (this.lesson[name].shows) this.show(this.lesson[name].shows); // the picture shows the case of the question
     if (isOn) this.presentation.makeRoom();
     else if (readCourse().isCounted) this.outside.answered?.(name, choice, this.course.reader);
   }
@@ -311,7 +331,7 @@ class Lesson {
   hideCase() {
     const shown = Object.entries(this.lesson.before.shows ?? {});
     if (!shown.every(([name, value]) => String(this.state[name]) === String(value))) return;
-    this.change(structuredClone(Object.fromEntries(shown.map(([name]) => [name, this.start[name]]))));
+    this.show(structuredClone(Object.fromEntries(shown.map(([name]) => [name, this.start[name]]))));
   }
 
   // The controls, and the claim that would give the answer away, wait for a prediction, or for the reader to skip it.
