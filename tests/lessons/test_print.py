@@ -29,6 +29,15 @@ CATCH = """() => {
 }"""
 
 
+LEAST_POINTS = """() => Math.min(...[...document.querySelectorAll("body *")].filter((part) => {
+    const own = [...part.childNodes].some(({ nodeType, data }) => nodeType === Node.TEXT_NODE && data.trim());
+    return own && part.getClientRects().length && !part.closest("math, sub, sup, .handle");
+}).map((part) => {
+    const share = part.closest(".picture") ? Number(getComputedStyle(part.closest(".picture")).zoom) : 1;
+    return 0.75 * parseFloat(getComputedStyle(part).fontSize) * (part.closest("svg") ? part.getScreenCTM().a : share);
+}))"""
+
+
 def printed(page: Page, button: str) -> str:
     """Press a button that prints, and return the printed page."""
     page.evaluate(CATCH)
@@ -64,7 +73,7 @@ def test_a_sheet_names_its_lesson_day_and_signs(open_lesson: Open) -> None:
     page.get_by_role("button", name="Skip the question").click()
     for button in ("Print summary", "Print handout"):
         body = printed(page, button)
-        assert re.search(r'class="sheet">Lesson 1 of 14 · \d\d/\d\d/\d{4}<', body)
+        assert re.search(r'class="sheet">Lesson 1 of 14: What is a metric\? · page 1 of [12] · \d\d/\d\d/\d{4}<', body)
         assert "★ the query or the chosen image · ✓ a hit, or a neighbor that is kept" in body
     assert "svg { overflow: visible; }" in page.evaluate("window.sheet")
     assert "★ the query" not in printed(open_lesson("hardness"), "Print handout")
@@ -104,19 +113,23 @@ def test_a_handout_asks_everything_and_answers_nothing(open_lesson: Open, lesson
 
 
 @pytest.mark.parametrize("lesson", fast_first(LESSONS, 2))
-def test_one_sheet_holds_a_handout_or_a_summary(open_lesson: Open, context: BrowserContext, lesson: Lesson) -> None:
+def test_one_sheet_holds_a_summary_and_two_a_handout_with_letters_of_nine_points(open_lesson: Open, context: BrowserContext, lesson: Lesson) -> None:
     for language in ("en", "de"):
         page = open_lesson(lesson.id, f"?language={language}")
         page.evaluate(CATCH)
-        for button in page.locator(".tools button").all()[1:3]:
+        for pages, button in enumerate(page.locator(".tools button").all()[1:3], 1):
             button.click()
             sheet = context.new_page()
             sheet.set_content(page.evaluate("window.sheet"))
             margin: PdfMargins = {"top": "10mm", "bottom": "10mm", "left": "10mm", "right": "10mm"}
             for paper in ("A4", "Letter"):
-                assert len(re.findall(rb"/Type\s*/Page\b", sheet.pdf(format=paper, margin=margin))) == 1, language
+                assert len(re.findall(rb"/Type\s*/Page\b", sheet.pdf(format=paper, margin=margin))) == pages, language
             zoom = sheet.evaluate("Number(document.body.style.zoom || 1)")
-            assert zoom >= 0.85, (language, zoom)  # 9 points
+            assert zoom == 1, (language, zoom)
+            assert sheet.evaluate(LEAST_POINTS) >= 9, (language, pages)
+            numbers = sheet.locator(".sheet").all_inner_texts()
+            assert len(numbers) == pages
+            assert all(page.title() in line for line in numbers)
             torn = sheet.evaluate("""() => [...document.querySelectorAll(".lines")].filter((lines) =>
                 getComputedStyle(lines.closest("section") ?? lines).breakInside !== "avoid").length""")
             assert not torn

@@ -144,7 +144,7 @@ class Plane {
   // options: {label, color, sign: a letter inside, low: [x, y], high: [x, y], step, moved(point)}; returns {place(point)}
   handle({ label, color = COLORS.query, sign = "", low, high, step = 0.05, moved }) {
     const circle = shape("circle", { r: 13, fill: color });
-    const letter = shape("text", { "text-anchor": "middle", dy: 5, "font-size": 14, "font-weight": 700, fill: "#fff" }, sign);
+    const letter = shape("text", { "text-anchor": "middle", dy: 5, "font-size": clamp(this.least, 14, 19), "font-weight": 700, fill: "#fff" }, sign);
     const grip = shape("g", { class: "handle", tabindex: 0, role: "slider", "aria-label": say("{label}: arrow keys move it", { label: say(label) }),
       "aria-valuemin": low[0], "aria-valuemax": high[0] }, shape("circle", { r: 22, fill: "transparent" }), circle, letter);
     let point = low;

@@ -2,41 +2,52 @@
 const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page { margin: 10mm; }
   body { font: 10.5pt/1.3 system-ui, sans-serif; color: #000; margin: 0; } h1 { font-size: 16pt; margin: 0; }
   h2 { font-size: 11.5pt; margin: 7pt 0 1pt; break-after: avoid; } p, ul { margin: 2pt 0; } li { margin: 1pt 0; } section { break-inside: avoid; display: flow-root; }
-  svg, img { max-height: 7.5cm; max-width: 100%; } svg { overflow: visible; } .sheet, .legend { font-size: 8.5pt; color: #333; }
+  svg, img { max-height: 7.5cm; max-width: 100%; } svg { overflow: visible; } .sheet, .legend { font-size: 9.5pt; color: #333; } .page + .page { break-before: page; }
+  .picture :is(b, small, span, div, button, p, th, td, summary) { font-size: calc(9.5pt / var(--share, 1)) !important; }
   .picture { zoom: var(--share, 1); width: 18cm; } .beside .picture { float: right; margin-left: 14pt; } [hidden], button:not(:has(img)) { display: none; }
-  button { border: 1px solid #999; background: none; padding: 2px; font-size: 8pt; } img, button > * { display: block; } button img { margin: auto; }
+  button { border: 1px solid #999; background: none; padding: 2px; } img, button > * { display: block; } button img { margin: auto; }
   .lines { height: 0.8cm; margin-top: 0.7cm; border: solid #999; border-width: 1px 0; }
-  table { border-collapse: collapse; width: 100%; font-size: 9pt; } th, td { border: 1px solid #999; padding: 2pt 5pt; text-align: left; height: 0.75cm; font-weight: 400; }
+  table { border-collapse: collapse; width: 100%; font-size: 9.5pt; } th, td { border: 1px solid #999; padding: 2pt 5pt; text-align: left; height: 0.75cm; font-weight: 400; }
   math { font-family: "Cambria Math", "STIX Two Math", "Latin Modern Math", "Libertinus Math", "DejaVu Math TeX Gyre", math, serif; font-size: 1.1em; } mfrac > * { padding-block: 0.12em; }
   .boxes { display: flex; flex-wrap: wrap; gap: 0 16pt; padding: 0; list-style: none; } .boxes li::before { content: "□ "; } .name { float: right; }`;
 const PAPER = [190, 252]; // mm inside of margins of 10 mm, on A4 and on Letter
 const MM = 96 / 25.4; // pixels of a millimeter
-const PICTURES = [1, 0.85, 0.7, 0.6, 0.5]; // shares: the largest picture with which the page holds all
+const PICTURES = [1, 0.85, 0.7]; // shares: the largest picture with which its sheet holds all
+const PRINTED_LETTERS = 20.5; // of a picture of 640 pixels: at least 9 points on the smallest
 const BESIDE = 0.7; // at which text stands beside the picture
-const SMALLEST = 0.7; // share of the letters
+const SMALLEST = 0.7; // share of the letters, which no lesson needs in a language of the course
 const WRITTEN_ROWS = 2;
 
 // What a picture's signs mean, of which only those on the picture are printed.
 const SIGNS = [["★", say("the query or the chosen image")], ["✓", say("a hit, or a neighbor that is kept")], ["✕", say("a miss, a mistake, or a neighbor that is lost")]];
 
-// Which lesson, when, and where it stands; a file on a disk has no address.
-function sheetLine({ lesson, header }) {
+// Which lesson and sheet, when, and where it stands; a file on a disk has no address.
+function sheetLine({ lesson, header }, page = 1, pages = 1) {
   const number = header.course.findIndex(({ id }) => id === lesson.id) + 1;
   const address = location.protocol.startsWith("http") ? location.href.split("#")[0] : "";
-  return `<p class="sheet">${[say("Lesson {number} of {count}", { number, count: header.course.length }), new Intl.DateTimeFormat(LANGUAGE, { year: "numeric", month: "2-digit", day: "2-digit" }).format(new Date()),
+  return `<p class="sheet">${[say("Lesson {number} of {count}: {title}", { number, count: header.course.length, title: lesson.title }), say("page {page} of {pages}", { page, pages }), new Intl.DateTimeFormat(LANGUAGE, { year: "numeric", month: "2-digit", day: "2-digit" }).format(new Date()),
     address.replace(/&/g, "&amp;").replace(/</g, "&lt;")].filter(Boolean).join(" · ")}</p>`;
+}
+
+// What is made while the picture has letters for paper.
+function withLargeLetters(frame, make) {
+  frame.isPrinting = true;
+  frame.stage.style.setProperty("--least", PRINTED_LETTERS);
+  frame.drawStage();
+  const made = make(frame);
+  frame.stage.style.removeProperty("--least");
+  frame.drawStage();
+  frame.isPrinting = false;
+  return made;
 }
 
 // What is made while the lesson is in another state, for this moment only.
 function madeIn(frame, state, make) {
   const shown = frame.state;
   frame.state = { ...structuredClone(frame.start), ...state };
-  frame.isPrinting = true;
-  frame.update();
-  const made = make(frame);
+  const made = withLargeLetters(frame, make);
   frame.state = shown;
   frame.update();
-  frame.isPrinting = false;
   return made;
 }
 
@@ -60,16 +71,16 @@ function printedPicture(stage, isHandout = false) {
 function summaryToPrint(frame) {
   const { lesson, state, start } = frame;
   const isUntouched = JSON.stringify(state) === JSON.stringify(start);
-  return isUntouched ? madeIn(frame, lesson.before.shows ?? lesson.summary, summaryOf) : summaryOf(frame);
+  return isUntouched ? madeIn(frame, lesson.before.shows ?? lesson.summary, summaryOf) : withLargeLetters(frame, summaryOf);
 }
 
 function summaryOf(frame) {
   const { lesson, stage, formula } = frame;
-  return `${sheetLine(frame)}<h1>${lesson.title}</h1><p><b>${lesson.claim}</b></p>${printedPicture(stage)}
-    <h2>${say("Formula")}</h2>${formula.innerHTML}<h2>${say("When it fails")}</h2><p>${lesson.fails}</p><h2>${say("Takeaway")}</h2><p>${lesson.takeaway}</p>`;
+  return `<div class="page">${sheetLine(frame)}<h1>${lesson.title}</h1><p><b>${lesson.claim}</b></p>${printedPicture(stage)}
+    <h2>${say("Formula")}</h2>${formula.innerHTML}<h2>${say("When it fails")}</h2><p>${lesson.fails}</p><h2>${say("Takeaway")}</h2><p>${lesson.takeaway}</p></div>`;
 }
 
-// Exercises with room to write. The questions of the lesson are asked again; no answer is printed, and the picture is untouched.
+// Exercises with room to write, on two sheets: what to try, and what to write. The questions of the lesson are asked again; no answer is printed, and the picture is untouched.
 const handoutToPrint = (frame) => madeIn(frame, {}, handoutOf);
 
 function handoutOf(frame) {
@@ -88,8 +99,9 @@ function handoutOf(frame) {
     [say("Explain"), `<p>${own?.text ?? say("What changed between the two rows, and why?")} ${say("Was your prediction right?")}</p>${lines}`],
     [say("Discuss"), `<p>${lesson.notes.ask}</p>${lines}`],
     [say("Check yourself"), `<p>${lesson.after.text}</p>${boxes(lesson.after)}`]];
-  return `${sheetLine(frame)}<p class="name">${say("Name")}: ______________________</p><h1>${lesson.title}</h1>
-    ${exercises.map(([title, content], at) => `<section><h2>${at + 1}. ${title}</h2>${content}</section>`).join("")}`;
+  const sections = exercises.map(([title, content], at) => `<section><h2>${at + 1}. ${title}</h2>${content}</section>`);
+  return `<div class="page">${sheetLine(frame, 1, 2)}<p class="name">${say("Name")}: ______________________</p><h1>${lesson.title}</h1>${sections.slice(0, 2).join("")}</div>
+    <div class="page">${sheetLine(frame, 2, 2)}${sections.slice(2).join("")}</div>`;
 }
 
 // For the teacher alone: the answers, and what students get wrong.
@@ -97,15 +109,15 @@ function notesToPrint(frame) {
   const { lesson } = frame;
   const answer = (name, { text, choices, right, because }) => `<h2>${name}</h2><p>${text}</p><p><b>✓ ${choices[right]}.</b> ${because}</p>`;
   const { ask, wrong, stuck } = lesson.notes;
-  return `${sheetLine(frame)}<h1>${say("{title}: teacher notes", lesson)}</h1><p>${say("{minutes} minutes.", lesson)} ${lesson.claim}</p>${answer(say("Prediction"), lesson.before)}
+  return `<div class="page">${sheetLine(frame)}<h1>${say("{title}: teacher notes", lesson)}</h1><p>${say("{minutes} minutes.", lesson)} ${lesson.claim}</p>${answer(say("Prediction"), lesson.before)}
     <h2>${say("Ask")}</h2><p>${ask}</p><h2>${say("Common wrong answer")}</h2><p>${wrong}</p><h2>${say("Where students get stuck")}</h2><p>${stuck}</p>
-    <h2>${say("When it fails")}</h2><p>${lesson.fails}</p>${answer(say("Check yourself"), lesson.after)}`;
+    <h2>${say("When it fails")}</h2><p>${lesson.fails}</p>${answer(say("Check yourself"), lesson.after)}</div>`;
 }
 
-// Make a page so small that one sheet holds it: first the picture, then everything.
+// Make each page so small that one sheet holds it: first the picture, then everything.
 function fitPaper(page) {
   const { documentElement: root, body } = page;
-  const isWithin = () => body.getBoundingClientRect().height <= PAPER[1] * MM;
+  const isWithin = () => [...body.querySelectorAll(".page")].every((part) => part.getBoundingClientRect().height <= PAPER[1] * MM);
   body.style.width = `${PAPER[0]}mm`;
   const picture = PICTURES.find((share) => {
     root.style.setProperty("--share", share);
