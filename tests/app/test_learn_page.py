@@ -141,7 +141,7 @@ def test_a_link_to_a_missing_lesson_opens_the_path() -> None:
 
 
 @pytest.mark.parametrize(("language", "title", "teachers", "mark"), [
-    ("de", "Lernen", "Für Lehrkräfte", "(englisch)"), ("es", "Aprender", "Para docentes", "(en inglés)")])
+    ("de", "Lernen", "Für Lehrende", "(englisch)"), ("es", "Aprender", "Para docentes", "(en inglés)")])
 def test_the_page_speaks_the_language_of_the_course(language: str, title: str, teachers: str, mark: str) -> None:
     page = opened("learn", language=language)
     assert page.title[0].value == title
@@ -151,7 +151,7 @@ def test_the_page_speaks_the_language_of_the_course(language: str, title: str, t
     assert translated("Class summary", language) in texts(page)
     record_answer(runs_folder(), "epsilon", "before", 0, secrets.token_hex(8))
     table = opened("learn", language=language).dataframe[0].value
-    assert list(table)[0] == translated("lesson", language)
+    assert next(iter(table)) == translated("lesson", language)
     assert not [name for name in table if name.startswith(("answers ", "correct ", "solved "))]
     lesson = opened("learn", language=language, lesson="epsilon")
     assert [link.proto.label for link in lesson.get("page_link") if link.proto.label.endswith(mark)]

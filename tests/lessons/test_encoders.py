@@ -112,7 +112,7 @@ def test_the_table_says_which_columns_are_r_at_1_and_which_map_at_r(open_lesson:
 
 
 @pytest.mark.browser
-def test_no_number_stands_on_an_edge(open_lesson: Open) -> None:
+def test_no_number_stands_on_an_edge(open_lesson: Callable[..., Page]) -> None:
     for width in (1400, 390):
         page = open_lesson("encoders")
         page.set_viewport_size({"width": width, "height": 900})
@@ -122,7 +122,8 @@ def test_no_number_stands_on_an_edge(open_lesson: Open) -> None:
             for weight in (0, 0.5, 1, 3):
                 page.evaluate("state => lesson.change(state)", {"second": second, "weight": weight})
                 crossed = page.evaluate("""() => {
-                    const boxes = [...document.querySelectorAll(".plane path")].map((path) => path.getBoundingClientRect());
+                    const paths = [...document.querySelectorAll(".plane path")];
+                    const boxes = paths.map((path) => path.getBoundingClientRect());
                     return [...document.querySelectorAll(".plane text.later")].filter((text) => {
                         const { left, right } = text.getBoundingClientRect();
                         return boxes.some((box) => [box.left, box.right].some((edge) => edge > left && edge < right));

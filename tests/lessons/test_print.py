@@ -123,7 +123,8 @@ def test_one_sheet_holds_a_summary_and_two_a_handout_with_letters_of_nine_points
             sheet.set_content(page.evaluate("window.sheet"))
             margin: PdfMargins = {"top": "10mm", "bottom": "10mm", "left": "10mm", "right": "10mm"}
             for paper in ("A4", "Letter"):
-                assert len(re.findall(rb"/Type\s*/Page\b", sheet.pdf(format=paper, margin=margin))) == pages, language
+                pdf = sheet.pdf(format=paper, margin=margin)
+                assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == pages, language
             zoom = sheet.evaluate("Number(document.body.style.zoom || 1)")
             assert zoom == 1, (language, zoom)
             assert sheet.evaluate(LEAST_POINTS) >= 9, (language, pages)

@@ -21,8 +21,8 @@ from udml_core.base.paths import ASSETS
 FOLDER = ASSETS / "lessons" / "course"
 LIST = FOLDER / "en.json"
 """All texts of the course, by where they stand."""
-FIELDS = ("title", "aim", "claim", "text", "choices", "because", "touch", "see", "label", "words", "fails", "takeaway", "ask",
-          "wrong", "stuck", "prerequisites", "term", "meaning", "xLabel", "yLabel")
+FIELDS = ("title", "aim", "claim", "text", "choices", "because", "touch", "see", "label", "words", "fails", "takeaway",
+          "ask", "wrong", "stuck", "prerequisites", "term", "meaning", "xLabel", "yLabel")
 """Fields of lessons, figures and the guide whose values are texts."""
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
 _TEXT = re.compile(rf'\bsay\(\s*({_STRING})|\b(?:{"|".join(FIELDS)}): ({_STRING})'

@@ -140,7 +140,7 @@ def _path() -> str:
 
 @cache
 def course_texts() -> dict[str, list[str]]:
-    """Return all texts of the course in English, by where they stand: kit, course, tasks, page, or the id of a lesson."""
+    """Return all texts of the course in English, by where they stand: kit, course, tasks, page, or a lesson's id."""
     places = {"kit": texts_of_script(_kit() + _path()), "course": texts_of_content(course_guide()),
               "tasks": (task.text for task in TASKS.values()),
               "answers": texts_of_module(Path(lesson_tasks.__file__).read_text(encoding="utf-8")),

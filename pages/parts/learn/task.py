@@ -33,7 +33,8 @@ def show_task(lesson: Lesson, language: str) -> None:
     st.subheader(translated("Try it with a real run", language))
     st.markdown(translated(task.text, language))
     runs = _own_runs(lesson)
-    view_link("train", {**task.begin(runs).query, PARAMETER: lesson.id}, label=to_english(OPEN.words(language), language),
+    view_link("train", {**task.begin(runs).query, PARAMETER: lesson.id},
+              label=to_english(OPEN.words(language), language),
               icon=":material/science:", width="content")
     _show_result(task, runs, language)
 
