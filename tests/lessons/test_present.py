@@ -45,8 +45,9 @@ MEASURE = """() => {
     const maths = [...document.querySelectorAll(".formula math")].filter((math) => math.clientWidth);
     const sizeOf = (node) => parseFloat(getComputedStyle(node).fontSize);
     const shares = maths.map((math) => sizeOf(math) / sizeOf(math.parentElement));
-    const boxes = [...document.querySelectorAll(".stage :is(text, b, span)")].map((part) => part.getBoundingClientRect());
-    const outside = Math.max(0, ...boxes.filter(({ width }) => width).flatMap(({ left, right }) => [stage.left - left, right - stage.right]));
+    const drawn = [...document.querySelectorAll(".stage :is(text, b, span)")];
+    const boxes = drawn.map((part) => part.getBoundingClientRect()).filter(({ width }) => width);
+    const outside = Math.max(0, ...boxes.flatMap(({ left, right }) => [stage.left - left, right - stage.right]));
     return { ...letters, covered, outside, kind: root.dataset.slide, stage: stage.height / innerHeight,
         across: stage.width / innerWidth,
         formula: Math.min(1, ...shares),

@@ -113,7 +113,8 @@ def test_a_handout_asks_everything_and_answers_nothing(open_lesson: Open, lesson
 
 
 @pytest.mark.parametrize("lesson", fast_first(LESSONS, 2))
-def test_one_sheet_holds_a_summary_and_two_a_handout_with_letters_of_nine_points(open_lesson: Open, context: BrowserContext, lesson: Lesson) -> None:
+def test_one_sheet_holds_a_summary_and_two_a_handout_with_letters_of_nine_points(
+        open_lesson: Open, context: BrowserContext, lesson: Lesson) -> None:
     for language in ("en", "de"):
         page = open_lesson(lesson.id, f"?language={language}")
         page.evaluate(CATCH)
