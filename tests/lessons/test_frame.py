@@ -159,7 +159,7 @@ def test_a_lesson_says_its_aim_and_what_follows_and_the_path_where_a_reader_stop
     following = page.get_by_role("link", name="Next lesson: Cosine or flat?")
     page.get_by_label("Fewer, larger clusters").check()
     expect(following).to_be_hidden()
-    stopped = "Go on with lesson 4, step {} of 3: ε merges and shatters"
+    stopped = "Continue with lesson 4, step {} of 3: ε merges and shatters"
     expect(open_lesson("index").get_by_role("link", name=stopped.format(2))).to_be_visible()
     page.get_by_role("slider").fill("0.5")
     expect(open_lesson("index").get_by_role("link", name=stopped.format(3))).to_be_visible()

@@ -10,7 +10,7 @@ function drawCourse(root, header, go, uncount) {
   const open = course.filter((lesson) => !isDone(lesson));
   const next = open.find(({ id }) => id === last && kept[id]) ?? open[0] ?? course[0];
   const stepOf = ({ id }) => (kept[id].isTried ? 3 : 2); // 1: predict, 2: try, 3: check yourself
-  const invitation = isBegun(next) && open.length ? say("Go on with lesson {number}, step {step} of 3: {title}", { number: course.indexOf(next) + 1, step: stepOf(next), title: next.title })
+  const invitation = isBegun(next) && open.length ? say("Continue with lesson {number}, step {step} of 3: {title}", { number: course.indexOf(next) + 1, step: stepOf(next), title: next.title })
     : done ? say("Continue: {title}", next) : say("Begin: {title}", next);
   const [red, green, blue] = getComputedStyle(root).color.match(/[\d.]+/g).map(Number);
   const isDark = red + green + blue > 3 * 128; // light letters stand on a dark page
