@@ -119,4 +119,4 @@ def fake_clock(random: np.random.Generator, scratch: Path) -> str | None:
 
 PARTS = (make_part("full-disk", fill_disk, 1), make_part("read-only", lock_folder, 1),
          make_part("file-limit", limit_files, 1), make_part("clock", move_clock, 1),
-         Hostility("faketime", fake_clock, on_request=True))
+         Hostility("faketime", fake_clock, on_request=True, goal=600))
