@@ -146,13 +146,15 @@ const LESSON = {
   },
   formula: (_state, { opinion: { after, count, chance, interval: [low, high], verdict }, whole, wholeVerdict, isDone, images }, { better: { record } }) => {
     const most = Math.max(after, count - after);
-    const sum = `<mn>2</mn><mo>·</mo><munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>${most}</mn></mrow><mn>${count}</mn></munderover><mrow><mo>(</mo><mfrac linethickness="0"><mn>${count}</mn><mi>i</mi></mfrac><mo>)</mo></mrow><msup><mn>2</mn><mrow><mo>−</mo><mn>${count}</mn></mrow></msup><mo>=</mo>`;
+    const sum = `<mn>2</mn><mo>·</mo><munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>${most}</mn></mrow><mn>${count}</mn></munderover><mrow><mo>(</mo><mfrac linethickness="0"><mn>${count}</mn><mi>i</mi></mfrac><mo>)</mo></mrow><msup><mn>2</mn><mrow><mo>−</mo><mn>${count}</mn></mrow></msup>`;
+    const isTiny = chance < 0.0005; // three digits would say that it is 0
+    const value = `<mo>${isTiny ? "&lt;" : "="}</mo><mn>${fixed(isTiny ? 0.001 : chance, 3)}</mn>`;
     const found = { after, count, low: percent(low), high: percent(high), verdict: VERDICTS[verdict],
-      formula: `<math><mi>P</mi><mo>=</mo>${2 * after === count ? "" : sum}<mn>${fixed(chance, 3)}</mn></math>` };
+      formula: `<math><mi>P</mi>${2 * after === count ? "" : `<mo>=</mo>${sum}`}${value}</math>` };
     return `<p>${count ? `${say("The second opinion prefers the new result in {after} of {count} pairs. If both embeddings were equally good, each pair would be the toss of a fair coin. A result at least as one-sided then has the probability {formula}.", found)}
       ${say("Below 0.05 the verdict is better or worse; here it is <b>{verdict}</b>. The bar holds the shares that this exact binomial test does not reject, from {low} to {high}.", found)}`
     : say("The second opinion has judged no pairs.")}</p>
-      ${isDone && count ? `<p>${say("Asked about all {images} images, the second opinion says <b>{verdict}</b>: its cosine between a query and its first result changes by {low} to {high}. This decides more often than {count} votes, because it uses more images and also how much more similar a result is.", {
+      ${isDone && count ? `<p>${say("Asked about all {images} images, the second opinion says <b>{verdict}</b>: its cosine between a query and its first result changes by {low} to {high}. This can decide where {count} votes cannot, because it uses more images and also how much more similar a result is.", {
     images, count, low: fixed(whole[0], 3).replace("-", "−"), high: fixed(whole[1], 3).replace("-", "−"), verdict: VERDICTS[wholeVerdict] })}</p>` : ""}
       <p class="aside">${say("How far can you trust it? On six data sets with labels, {differences} pairs of embeddings differed by more than two points of R@1. The second opinion decided {decided} of them, and {right} of these verdicts were right: a share between {low} and {high}, by the same test.", {
       differences: record.large, decided: record.decided, right: record.right,

@@ -77,10 +77,10 @@ const LESSON = {
     const row = doubtful[Math.round(query) % doubtful.length];
     const other = found[2][row];
     return { recalls: right.map(share), cells, row, results: found.map((list) => list[row]), right: right.map((list) => list[row]),
-      cosines: spaces.map((rows) => dotProduct(rows[row], rows[other])), sameErrors: cells[0][0].count / (cells[0][0].count + cells[0][1].count), doubtful: doubtful.length };
+      cosines: spaces.map((rows) => dotProduct(rows[row], rows[other])), sameErrors: cells[0][0].count / (cells[0][0].count + cells[0][1].count), allErrors: 1 - share(right[1]), doubtful: doubtful.length };
   },
-  readout: ({ recalls: [one, two, both], sameErrors }, { second }) => [["R@1, A", percent(one)], [`R@1, ${NAMES[second]}`, percent(two)], [say("R@1, both"), percent(both)],
-    [say("A’s errors that {name} makes too", { name: NAMES[second] }), percent(sameErrors)]],
+  readout: ({ recalls: [one, two, both], sameErrors, allErrors }, { second }) => [["R@1, A", percent(one)], [`R@1, ${NAMES[second]}`, percent(two)], [say("R@1, both"), percent(both)],
+    [say("A’s errors that {name} makes too (of all images: {share})", { name: NAMES[second], share: percent(allErrors) }), percent(sameErrors)]],
   build({ stage, data: { digits }, change, state }) {
     const plane = new Plane(stage, { x: [-0.02, leastLetters(stage) ? 1.5 : 1.37], y: [-0.03, 1.1], width: 640, height: 330, equal: false, label: "Errors of two encoders" });
     const row = element("div", {});

@@ -132,7 +132,7 @@ const LESSON = {
     const share = (at) => percent(averaged[at] / 100);
     return `<p>${times === "1" ? say("{formula} with k = {k}, once; “unit” divides a vector by its length.", found) : say("{formula} with k = {k}, twice; “unit” divides a vector by its length.", found)}
       ${say("The query then does the same with its neighbors, and has {hits} circles among its {shown} nearest images instead of {before}.", found)}</p>
-      <p>${say("R@1 is the share of images whose nearest image is of the same class; MAP@R judges as many ranks as the class has images. On digits, MAP@R goes from {mapBefore} to {map}, and R@1 from {recallBefore} to {recall}.", {
+      <p>${say("R@1 is the share of images whose nearest image is of the same class; MAP@R judges as many ranks as the class has other images. On digits, MAP@R goes from {mapBefore} to {map}, and R@1 from {recallBefore} to {recall}.", {
       mapBefore: share(1), map: share(2 * k + 1), recallBefore: share(0), recall: share(2 * k) })}</p>
       <p class="aside">${say("<b>k-reciprocal re-ranking</b> (pink) moves nothing. It calls two images reciprocal neighbors if each is among the k nearest of the other, and ranks by how many such neighbors two images share.")}</p>`;
   },

@@ -3,6 +3,7 @@ const LESSON = {
   number: 2,
   minutes: 7,
   title: "Triplets and margin",
+  signs: [], // its words say what they mean
   aim: "Afterwards you can read a triplet: anchor, positive, negative and its bound.",
   claim: "A triplet is an anchor, a positive of its class, and a negative of another class. Training moves the three points only while the negative is too near.",
   data: [],

@@ -77,6 +77,10 @@ def test_a_sheet_names_its_lesson_day_and_signs(open_lesson: Open) -> None:
         assert "★ the query or the chosen image · ✓ a hit, or a neighbor that is kept" in body
     assert "svg { overflow: visible; }" in page.evaluate("window.sheet")
     assert "★ the query" not in printed(open_lesson("hardness"), "Print handout")
+    words = printed(open_lesson("triplets"), "Print summary")
+    assert "✓ The bound is satisfied" in words or "✕ The bound is violated" in words
+    assert "a hit" not in words
+    assert "a miss" not in words
 
 
 def test_the_handout_on_maps_has_columns_and_definitions_that_break_no_word(open_lesson: Open) -> None:

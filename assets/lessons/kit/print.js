@@ -52,7 +52,7 @@ function madeIn(frame, state, make) {
 }
 
 // The picture as it stands, with images in place of its canvases. A handout leaves out what gives the answer away.
-function printedPicture(stage, isHandout = false) {
+function printedPicture({ stage, lesson }, isHandout = false) {
   const picture = stage.cloneNode(true);
   picture.removeAttribute("style");
   const drawn = [...stage.querySelectorAll("canvas")];
@@ -63,7 +63,7 @@ function printedPicture(stage, isHandout = false) {
     canvas.replaceWith(image);
   });
   if (isHandout) for (const part of picture.querySelectorAll(".later")) part.remove();
-  const signs = SIGNS.filter(([sign]) => picture.textContent.includes(sign)).map((parts) => parts.join(" "));
+  const signs = (lesson.signs ?? SIGNS).filter(([sign]) => picture.textContent.includes(sign)).map((parts) => parts.join(" "));
   return `<div class="picture">${picture.outerHTML}${signs.length ? `<p class="legend">${signs.join(" · ")}</p>` : ""}</div>`;
 }
 
@@ -75,8 +75,8 @@ function summaryToPrint(frame) {
 }
 
 function summaryOf(frame) {
-  const { lesson, stage, formula } = frame;
-  return `<div class="page">${sheetLine(frame)}<h1>${lesson.title}</h1><p><b>${lesson.claim}</b></p>${printedPicture(stage)}
+  const { lesson, formula } = frame;
+  return `<div class="page">${sheetLine(frame)}<h1>${lesson.title}</h1><p><b>${lesson.claim}</b></p>${printedPicture(frame)}
     <h2>${say("Formula")}</h2>${formula.innerHTML}<h2>${say("When it fails")}</h2><p>${lesson.fails}</p><h2>${say("Takeaway")}</h2><p>${lesson.takeaway}</p></div>`;
 }
 
@@ -84,7 +84,7 @@ function summaryOf(frame) {
 const handoutToPrint = (frame) => madeIn(frame, {}, handoutOf);
 
 function handoutOf(frame) {
-  const { lesson, stage, readout, header: { guide }, english } = frame;
+  const { lesson, readout, header: { guide }, english } = frame;
   const own = guide.lessons.find(({ lesson: id }) => id === lesson.id);
   const lines = '<div class="lines"></div>';
   const boxes = ({ choices }) => `<ul class="boxes">${choices.map((words) => `<li>${words}</li>`).join("")}</ul>`;
@@ -93,7 +93,7 @@ function handoutOf(frame) {
   const defined = (own?.define ?? []).map((name) => guide.terms[english.terms.findIndex(({ term }) => term === name)]);
   const cells = (tag, words) => words.map((word) => `<${tag}>${word}</${tag}>`).join("");
   const exercises = [[say("Predict"), `<p>${lesson.before.text}</p>${boxes(lesson.before)}<p>${say("Why do you think so?")}</p>${lines}`],
-    [say("Try"), `${printedPicture(stage, true)}<p>${lesson.touch}</p>`],
+    [say("Try"), `${printedPicture(frame, true)}<p>${lesson.touch}</p>`],
     [say("Write down two settings and what you read"),
       `<table><tr>${cells("th", columns)}</tr>${`<tr>${cells("td", columns.map(() => ""))}</tr>`.repeat(WRITTEN_ROWS)}</table>${defined.map(({ term, meaning }) => `<p class="legend"><b>${term}</b>: ${meaning}</p>`).join("")}`],
     [say("Explain"), `<p>${own?.text ?? say("What changed between the two rows, and why?")} ${say("Was your prediction right?")}</p>${lines}`],
