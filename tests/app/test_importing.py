@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.shell.run_status import escaped_message
 from tests.app.opening import opened, texts
 from tests.data.test_archives import PHOTOS, write_archive
 from tests.data.test_formats import FOLDER as FORMATS
@@ -261,7 +262,7 @@ def test_formats_of_other_libraries_are_previewed_and_their_labels_chosen(path: 
     folder = FORMATS / path
     test = opened("data", **{"import": "1"})
     test.text_input(key="import-path").set_value(str(folder)).run()
-    assert [info.value for info in test.info] == [preview]
+    assert [info.value for info in test.info] == [escaped_message(preview)]
     column = "confidence" if path == "fiftyone" else "size"
     test.selectbox(key=f"import-label-{folder}").set_value(column).run()
     click(test, "Open")

@@ -106,7 +106,7 @@ def test_the_map_shows_the_half_whose_embedding_a_run_shows(method: str, half: s
 def test_what_the_search_finds_before_training_are_the_nearest_of_each_query() -> None:
     rows = np.repeat(np.eye(5, dtype=np.float32), 5, axis=0)  # five groups of five equal images
     images = 100 + np.arange(25)
-    found = found_rows(Drawn(images, np.zeros((25, 2)), rows, None))
+    found = found_rows(Drawn(images, np.zeros((25, 2)), rows, None, catalog.load("digits")))
     assert [query for query, _ in found] == [100, 106, 112, 118, 124], "spread over the images"
     for query, near in found:
         group = (query - 100) // 5

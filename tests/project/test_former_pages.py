@@ -12,7 +12,8 @@ from tests.project.documents import ROOT
 
 TABLE = (ROOT / "docs/former-pages.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+) \|$", TABLE, re.M)
-TEXTS = {node.value for path in (ROOT / "pages").rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))
+SOURCES = [*(ROOT / "pages").rglob("*.py"), ROOT / "udml_core" / "results" / "lesson_page.py"]
+TEXTS = {node.value for path in SOURCES for node in ast.walk(ast.parse(path.read_text("utf-8")))
          if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 """Texts of the pages' sources."""
 

@@ -160,7 +160,7 @@ def _ask_level(levels: list[ClassLevel], key: str) -> int | None:
         return None
     default = first_class_level(levels)
     choices = [NO_CLASSES, *(class_level.level for class_level in levels if class_level.has_classes)]
-    words = {NO_CLASSES: "No classes"} | {each.level: escaped(level_words(each)) for each in levels}
+    words = {NO_CLASSES: "No classes"} | {each.level: level_words(each) for each in levels}
     level = st.radio("Which folders are the classes?", choices, choices.index(default), format_func=words.__getitem__,
                      key=f"import-level-{key}", help="The folder has several levels of subfolders. Each choice names "
                                                       "the classes that it gives.")
@@ -202,8 +202,8 @@ def _named_choices(path: str) -> tuple[str, list[str], str]:
 
 
 def level_words(level: ClassLevel) -> str:
-    """Describe the classes of a level, such as `Level 2: 12 classes: cats (40), dogs (38), …`."""
-    shown = [f"{name} ({size:,})" for name, size in list(level.sizes.items())[:SHOWN_CLASSES]]
+    """Describe the classes of a level as Markdown, such as `Level 2: 12 classes: cats (40), dogs (38), …`."""
+    shown = [f"{escaped(name)} ({size:,})" for name, size in list(level.sizes.items())[:SHOWN_CLASSES]]
     more = ", …" if len(level.sizes) > SHOWN_CLASSES else ""
     loose = f"; {level.loose:,} images above it are left out" if level.loose else ""
     return f"Level {level.level}: {len(level.sizes):,} classes: {', '.join(shown)}{more}{loose}"
