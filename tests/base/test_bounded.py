@@ -102,25 +102,6 @@ def test_a_killed_process_of_readers_starts_again() -> None:
     assert bounded.call("x.csv", len, "abc") == 3
 
 
-def test_a_parquet_file_of_many_columns_is_read_by_another_process(tmp_path: Path) -> None:
-    path = tmp_path / "wide.parquet"
-    names = [f"c{number}" for number in range(100_000)]
-    script = ("import sys, pyarrow as pa; from pyarrow import parquet; parquet.write_table(pa.table({f'c{number}': "
-              "pa.array([], pa.bool_()) for number in range(int(sys.argv[2]))}), sys.argv[1])")
-    subprocess.run([sys.executable, "-c", script, str(path), str(len(names))], check=True, timeout=300)
-    assert path.stat().st_size < 20e6
-    small = tmp_path / "small.parquet"
-    subprocess.run([sys.executable, "-c", script, str(small), "3"], check=True, timeout=300)
-    assert column_names(small) == ["c0", "c1", "c2"]
-    assert catalog.table_of(str(small)) is not None  # imports the readers
-    before = psutil.Process().memory_info().rss
-    assert not names_only_paths(path, ("path",))
-    for read in (lambda: column_names(path), lambda: catalog.table_of(str(path)).load(lambda *_: None)):  # type: ignore[union-attr]
-        with pytest.raises(UserError, match="has 100,000 columns, and a table can have 20,000"):
-            read()
-    assert psutil.Process().memory_info().rss - before < 60e6
-
-
 def waiting_child(other_than: int) -> int:
     """Return the child of the process of readers, as soon as there is one, and another one than before."""
     assert bounded._forks is not None
@@ -254,3 +235,22 @@ def test_the_memory_of_a_server_stays_flat(way: str, write: Callable[[Path], Non
         assert int(growth) < MOST_GROWTH
     else:  # the bomb is real: without a limit it fills the memory of the process that opens it
         assert int(growth) > 2 * MOST_GROWTH
+
+
+def test_a_parquet_file_of_many_columns_is_read_by_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "wide.parquet"
+    names = [f"c{number}" for number in range(100_000)]
+    script = ("import sys, pyarrow as pa; from pyarrow import parquet; parquet.write_table(pa.table({f'c{number}': "
+              "pa.array([], pa.bool_()) for number in range(int(sys.argv[2]))}), sys.argv[1])")
+    subprocess.run([sys.executable, "-c", script, str(path), str(len(names))], check=True, timeout=300)
+    assert path.stat().st_size < 20e6
+    small = tmp_path / "small.parquet"
+    subprocess.run([sys.executable, "-c", script, str(small), "3"], check=True, timeout=300)
+    assert column_names(small) == ["c0", "c1", "c2"]
+    assert catalog.table_of(str(small)) is not None  # imports the readers
+    before = psutil.Process().memory_info().rss
+    assert not names_only_paths(path, ("path",))
+    for read in (lambda: column_names(path), lambda: catalog.table_of(str(path)).load(lambda *_: None)):  # type: ignore[union-attr]
+        with pytest.raises(UserError, match="has 100,000 columns, and a table can have 20,000"):
+            read()
+    assert psutil.Process().memory_info().rss - before < 60e6

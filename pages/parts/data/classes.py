@@ -41,7 +41,7 @@ def show_classes_and_splits(dataset: Dataset) -> None:
     if words := words_of_split(dataset, default_split(dataset)):
         st.caption(words)
     if dataset.evaluation_classes is not None:
-        st.info(f"{dataset.title} {dataset.without_labels}. Methods train without labels.",
+        st.info(f"{escaped(dataset.title)} {escaped(dataset.without_labels)}. Methods train without labels.",
                 icon=":material/label_off:")
     elif dataset.labels is None:
         st.info("These images have no classes. Methods without supervision need none; the evaluation then measures how "

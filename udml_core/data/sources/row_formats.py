@@ -15,7 +15,6 @@ from udml_core.base.files import READ_ERRORS, version_of
 from udml_core.base.paths import may_read
 from udml_core.data.sources.arrow_rows import IMAGE_COLUMNS, ArrowFile, LanceRows, ParquetRows
 from udml_core.data.sources.row_file import RowFile
-from udml_core.data.sources.table_files import is_short
 from udml_core.data.sources.webdataset import COMPRESSED, TarRows, is_shard
 
 SHARDS = (".tar", *COMPRESSED)
@@ -64,7 +63,7 @@ def _holds_images(path: Path, _version: tuple[int, int, int], is_beside: bool) -
         with reading(path):
             if ending_of(path.name) in SHARDS:
                 return is_shard(path, is_beside)
-            return _has_images(path) if is_short(path) else bounded.call(path.name, _has_images, path)
+            return bounded.call(path.name, _has_images, path)  # names of columns may share bytes, and grow without end
     except DamagedError:
         return None
     except UserError:

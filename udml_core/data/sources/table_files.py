@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Iterable, Sequence
 from datetime import date, time
 from functools import cached_property, lru_cache
@@ -21,8 +20,6 @@ LONGEST_TEXT = 32_767
 """Most letters of a text in a column, as in the usual spreadsheets."""
 LONGEST_LINE = 2**20
 """Largest length of the line with the names of the columns, in bytes; it is read whenever folders are listed."""
-SHORT = 2**20
-"""Longest list of columns of a Parquet or Arrow file that is read at once, in bytes."""
 MOST_COLUMNS = 20_000
 SEPARATORS = ",;\t"
 HALVES = {"train": False, "training": False, "val": False, "valid": False, "validation": False, "dev": False,
@@ -72,21 +69,7 @@ def parquet_columns(path: Path) -> dict[str, str]:
     Raises:
         UserError: The file has too many columns, or two of the same name.
     """
-    return _parquet_columns(path) if is_short(path) else bounded.call(path.name, _parquet_columns, path)
-
-
-def is_short(path: Path) -> bool:
-    """Return whether the list of columns of a Parquet or Arrow file is short.
-
-    A long one can grow to 30 times its length in memory, so that it is read by bounded calls only. In Parquet it stands
-    at the end of the file; of other files the whole length counts.
-    """
-    length = path.stat().st_size
-    if path.suffix == ".parquet" and length > SHORT:
-        with path.open("rb") as file:
-            file.seek(-8, os.SEEK_END)
-            length = int.from_bytes(file.read(4), "little")
-    return length <= SHORT
+    return bounded.call(path.name, _parquet_columns, path)  # columns may share the bytes of a long name
 
 
 def _parquet_columns(path: Path) -> dict[str, str]:
