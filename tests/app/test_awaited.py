@@ -70,8 +70,7 @@ def test_a_page_waits_for_the_images_that_the_user_opened_and_then_shows_them(pa
     assert AWAITED not in test.session_state
 
 
-def test_search_opens_with_the_first_images_while_the_others_are_compared(
-        browsed: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_opens_with_the_first_images_while_the_others_are_compared(browsed: Run) -> None:
     dataset, encoder = browsed.dataset(), browsed.spec().encoder
     path = features_path(dataset, encoder)
     path.unlink(missing_ok=True)

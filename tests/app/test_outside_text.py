@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from experiments.hold_fast.sockets import run_alone
 from experiments.outside_texts import HARMLESS, show_texts
+from pages.parts.data.auditing import _shown
 from pages.parts.explore import panels
 from pages.parts.shell.run_status import escaped, escaped_message
 from tests.app.conftest import App
@@ -26,6 +28,7 @@ from tests.tiers import fast_first
 from udml_core.data import catalog
 from udml_core.data.given import labels
 from udml_core.data.sources.levels import ClassLevel
+from udml_core.exploration.audit import Findings
 from udml_core.runs import Run
 from udml_core.runs.notes import Notes
 
@@ -106,8 +109,13 @@ def test_no_page_reads_a_name_as_markdown(method: str, marked: dict[str, Run], h
     assert found == []
 
 
+def test_the_finding_of_small_classes_has_no_name_as_markdown(heap: Path) -> None:
+    shown = _shown("classes", catalog.load(str(heap)), cast(Findings, SimpleNamespace(small_classes={0: 8})))
+    assert escaped(f"c0{MARK}") in shown.caption
+    assert len(shown.images) == 8
+
+
 def test_no_label_of_a_choice_is_read_as_markdown() -> None:
-    """Levels of folders, and the finding of small classes."""
     levels = [ClassLevel(number, {f"c{MARK}": 4, "d": 2}, 0) for number in (1, 2)]
     page = AppTest.from_function(ask_level, kwargs={"levels": levels}).run()
     assert raw_texts(page) == []

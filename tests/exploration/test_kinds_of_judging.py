@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.exploration.test_race import judged, race_of
-from udml_core.exploration.kinds_of_judging import PLAN, judging_lines
+from udml_core.exploration.kinds_of_judging import judging_lines
 from udml_core.exploration.race_conclusion import UNJUDGED, Judgments
-from udml_core.runs.search.judging import ENOUGH
 
 RACE = race_of(judged("Whitening", 0.02, 0.002))
 
@@ -29,7 +28,3 @@ def test_judges_and_pairs_are_counted_too() -> None:
     assert "So far: 1 judge compared 1 search with the plain search on 1,500 images." in lines["race"]
     assert "So far: 1 pair. Next: go on" in lines["same"]
     assert "So far: 0 pairs. Next: begin" in judging_lines(RACE, UNJUDGED, 0)["same"]
-
-
-def test_the_plan_is_that_of_judge() -> None:
-    assert PLAN == ENOUGH

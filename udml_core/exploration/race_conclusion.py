@@ -144,7 +144,7 @@ class Conclusion:
     def sentences(self) -> list[str]:
         """All sentences."""
         return self.once(self.headline, self.counted, self.sure, self.beside, self.decider, self.equals,
-                         self.next_step,                         *self.details)
+                         self.next_step, *self.details)
 
 
 def subject_of(race: Race, elsewhere: Elsewhere | None = None) -> tuple[Race, Outcome | None]:

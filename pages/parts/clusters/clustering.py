@@ -64,7 +64,7 @@ class Clustering:
     @cached_property
     def summary(self) -> views.Summary:
         """Numbers that describe the clusters; they are counted once for all visitors."""
-        return _summary_at(self.run, self.graph_id, self.rescaled, self.epsilon, self.gamma)
+        return _summary_at(self.run, self.graph_id, self.rescaled, self.epsilon, self.gamma, self)
 
     @property
     def modes(self) -> Array:
@@ -86,9 +86,9 @@ def load_graph(run: Run, graph_id: str, rescaled: bool) -> views.Graph:
 
 
 @st.cache_resource(max_entries=1024, show_spinner=False, hash_funcs=RUN_HASH)
-def _summary_at(run: Run, graph_id: str, rescaled: bool, epsilon: float, gamma: float) -> views.Summary:
-    clustering = Clustering(run, graph_id, rescaled, epsilon, gamma)
-    return views.cluster_summary(clustering.clusters, clustering.labels)
+def _summary_at(run: Run, graph_id: str, rescaled: bool, epsilon: float, gamma: float,  # noqa: ARG001
+                _clustering: Clustering) -> views.Summary:
+    return views.cluster_summary(_clustering.clusters, _clustering.labels)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)

@@ -23,7 +23,7 @@ from udml_core.work.jobs.browse import DataAnalysis, continue_browsing, feature_
 from udml_core.work.jobs.follow_ups import MOST_MAPPED
 
 from ..shell.analyses import load_projection
-from ..shell.awaited import await_run, awaited_run, is_renewed, show_progress
+from ..shell.awaited import await_run, awaited_run, is_renewed, link_to_first_images, show_progress
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_picker import CHOSEN, choose_run
 from ..shell.run_status import escaped_message
@@ -88,7 +88,7 @@ def browse_bar(dataset: Dataset, links_to_search: bool = True) -> NearestByFeatu
         opens = "Search opens when they are compared. " if THEN in st.query_params else ""
         show_progress(state.task, begun, meanwhile=f"{opens}You can look at the images meanwhile.")
         if isinstance(state.task, Run) and not keeps:
-            view_link("retrieval", label="Search the first images", icon=":material/image_search:", width="content")
+            link_to_first_images()
     elif state.run is not None and state.finished is not None:
         st.session_state.pop(begun, None)
         _show_links(state.run, dataset, links_to_search)
@@ -183,8 +183,7 @@ def choose_backbone(encoder: EncoderSpec) -> None:
     with st.popover("What compares the images", icon=":material/memory:", help=(
             "A pretrained network turns each image into numbers; images with similar numbers count as similar.")):
         st.selectbox("Network that compares the images", list(BACKBONES), list(BACKBONES).index(encoder.backbone),
-                     key="data-backbone",
-                     format_func=lambda name: BACKBONES[name].title, persist_state="session",
+                     key="data-backbone", format_func=lambda name: BACKBONES[name].title, persist_state="session",
                      help="Network whose features compare the images, or the pixels themselves.")
 
 

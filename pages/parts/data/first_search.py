@@ -38,8 +38,7 @@ def show_first_search(run: Run) -> None:
     found = features_so_far(dataset, run.spec().encoder)
     if found is None:
         return
-    step = max(1, len(dataset) // STEPS)
-    images, rows = found[0], found[1]
+    (images, rows), step = found, max(1, len(dataset) // STEPS)
     images = np.setdiff1d(images[: max(step, len(images) // step * step)], excluded_images(dataset))
     if len(images) < 2:
         return

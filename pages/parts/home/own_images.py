@@ -17,7 +17,7 @@ from ..maps.coloring import colorings
 from ..maps.excluding import NONE
 from ..maps.frame import load_map
 from ..maps.scatter import show_map
-from ..shell.awaited import await_run, show_progress
+from ..shell.awaited import FIRST_IMAGES, await_run, show_progress
 from ..shell.run_picker import PARAMETER, open_search
 from ..shell.run_status import escaped
 from ..shell.views import open_view, view_link
@@ -60,8 +60,7 @@ def show_folder(runs: Sequence[Run]) -> None:
             if run is not None and is_compared(run) and st.button(
                     "Search these images", type="primary", icon=SEARCH, key="home-search-folder"):
                 open_view("retrieval", {"run": run.id})
-            if run is not None and is_live and st.button("Search the first images", icon=SEARCH,
-                                                         key="home-search-first"):
+            if run is not None and is_live and st.button(FIRST_IMAGES, icon=SEARCH, key="home-search-first"):
                 await_run(run)
                 open_view("retrieval")
             for view, label, icon in (("gallery", "Open my images", ":material/photo_library:"),

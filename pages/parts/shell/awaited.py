@@ -33,6 +33,8 @@ AWAITED = "app-run-awaited"
 """Session key of the id of the run whose features the user waits for."""
 PROMISED = "app-run-promised"
 """Session key of the time that was said last to be left."""
+FIRST_IMAGES = "Search the first images"
+"""What leads to Search while images are prepared."""
 CHANGED = "app-exclusions-changed"
 """Session key of the name of the data set whose list of excluded images has changed."""
 
@@ -107,11 +109,16 @@ def show_awaited(run: Run) -> None:
                       is_enough=lambda status: status.can_search)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             if st.session_state.get("page") != "retrieval":
-                view_link("retrieval", label="Search the first images", icon=":material/image_search:", width="content")
+                link_to_first_images()
             view_link("data", label="First findings of the audit", icon=":material/fact_check:", width="content",
                       query_params={"dataset": run.spec().dataset, "view": "audit"})
             st.button("Show another run meanwhile", icon=":material/swap_horiz:", key="awaited-skip", type="tertiary",
                       on_click=stop_waiting, help="The preparation goes on.")
+
+
+def link_to_first_images() -> None:
+    """Link Search, which finds images among the first ones while an awaited run prepares the others."""
+    view_link("retrieval", label=FIRST_IMAGES, icon=":material/image_search:", width="content")
 
 
 def say_ended() -> None:

@@ -47,14 +47,13 @@ def column_names(path: Path) -> list[str]:
     try:
         check_regular(path)
         if path.suffix == ".parquet":
-            names = list(parquet_columns(path))
-        else:
-            with path.open("rb") as file:
-                line = file.readline(LONGEST_LINE + 1)
-            if len(line) > LONGEST_LINE:
-                raise ValueError(f"its first line is longer than {LONGEST_LINE:,} bytes")
-            first = io.StringIO(line.decode("utf-8-sig"), newline="").readline()
-            names = _csv_names(first)
+            return list(parquet_columns(path))
+        with path.open("rb") as file:
+            line = file.readline(LONGEST_LINE + 1)
+        if len(line) > LONGEST_LINE:
+            raise ValueError(f"its first line is longer than {LONGEST_LINE:,} bytes")
+        first = io.StringIO(line.decode("utf-8-sig"), newline="").readline()
+        names = _csv_names(first)
     except UserError:
         raise
     except Exception as error:  # a damaged file can raise any exception

@@ -29,6 +29,7 @@ import numpy as np
 
 from udml_core.data.given.judged_pairs import chosen_meaning
 from udml_core.data.given.judgments import ME, Equal, Judgment, JudgmentLog, Shown, judge_name, keep_judgments
+from udml_core.exploration.kinds_of_judging import PLAN
 from udml_core.numerics.judgments import Share, judgments_left, share_of
 from udml_core.runs.search.differing import Comparison
 
@@ -36,7 +37,7 @@ Choice = Literal["left", "right", "both right", "both wrong", "unsure", "equal"]
 EQUAL = 0.5
 MOST = 100
 """Largest number of judgments in all for which it is worth to go on."""
-FEW, ENOUGH = 10, 20
+FEW, ENOUGH = 10, PLAN
 """Numbers of judgments from which their trend is worth a forecast, and from which it may say that more do not help."""
 Growth = Literal["less one-sided", "against each other", "not enough"]
 """Why more judgments are needed than before: the answers since then, or all together, are nearer to one half than the

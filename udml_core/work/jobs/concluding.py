@@ -164,7 +164,7 @@ def _said(comparison: Comparison, names: tuple[str, str]) -> Judgments:
     score = score_words(judging, people[0], names) if len(people) == 1 else ""
     finding = found_words(share, comparison) if share.is_decided and score else "" if score else finding_words(
         share, comparison, names)
-    count = Judging(comparison, people[0]).decided(people[0]) if len(people) == 1 else share.count
+    count = judging.decided(people[0]) if len(people) == 1 else share.count
     return Judgments(stance, count, "" if is_own else listed(people), score, finding,
                      could_decide_words(judging) if stance == "open" else "",
                      stance == "open" and count >= ENOUGH and share.mean < EVEN,
