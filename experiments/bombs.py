@@ -222,7 +222,7 @@ def main() -> None:
                         "for a text that Chromium shows as it is, and for a cell that a spreadsheet computes",
             "limit": options.limit,
             "datasets": {TABLES: {"rows": rounded(rows)}, STRANGERS: {"rows": rounded(strangers)},
-                         SHOWN: {"rows": show_texts()}, CELLS: {"rows": written_cells()}}})
+                         SHOWN: {"rows": show_texts()[0]}, CELLS: {"rows": written_cells()}}})
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Locator, sync_playwright
 
 from experiments.real_server import FLAGS, find_browser, serving
 from udml_core.base.spreadsheets import JOINT, write_rows
@@ -23,43 +23,57 @@ HARMLESS = "<b>bold</b>", " two  spaces"
 """Texts that it shows as they are."""
 TEXTS = REPLACED + HARMLESS
 """Names that a stranger can give to a folder, a class or a file."""
+NAMES = ('<a href="https://evil.example">win</a>', "<b>bold</b>", "<sup>high</sup>", "&lt;b&gt;", "a < b & c")
+"""Names of classes and runs that a chart's legend shows; Plotly reads HTML, and leaves the last as it is."""
 CELLS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(1;1)", "\t=1+1", "plain")
-MARKS = "a, img, em, strong, del, code, h1, h2, h3, li, blockquote, hr, b, .katex, [style*=color], [role=img]"
-"""Elements that Markdown made of a text."""
+MARKS = "a, img, em, strong, del, code, h1, h2, h3, li, blockquote, hr, b, tspan, .katex, [style*=color], [role=img]"
+"""Elements that Markdown or HTML made of a text."""
 SCRIPT = """
-import json, sys
+import json
+import plotly.graph_objects as go
 import streamlit as st
+from pages.parts.draw.figures import draw
 from pages.parts.shell.run_status import escaped
 for number, text in enumerate(json.loads({texts!r})):
     for kind, shown in {{"raw": text, "escaped": escaped(text)}}.items():
         with st.container(key=f"{{kind}}-{{number}}"):
             st.caption(shown)
+for number, name in enumerate(json.loads({names!r})):
+    figure = go.Figure(go.Scatter(y=[1, 2], name=name, showlegend=True))
+    with st.container(key=f"plain-{{number}}"):
+        st.plotly_chart(figure, key=f"plain{{number}}")
+    with st.container(key=f"drawn-{{number}}"):
+        draw(figure, f"drawn{{number}}", "two points")
 st.html("<p class='end'>end</p>")
 """
 PATIENCE = 120_000
+Shown = dict[str, dict[str, float]]
+"""Whether a browser shows each text as it is, by how it is shown: 1 if it does."""
 
 
-def show_texts() -> dict[str, dict[str, float]]:
-    """Return for each text whether a caption shows it as it is, plainly and escaped."""
+def show_texts() -> tuple[Shown, Shown]:
+    """Return how a caption shows the texts, plainly and escaped, and how a chart's legend shows the names."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as player:
         script = Path(folder) / "texts.py"
-        script.write_text(SCRIPT.format(texts=json.dumps(TEXTS)), encoding="utf-8")
+        script.write_text(SCRIPT.format(texts=json.dumps(TEXTS), names=json.dumps(NAMES)), encoding="utf-8")
         with serving(str(script), dict(os.environ)) as (url, _):
             browser = player.chromium.launch(executable_path=find_browser(), args=FLAGS)
             page = browser.new_page()
             page.goto(url, timeout=PATIENCE)
             page.locator(".end").wait_for(timeout=PATIENCE)
-            rows = {text: {kind: float(is_as_it_is(page, f"{kind}-{number}", text)) for kind in ("raw", "escaped")}
-                    for number, text in enumerate(TEXTS)}
+            page.locator(".legendtext").nth(2 * len(NAMES) - 1).wait_for(timeout=PATIENCE)
+            captions, legends = ({text: {kind: float(is_as_it_is(page.locator(f".st-key-{kind}-{number}{inner}"), text))
+                                         for kind in kinds} for number, text in enumerate(texts)}
+                                 for texts, kinds, inner in ((TEXTS, ("raw", "escaped"), ""),
+                                                             (NAMES, ("plain", "drawn"), " .legendtext")))
             browser.close()
-    return rows
+    return captions, legends
 
 
-def is_as_it_is(page: Page, key: str, text: str) -> bool:
-    """Return whether a container shows a text without elements that Markdown made of it."""
-    container = page.locator(f".st-key-{key}")
-    shown = container.inner_text().replace(JOINT, "")
-    return " ".join(shown.split()) == " ".join(text.split()) and not container.locator(MARKS).count()
+def is_as_it_is(shown: Locator, text: str) -> bool:
+    """Return whether an element shows a text without elements that Markdown or HTML made of it."""
+    words = (shown.text_content() or "").replace(JOINT, "")
+    return " ".join(words.split()) == " ".join(text.split()) and not shown.locator(MARKS).count()
 
 
 def written_cells() -> dict[str, dict[str, float]]:

@@ -43,12 +43,12 @@ def test_a_path_is_previewed_by_its_layout_and_an_archive_is_extracted(tmp_path:
         assert not test.radio, "only a plain folder has levels to choose from"
         return " ".join(info.value for info in test.info)
 
-    assert preview(whole) == ("CUB-200-2011: 4 images in 3 classes (published: 11,788 images in 200 classes). Official "
-                              "division: 2 training and 2 test images. "
-                              "Add #crop=box (each image is cropped to its bounding box) to the name.")
+    assert preview(whole) == escaped_message(
+        "CUB-200-2011: 4 images in 3 classes (published: 11,788 images in 200 classes). Official division: 2 training "
+        "and 2 test images. Add #crop=box (each image is cropped to its bounding box) to the name.")
     assert preview(damaged) == ""
     assert "looks like CUB-200-2011, but classes.txt is missing" in test.error[0].value
-    assert preview(table) == "4 images in 2 classes, from metadata.csv. Other columns: color."
+    assert preview(table) == escaped_message("4 images in 2 classes, from metadata.csv. Other columns: color.")
     cut = tmp_path / "cut.tgz"
     cut.write_bytes(archive.read_bytes()[:-40])
     assert preview(cut) == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from playwright.sync_api import BrowserContext
 from streamlit.testing.v1 import AppTest
 
 from experiments.hold_fast.sockets import run_alone
-from experiments.outside_texts import HARMLESS, show_texts
+from experiments.outside_texts import HARMLESS, NAMES, show_texts
 from pages.parts.data.auditing import _shown
 from pages.parts.explore import panels
 from pages.parts.shell.run_status import escaped, escaped_message
@@ -36,8 +37,8 @@ MARK = "*Q*[z](u)&lt;"
 """Text that Markdown would read."""
 METHODS = {"rpml": {"dimension": 4, "epochs": 2, "epsilon": 0.9}, "plm": {"dimension": 4, "epochs": 1},
            "ssdml": {"epochs": 1}, "nml": {"epochs": 2}, "pslr": {"dimension": 4, "epochs": 1}, "frozen": {}}
-PLAIN = {"Html", "IFrame", "Code", "Json", "BidiComponent", "ComponentInstance", "PlotlyChart", "ArrowData", "Text"}
-"""Kinds of elements that do not read Markdown; `st.html` has a test of its own."""
+PLAIN = {"Html", "IFrame", "Code", "Json", "BidiComponent", "ComponentInstance", "ArrowData", "Text"}
+"""Kinds of elements that do not read Markdown; `st.html` has a test of its own. Charts read HTML: see `chart_texts`."""
 PLAIN_FIELDS = {"alt", "options", "raw_value", "raw_values", "placeholder", "value", "columns", "id", "element_id",
                 "default", "arrow_data", "data", "url", "form_id"}
 """Fields of other elements that do not read it either, as a real browser shows."""
@@ -98,7 +99,21 @@ def raw_texts(test: AppTest, mark: str = MARK) -> list[str]:
     assert not test.exception, test.exception[0].message
     elements = [element.proto for element in test._tree if isinstance(getattr(element, "proto", None), Message)]
     return [f"{type(element).__name__}{place}: {text[:200]}" for element in elements
-            if type(element).__name__ not in PLAIN for place, text in read_as_markdown(element) if mark in text]
+            if type(element).__name__ not in PLAIN
+            for place, text in (chart_texts if type(element).__name__ == "PlotlyChart" else read_as_markdown)(element)
+            if mark in text]
+
+
+def chart_texts(chart: Any) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a chart, all of which Plotly reads as HTML, each after its place."""
+    def texts(value: Any, place: str) -> Iterator[tuple[str, str]]:
+        if isinstance(value, str):
+            yield place, value
+        elif isinstance(value, dict | list):
+            for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+                yield from texts(part, f"{place}.{key}")
+
+    yield from texts(json.loads(chart.spec), "")
 
 
 @pytest.mark.usefixtures("own_places")
@@ -163,10 +178,12 @@ def test_code_in_a_message_stays_code() -> None:
 @pytest.mark.browser
 @pytest.mark.slow
 def test_a_browser_shows_each_text_as_it_is() -> None:
-    """Streamlit also replaces names of icons and arrows, which no sign of Markdown marks."""
-    shown = run_alone(asyncio.to_thread(show_texts))
-    assert [text for text, row in shown.items() if not row["escaped"]] == []
-    assert [text for text, row in shown.items() if row["raw"]] == list(HARMLESS)
+    """Streamlit also replaces names of icons and arrows, which no sign of Markdown marks; Plotly reads HTML."""
+    captions, legends = run_alone(asyncio.to_thread(show_texts))
+    assert [text for text, row in captions.items() if not row["escaped"]] == []
+    assert [text for text, row in captions.items() if row["raw"]] == list(HARMLESS)
+    assert [text for text, row in legends.items() if not row["drawn"]] == []
+    assert [text for text, row in legends.items() if row["plain"]] == list(NAMES[-1:])
 
 
 @pytest.mark.browser

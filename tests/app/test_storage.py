@@ -79,6 +79,9 @@ def test_only_the_apps_folders_are_explained(tmp_path: Path, monkeypatch: pytest
             f"The folder of runs, {tmp_path / 'runs'}, cannot be written, because {words} (at {inside}). Make it "
             "writable for the user who runs the app, or set UDML_RUNS to another folder and start again.")
         assert storage_problem(OSError(number, os.strerror(number), outside)) is None
+    folder = str(tmp_path / "runs")
+    assert "runs, cannot be written, because it is read-only. Make" in str(
+        storage_problem(OSError(errno.EROFS, "read-only", folder)))
     assert storage_problem(OSError(errno.ENOENT, "gone", inside)) is None
     assert "too long" in str(storage_problem(OSError(errno.ENAMETOOLONG, "long", "n" * 300)))
     assert storage_problem(OSError(errno.EROFS, "no name")) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import struct
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any, cast
 
 import numpy as np
 import psutil
@@ -25,9 +27,12 @@ from udml_core.base.paths import python_path
 from udml_core.data import catalog, dataset
 from udml_core.data.dataset import Dataset, UserImage
 from udml_core.data.given.uploads import parse_upload
+from udml_core.data.sources import image_rows, json_tables
+from udml_core.data.sources.json_tables import open_columns
 from udml_core.data.sources.official import packed
 from udml_core.data.sources.table_files import column_names, names_only_paths
 from udml_core.data.sources.vector_files import ChoiceError
+from udml_core.runs.search import judgment_files
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems make plain calls")
 MOST_GROWTH = 100
@@ -219,8 +224,16 @@ def write_repeating_pickles(path: Path) -> None:
         (path / name).write_bytes(code)
 
 
+def write_objects(path: Path) -> None:
+    """Write a folder with an image and a description of 30 MB, whose ten million objects take 0.7 GB."""
+    path.mkdir()
+    Image.new("RGB", (20, 20)).save(path / "a.png")
+    (path / "croissant.json").write_text('{"distribution": [' + "{}," * 10**7 + "{}]}")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("write", [write_wide_table, write_repeating_pickles], ids=["table", "pickles"])
+@pytest.mark.parametrize("write", [write_wide_table, write_repeating_pickles, write_objects],
+                         ids=["table", "pickles", "objects"])
 @pytest.mark.parametrize("way", ["bounded", "plain"])
 def test_the_memory_of_a_server_stays_flat(way: str, write: Callable[[Path], None], tmp_path: Path) -> None:
     path = tmp_path / "bomb.npy"
@@ -254,3 +267,40 @@ def test_a_parquet_file_of_many_columns_is_read_by_another_process(tmp_path: Pat
         with pytest.raises(UserError, match="has 100,000 columns, and a table can have 20,000"):
             read()
     assert psutil.Process().memory_info().rss - before < 60e6
+
+
+@pytest.mark.parametrize("name", ["metadata.jsonl", *json_tables.JSON_TABLES])
+def test_lists_in_json_are_parsed_by_another_process(name: str, tmp_path: Path,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [f"{number}.png" for number in range(2)]
+    for file in files:
+        Image.new("RGB", (20, 20)).save(tmp_path / file)
+    rows = [{"file_name": file, "label": "c"} for file in files]
+    (tmp_path / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows) if name.endswith("l") else "{}")
+    monkeypatch.setattr(json_tables, "parse_json", lambda _content: pytest.fail("parsed in the server"))
+    monkeypatch.setattr(image_rows, "parse_json", lambda _content: pytest.fail("parsed in the server"))
+    loaded = catalog.load(str(tmp_path))
+    assert (len(loaded), loaded.class_names) == (2, ("c",) if name.endswith("l") else ())
+
+
+def test_the_list_of_saved_files_is_parsed_only_if_it_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [tmp_path / "own.arrow", tmp_path / "other.arrow"]
+    state = json.dumps({"_data_files": [{"filename": "own.arrow"}]})
+    (tmp_path / "state.json").write_text(state)
+    assert image_rows._without_cache(tmp_path, files) == files[:1]
+    (tmp_path / "state.json").write_text(state + " " * 2**20)
+    monkeypatch.setattr(image_rows, "parse_json", lambda _content: pytest.fail("parsed in the server"))
+    assert image_rows._without_cache(tmp_path, files) == files
+
+
+def test_judgments_are_parsed_by_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judgment_files, "parse_json", lambda _content: pytest.fail("parsed in the server"))
+    with pytest.raises(UserError, match=r"has the format 'other'\. Expected a JSON file"):
+        judgment_files._parse(b'{"format": "other"}', "a.json", cast(Any, None))
+
+
+def test_names_of_columns_are_short(tmp_path: Path) -> None:
+    path = tmp_path / "metadata.jsonl"
+    path.write_text(json.dumps({"file_name": "a.png", "x" * 2**20: 1}))
+    with pytest.raises(UserError, match=r"names of columns with 1,048,585 letters altogether.*Shorten the names"):
+        open_columns(path)

@@ -391,7 +391,7 @@ HOSTILE: dict[str, tuple[tuple[str, Callable[[Path], Any]], str]] = {
     "negative shape": (of_bytes("npy", declare(-4, -4)), "declares the shape"),
     "header of 3 GB": (of_bytes("npy", b"\x93NUMPY\x02\x00" + (3 << 30).to_bytes(4, "little") + b" " * 99),
                        "header declares 3,221,225,472 bytes"),
-    "4 GB in Fortran order": (("npz", zipped(declare(4_000_000, 256, is_fortran=True))), "column by column"),
+    "4 GB in Fortran order": (("npz", zipped(declare(4_000_000, 256, is_fortran=True))), "200 times the size"),
     "label of 200 kB, stored once": (of_parquet(x=[[1.0, 2.0]] * 30, label=["x" * 200_000] * 30),
                                      "'label' of .* has a text of 200,000 letters"),
     "labels of 800 MB": (("npz", write_long_labels), "'label' of .* has a text of 800,000,000 lett"),
@@ -430,6 +430,33 @@ def test_nothing_is_unpickled(ending: str, write: Callable[[Path, Array], Any], 
     with pytest.raises(UserError, match="Python objects, which are not read"):
         catalog.load(str(tmp_path / f"t.{ending}"))
     assert not (tmp_path / "exploded").exists()
+
+
+def test_a_large_array_that_is_stored_column_by_column_is_refused(tmp_path: Path,
+                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez(tmp_path / "t.npz", embeddings=np.asfortranarray(np.ones((40, 8), np.float32)))
+    assert len(catalog.load(str(tmp_path / "t.npz"))) == 40
+    monkeypatch.setattr(vector_files, "MOST_FORTRAN", 40 * 8 * 4 - 1)
+    (tmp_path / "t.npz").rename(tmp_path / "u.npz")
+    with pytest.raises(UserError, match="stored column by column and would fill 1,280 bytes"):
+        catalog.load(str(tmp_path / "u.npz"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="paths are text there")
+@pytest.mark.parametrize(("ending", "write"), [
+    ("parquet", lambda path: write_parquet(path, {"embedding": FOUR.tolist()})),
+    ("safetensors", lambda path: save_file({"embeddings": FOUR}, str(path)))])
+def test_a_path_that_is_not_utf_8_is_named_as_the_reason(ending: str, write: Callable[[Path], None],
+                                                         tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    folder.mkdir()
+    write(tmp_path / f"t.{ending}")
+    inside = (tmp_path / f"t.{ending}").rename(folder / f"t.{ending}")
+    with pytest.raises(UserError, match=r"because its path is not UTF-8 text\. Rename the file or its folder\."):
+        catalog.load(str(inside))
+    inside.rename(tmp_path / f"t.{ending}").write_bytes(b"damaged")
+    with pytest.raises(UserError, match=f"could not be read as .{ending}"):
+        catalog.load(str(tmp_path / f"t.{ending}"))
 
 
 @pytest.mark.parametrize(("columns", "suffix", "message"), [

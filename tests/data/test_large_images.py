@@ -48,20 +48,26 @@ def test_an_image_that_pillow_would_decode_is_refused_where_it_needs_a_gigabyte(
 
 
 class Counter:
-    """Counts how many threads are inside at the same time, the most of all so far."""
+    """Counts how many threads are inside at the same time, the most of all so far.
 
-    def __init__(self) -> None:
+    Args:
+        expected: How many are waited for, because threads begin late on a busy machine; more have a moment to come.
+    """
+
+    def __init__(self, expected: int) -> None:
         self.now = self.most = 0
-        self._lock = threading.Lock()
+        self._expected, self._changed = expected, threading.Condition()
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        with self._lock:
+        with self._changed:
             self.now += 1
             self.most = max(self.most, self.now)
-        time.sleep(0.25)  # on a busy machine threads begin late
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self.most >= self._expected, 20)
+        time.sleep(0.1)
         yield
-        with self._lock:
+        with self._changed:
             self.now -= 1
 
 
@@ -77,7 +83,7 @@ def most_at_once(read: Callable[[], object], counter: Counter) -> int:
 def test_two_large_images_are_decoded_at_the_same_time(way: str, large: int, most: int,
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_images, "LARGE", large)
-    counter, content = Counter(), png(20, 20)
+    counter, content = Counter(most), png(20, 20)
     reads: dict[str, Callable[[], object]] = {
         "query": lambda: UserImage(content, "a.png").reduced(),
         "folder": lambda: describe_content(content),

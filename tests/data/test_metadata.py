@@ -89,6 +89,13 @@ def test_a_chosen_column_gives_the_labels_and_another_fingerprint(tmp_path: Path
         catalog.load(f"{folder}#label=size")
 
 
+def test_a_message_lists_some_of_many_columns(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(f"c{number}" for number in range(15_000)) + "\n")
+    with pytest.raises(UserError, match=r"its columns: c0, c1, .*, c19 and 14,980 more\. Name the column file_name"):
+        catalog.load(str(path))
+
+
 def test_other_columns_are_kept_in_the_order_of_the_images(tmp_path: Path) -> None:
     labels = ["cat", "", "cat", "dog"]
     folder = write_table(tmp_path, size=["3", "", "1.5", "2"], label=labels, note=["", "b", "c", "d"])

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-LONGEST_QUOTE = 200
+LONGEST_QUOTE, MOST_LISTED = 200, 20
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -32,6 +32,12 @@ def listed(names: Sequence[str]) -> str:
     """Return names as a sentence lists them, such as A, B and C."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Return names as a message shows them, at most `MOST_LISTED` of them; none if there is none."""
+    left = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
+    return (", ".join(names[:MOST_LISTED]) or "none") + left
 
 
 def duration(seconds: float) -> str:

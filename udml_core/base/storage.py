@@ -32,6 +32,7 @@ def storage_problem(error: OSError) -> UserError | None:
         # Imported images can lie deep below, and where a folder is missing, it is its parent that refuses.
         if path.is_relative_to(os.path.abspath(folder)) or Path(os.path.abspath(folder)).is_relative_to(path):
             fix = "Free some space" if error.errno in FULL else "Make it writable for the user who runs the app"
-            return UserError(f"{words}, {folder}, cannot be written, because {reason} (at {path}). {fix}, or set "
-                             f"{variable} to another folder and start again.")
+            place = "" if path == Path(os.path.abspath(folder)) else f" (at {path})"
+            return UserError(f"{words}, {folder}, cannot be written, because {reason}{place}. {fix}, or set {variable} "
+                             "to another folder and start again.")
     return None

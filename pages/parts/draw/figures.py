@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -31,6 +34,8 @@ OPINIONS = ("second opinion", "second opinion first result")
 LEAST_GAIN = 0.06
 """Curves of mean cosines, and the least width of their axis."""
 HIDDEN = ("epoch", "seconds")
+TAGS = re.compile(r'(</?(?:br|i|extra|span)>|<span style="font-size:11px">)')
+"""The tags that the charts' own texts use."""
 
 
 def curve_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -44,15 +49,39 @@ def draw(figure: go.Figure, key: str, alt: str, on_click: Callable[[], None] | N
     """Show a chart that can be saved as an SVG or PNG file.
 
     Args:
-        figure: The chart.
+        figure: The chart. Plotly reads texts as HTML; of the tags only those in `TAGS` are left as they are.
         key: The widget's key and the name of the saved file.
         alt: The text alternative: what the chart shows.
         on_click: Called when a point is clicked; points cannot be clicked if None.
     """
     kind = st.session_state.get("chart-format", "svg")
-    st.plotly_chart(figure, key=key, width="stretch", alt=alt, on_select=on_click or "ignore", selection_mode="points",
-                    config={"displaylogo": False, "modeBarButtons": [["toImage"]],
+    st.plotly_chart(_without_html(figure), key=key, width="stretch", alt=alt, on_select=on_click or "ignore",
+                    selection_mode="points", config={"displaylogo": False, "modeBarButtons": [["toImage"]],
                             "toImageButtonOptions": {"format": kind, "filename": key}})
+
+
+def _without_html(figure: go.Figure) -> go.Figure:
+    """Return a chart that shows its texts, such as names of classes, as they are."""
+    fields = figure.to_plotly_json()
+    plain = _plain(fields)
+    return figure if plain is fields else go.Figure(plain)
+
+
+def _plain(value: Any) -> Any:
+    """Return a field of a chart with its texts as HTML that shows them; the same object if that changes nothing."""
+    if isinstance(value, str):
+        if "<" not in value and "&" not in value:
+            return value
+        plain = "".join(part if number % 2 else html.escape(part, quote=False)
+                        for number, part in enumerate(TAGS.split(value)))
+        return value if plain == value else plain
+    if isinstance(value, dict):
+        changed = {key: _plain(of_key) for key, of_key in value.items()}
+        return changed if any(changed[key] is not value[key] for key in value) else value
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.dtype.kind in "OU"):
+        parts = [_plain(part) for part in value]
+        return parts if any(part is not before for part, before in zip(parts, value, strict=True)) else value
+    return value
 
 
 def titled(figure: go.Figure, title: str, height: int, **layout: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
@@ -139,7 +138,7 @@ def label_of(name: str, is_plain: bool = True) -> str:
         is_plain: Whether to add the plain words.
     """
     plain = plain_words(name) if is_plain else ""
-    small = "".join(f'<br><span style="font-size:11px">{html.escape(line)}</span>'
+    small = "".join(f'<br><span style="font-size:11px">{line}</span>'
                     for line in textwrap.wrap(plain, LONGEST_LINE + 6))
     return f"{wrapped(name)}{small}"
 
@@ -192,7 +191,7 @@ def add_marks(figure: go.Figure, values: Mapping[str, Spread], title: str, marke
 
 def wrapped(name: str) -> str:
     """Return a row's name in lines of a label, as HTML; the whole name, however long."""
-    return "<br>".join(html.escape(line) for line in textwrap.wrap(name, LONGEST_LINE)) or name
+    return "<br>".join(textwrap.wrap(name, LONGEST_LINE)) or name
 
 
 def chart_by_width(table: Table, measure: str, key: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,7 +41,7 @@ def many_curves(name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]], key:
         line = {"color": GRAY, "width": 1} if place < 0 else line_style(place) | {"width": 2.5}
         figure.add_scatter(x=[x for x, _ in points[row]], y=[y for _, y in points[row]], name=row, mode="lines",
                            line=line, opacity=0.55 if place < 0 else 1,
-                           hovertemplate=f"{html.escape(row)}: %{{y:.4g}}<extra></extra>")
+                           hovertemplate="%{fullData.name}: %{y:.4g}<extra></extra>")
     _name_ends(figure, {row: points[row][-1] for row in colored}, points)
     titled(figure, measure.name, HEIGHT, showlegend=False, hovermode="closest")
     figure.update_yaxes(title=measure.axis_title, tickformat=".4~g", nticks=6)
@@ -89,5 +88,5 @@ def _name_ends(figure: go.Figure, ends: Mapping[str, tuple[float, float]], point
     for row, place in zip(falling, places, strict=True):
         color = line_style(list(ends).index(row))["color"]
         short = row if len(row) <= LONGEST_NAME else f"{row[:LONGEST_NAME - 1]}…"
-        figure.add_annotation(x=right, y=place, text=html.escape(short), xanchor="left", xshift=8, showarrow=False,
-                              font={"color": color, "size": 12}, hovertext=html.escape(row))
+        figure.add_annotation(x=right, y=place, text=short, xanchor="left", xshift=8, showarrow=False,
+                              font={"color": color, "size": 12}, hovertext=row)

@@ -24,7 +24,7 @@ from filelock import FileLock
 from udml_core.base import bounded
 from udml_core.base.arrays import Integers
 from udml_core.base.errors import UserError
-from udml_core.base.files import read_json, replace_text
+from udml_core.base.files import parse_json, read_json, read_regular, replace_text
 from udml_core.base.paths import cache_folder, may_read
 from udml_core.data.dataset import DETAIL, Dataset, EncodedImages, Report, Skipped
 from udml_core.data.sources.archive import Budget
@@ -44,7 +44,7 @@ from udml_core.data.sources.row_formats import (
 from udml_core.data.sources.row_writer import RowWriter
 from udml_core.data.sources.rows import Row, listing_of, rows_of, with_classes
 from udml_core.data.sources.scanning import Scan
-from udml_core.data.sources.table_files import HALVES
+from udml_core.data.sources.table_files import HALVES, LONGEST_LINE
 from udml_core.data.sources.table_folder import LABEL_COLUMNS, TableFolder
 
 MOST_FOUND = 1000
@@ -123,7 +123,7 @@ def _files_in(folder: Path) -> list[Path]:
 def _without_cache(folder: Path, files: list[Path]) -> list[Path]:
     """Return the Arrow files of a folder that `datasets` saved; it keeps results of its own calls beside them."""
     try:
-        saved = {entry["filename"] for entry in read_json(folder / STATE)["_data_files"]}
+        saved = {entry["filename"] for entry in parse_json(read_regular(folder / STATE, LONGEST_LINE))["_data_files"]}
     except (OSError, ValueError, TypeError, KeyError):
         saved = set()
     return [file for file in files if file.name in saved] or [file for file in files

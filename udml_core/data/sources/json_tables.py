@@ -1,19 +1,25 @@
-"""Lists of images in JSON as columns: metadata.jsonl, FiftyOne's lists, and a Croissant description."""
+"""Lists of images in JSON as columns: metadata.jsonl, FiftyOne's lists, and a Croissant description.
+
+A list of a few megabytes needs many times as much once parsed, so that the server does not parse it: it asks for the
+names of columns by bounded calls, and reads the columns in such a call.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from udml_core.base import bounded
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import parse_json, read_regular, version_of
 from udml_core.base.paths import may_read
 from udml_core.data.sources.listing import listed
 from udml_core.data.sources.table_columns import are_image_files
-from udml_core.data.sources.table_files import HALVES, LONGEST, ColumnFile, numbered
+from udml_core.data.sources.table_files import HALVES, LONGEST, ColumnFile, check_columns, numbered
 
 FILE = "file_name"
 """The column of the images' paths, by the convention of Hugging Face."""
@@ -23,19 +29,17 @@ JSON_TABLES = (FIFTYONE, SAMPLES, *CROISSANT)
 IMAGE_TYPES = ("sc:ImageObject", "https://schema.org/ImageObject")
 
 
-class JsonColumns:
-    """The columns of a list in JSON, with what `ColumnFile` has.
+class _Records:
+    """What a list in JSON has, parsed.
 
     Attributes:
-        path: The file.
         names: Names of the columns.
+        first: Number of the first row in messages; 0 if rows have no lines.
         is_damaged: Whether the file is not JSON, so that it has no columns.
     """
 
-    is_damaged = False
-
     def __init__(self, path: Path, records: Sequence[Mapping[str, Any]], names: Sequence[str], first: int = 0,
-                 patterns: Sequence[str] = ()) -> None:
+                 patterns: Sequence[str] = (), is_damaged: bool = False) -> None:
         """Take what was parsed.
 
         Args:
@@ -45,56 +49,101 @@ class JsonColumns:
             first: Number of the first row in messages.
             patterns: Patterns of the images' paths, among which the names in the column `FILE` are found; none if it
                 has the paths.
+            is_damaged: Whether the file is not JSON.
+
+        Raises:
+            UserError: There are too many columns.
         """
-        self.path, self.names = path, list(names)
-        self._records, self._first, self._patterns = records, first, patterns
+        check_columns(path, names)
+        self.names, self.first, self.is_damaged = list(names), first, is_damaged
+        self._folder, self._records, self._patterns = path.parent, records, patterns
 
     def read(self, name: str) -> list[Any]:
-        """Read the values of a column, in order; None where a row has none."""
+        """Return the values of a column, in order; None where a row has none."""
         values = [record.get(name) for record in self._records]
         if not self._patterns or name != FILE:
             return values
-        find = _finder(self.path.parent, self._patterns)  # the images can change while the parsed file stays in memory
+        find = _finder(self._folder, self._patterns)  # the images can change while the parsed file stays in memory
         return [find(str(value)) for value in values]
+
+
+@dataclass(frozen=True)
+class JsonColumns:
+    """The columns of a list in JSON, with what `ColumnFile` has; a process parses the file once for each version.
+
+    Attributes:
+        path: The file.
+        names: Names of the columns.
+        is_damaged: Whether the file is not JSON, so that it has no columns.
+        first: Number of the first row in messages; 0 if rows have no lines.
+    """
+
+    path: Path
+    names: list[str]
+    is_damaged: bool
+    first: int
+
+    def read(self, name: str) -> list[Any]:
+        """Read the values of a column, in order; None where a row has none."""
+        return _parsed(self.path, version_of(self.path)).read(name)
 
     def place(self, row: int) -> str:
         """Return where a row is, as messages name it."""
-        return f"line {row + self._first:,}" if self._first else numbered(row)
+        return f"line {row + self.first:,}" if self.first else numbered(row)
 
 
 def open_columns(path: Path) -> ColumnFile | JsonColumns:
-    """Open a table of images by its name; a file in JSON is parsed once for each version.
+    """Open a table of images by its name.
 
     Raises:
         UserError: The file cannot be read.
         OSError: It does not exist.
     """
     if path.suffix == ".jsonl" or path.name in JSON_TABLES:
-        return _parsed(path, version_of(path))
+        return _opened(path)
     return ColumnFile(path)
 
 
 def is_damaged(path: Path) -> bool:
     """Return whether a list in JSON, one of `JSON_TABLES`, is not JSON."""
-    return _parsed(path, version_of(path)).is_damaged
+    return _opened(path).is_damaged
+
+
+def _opened(path: Path) -> JsonColumns:
+    outcome = _outcome(path, version_of(path))
+    if isinstance(outcome, UserError):
+        raise outcome.with_traceback(None)
+    return outcome
+
+
+@lru_cache(maxsize=64)
+def _outcome(path: Path, version: tuple[int, int, int]) -> JsonColumns | UserError:
+    """Return the columns, or the error: a page asks several times, and a large list takes seconds to fail."""
+    try:
+        return bounded.call(path.name, _open, path, version)
+    except UserError as error:
+        return error
+
+
+def _open(path: Path, version: tuple[int, int, int]) -> JsonColumns:
+    records = _parsed(path, version)
+    return JsonColumns(path, records.names, records.is_damaged, records.first)
 
 
 @lru_cache(maxsize=4)
-def _parsed(path: Path, _version: tuple[int, int, int]) -> JsonColumns:
+def _parsed(path: Path, _version: tuple[int, int, int]) -> _Records:
     if path.suffix == ".jsonl":
         return _lines(path)
     try:
         content = parse_json(read_regular(path, LONGEST))
     except (OSError, ValueError):
-        damaged = JsonColumns(path, (), ())
-        damaged.is_damaged = True
-        return damaged
+        return _Records(path, (), (), is_damaged=True)
     read = {FIFTYONE: _fiftyone, SAMPLES: _samples}.get(path.name, _croissant)
     columns = read(path, content) if isinstance(content, dict) else None
-    return columns or JsonColumns(path, (), ())
+    return columns or _Records(path, (), ())
 
 
-def _lines(path: Path) -> JsonColumns:
+def _lines(path: Path) -> _Records:
     """Read an object in each line."""
     records = []
     for number, line in enumerate(read_regular(path, LONGEST).splitlines(), 1):
@@ -107,21 +156,21 @@ def _lines(path: Path) -> JsonColumns:
             raise UserError(f"Line {number:,} of {path} must be an object in JSON, got {quoted(record)}. Correct this "
                             "line.")
         records.append(record)
-    return JsonColumns(path, records, list(dict.fromkeys(name for record in records for name in record)), 1)
+    return _Records(path, records, list(dict.fromkeys(name for record in records for name in record)), 1)
 
 
-def _fiftyone(path: Path, content: dict[str, Any]) -> JsonColumns | None:
+def _fiftyone(path: Path, content: dict[str, Any]) -> _Records | None:
     """Read FiftyOne's {classes, labels: {name of an image without extension: number or name of its class}}."""
     labels, classes = content.get("labels"), content.get("classes")
     if not isinstance(labels, dict) or not isinstance(classes, list | None):
         return None
     records = [{FILE: name} | _target(target, classes) for name, target in labels.items()]
     has_confidence = any("confidence" in record for record in records)
-    return JsonColumns(path, records, [FILE, "label", *(["confidence"] if has_confidence else [])],
+    return _Records(path, records, [FILE, "label", *(["confidence"] if has_confidence else [])],
                        patterns=["data/*"])
 
 
-def _samples(path: Path, content: dict[str, Any]) -> JsonColumns | None:
+def _samples(path: Path, content: dict[str, Any]) -> _Records | None:
     """Read the samples of a `FiftyOneDataset`: their paths, their classifications, and their tags as halves."""
     samples = content.get("samples")
     if not samples or not isinstance(samples, list) or not all(
@@ -138,7 +187,7 @@ def _samples(path: Path, content: dict[str, Any]) -> JsonColumns | None:
         tags = sample.get("tags")
         record["split"] = next((tag for tag in tags if tag in HALVES), None) if isinstance(tags, list) else None
     named = [name for name in records[0] if name != "split" or all(record["split"] for record in records)]
-    return JsonColumns(path, records, named, patterns=["*"])
+    return _Records(path, records, named, patterns=["*"])
 
 
 def _target(target: Any, classes: list[Any] | None) -> dict[str, Any]:
@@ -170,7 +219,7 @@ def _finder(folder: Path, patterns: Sequence[str]) -> Callable[[str], str]:
     return find
 
 
-def _croissant(path: Path, content: dict[str, Any]) -> JsonColumns | None:
+def _croissant(path: Path, content: dict[str, Any]) -> _Records | None:
     """Read the first record set whose fields are columns of a local table, one of which names images."""
     parts = {part.get("@id"): part for part in _nodes(content, "distribution")}
     for records in _nodes(content, "recordSet"):
@@ -189,7 +238,7 @@ def _croissant(path: Path, content: dict[str, Any]) -> JsonColumns | None:
         read = {name: source.read(taken) for name, taken in columns.items()}
         rows = [{FILE: str(file)} | {name: values[row] for name, values in read.items()}
                 for row, file in enumerate(source.read(column))]
-        return JsonColumns(path, rows, [FILE, *columns], patterns=patterns)
+        return _Records(path, rows, list(dict.fromkeys([FILE, *columns])), patterns=patterns)
     return None
 
 
@@ -218,8 +267,20 @@ def _path_column(fields: Sequence[dict[str, Any]], source: ColumnFile) -> tuple[
 def parquet_patterns(folder: Path) -> list[str]:
     """Return the paths of Parquet files, with wildcards, that the Croissant description of a folder names."""
     path = folder / CROISSANT[0]
+    return _patterns(path, version_of(path)) if may_read(path) and path.is_file() else []
+
+
+@lru_cache(maxsize=64)
+def _patterns(path: Path, _version: tuple[int, int, int]) -> list[str]:
     try:
-        content = parse_json(read_regular(path, LONGEST)) if may_read(path) else None
+        return bounded.call(path.name, _parquet_patterns, path)
+    except UserError:
+        return []  # opening the description says what is wrong with it
+
+
+def _parquet_patterns(path: Path) -> list[str]:
+    try:
+        content = parse_json(read_regular(path, LONGEST))
     except (OSError, ValueError):
         return []
     parts = _nodes(content, "distribution") if isinstance(content, dict) else []

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from udml_core.base import bounded
-from udml_core.base.errors import UserError, counted, quoted
+from udml_core.base.errors import UserError, counted, first_of, quoted
 from udml_core.base.paths import may_read
 from udml_core.data.dataset import Dataset, Report, Skipped
 from udml_core.data.sources.json_tables import JSON_TABLES, is_damaged, open_columns
@@ -65,7 +65,7 @@ def unused_table(path: Path) -> str:
         table = path / name
         if table.is_file() and may_read(table) and not _is_table(table):
             return (f"{name} is not used, because it has no column {FILE_COLUMNS[0]}; its columns: "
-                    f"{', '.join(open_columns(table).names) or 'none'}.")
+                    f"{first_of(open_columns(table).names)}.")
     for table in (path / name for name in JSON_TABLES):
         if table.is_file() and may_read(table) and is_damaged(table):
             return f"{table.name} is not used, because it could not be read as JSON. Write it again."
@@ -113,7 +113,7 @@ class MetadataFolder(TableFolder):
     def _absent(self) -> str | None:
         if self._is_file and file_column(self._all_columns, PATH_COLUMNS) is None:
             return (f"The table {self.origin} has no column of paths of images; its columns: "
-                    f"{', '.join(self._all_columns) or 'none'}. Name the column {FILE_COLUMNS[0]}, or open the file of "
+                    f"{first_of(self._all_columns)}. Name the column {FILE_COLUMNS[0]}, or open the file of "
                     "the vectors if these are columns of a table of embeddings.")
         return super()._absent()
 

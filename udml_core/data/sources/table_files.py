@@ -13,6 +13,7 @@ from typing import Any
 from udml_core.base import bounded
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import check_regular, read_regular, version_of
+from udml_core.base.paths import is_utf8
 
 LONGEST = 2**30
 """Largest length of a CSV file, and of a column, in bytes."""
@@ -89,11 +90,15 @@ def check_columns(path: Path, names: Sequence[str]) -> None:
     """Check the names of a table's columns.
 
     Raises:
-        UserError: There are too many, or two are the same.
+        UserError: There are too many, they are too long, or two are the same.
     """
     if len(names) > MOST_COLUMNS:
         raise UserError(f"{path} has {len(names):,} columns, and a table can have {MOST_COLUMNS:,}. Remove the columns "
                         "that are not needed.")
+    letters = sum(map(len, names))
+    if letters > LONGEST_LINE:
+        raise UserError(f"{path} has names of columns with {letters:,} letters altogether, and they can have "
+                        f"{LONGEST_LINE:,}. Shorten the names.")
     if len(set(names)) < len(names):
         raise UserError(f"{path} must have different names of columns in its first line, but a name occurs twice in "
                         f"{quoted(', '.join(names))}. Rename a column.")
@@ -277,7 +282,16 @@ def separator(text: str) -> str:
     return max(SEPARATORS, key=text.partition("\n")[0].count)
 
 
+def foreign_path(path: Path) -> UserError | None:
+    """Return the error for a file that its reader cannot open because of its path; None for any other file."""
+    if is_utf8(path) or path.suffix.lower() not in (".parquet", ".safetensors"):
+        return None
+    return UserError(f"{path} could not be read, because its path is not UTF-8 text. Rename the file or its folder.")
+
+
 def _unreadable(path: Path, error: Exception) -> UserError:
+    if (foreign := foreign_path(path)) is not None:
+        return foreign
     reason = str(error)
     if isinstance(error, UnicodeDecodeError):
         line = error.object[:error.start].count(b"\n") + 1

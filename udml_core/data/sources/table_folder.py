@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from udml_core.base.errors import UserError, quoted
+from udml_core.base.errors import UserError, first_of, quoted
 from udml_core.data.dataset import skipped_words
 from udml_core.data.sources.listed import Listing
 from udml_core.data.sources.located import Located
@@ -73,7 +73,7 @@ class TableFolder(Located):
     def describe(self) -> str:
         listing = self.listing
         classes = f"in {len(listing.class_names):,} classes" if listing.class_names else "without classes"
-        columns = f" Other columns: {', '.join(self.other_columns)}." if self.other_columns else ""
+        columns = f" Other columns: {first_of(self.other_columns)}." if self.other_columns else ""
         words = f" {unused}" if (unused := self.unused_split) else ""
         more = f" and {len(self.tables) - 1:,} more" if len(self.tables) > 1 else ""
         missing = skipped_words(len(listing.files), [file for file in listing.left_out if file.kind == "missing"])
@@ -103,7 +103,7 @@ class TableFolder(Located):
             return find_column(self.columns, self.usual_labels) or self._typed_label()
         if self.label not in self.columns:
             raise UserError(f"{self.path / self.tables[0]} has no column {quoted(self.label)} for labels. Its columns: "
-                            f"{', '.join(self.columns)}.")
+                            f"{first_of(self.columns)}.")
         return self.label
 
     def classes_column(self) -> str | None:

@@ -17,7 +17,7 @@ import numpy as np
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import READ_ERRORS, check_regular
-from udml_core.data.sources.table_files import check_column, check_columns, parquet_values
+from udml_core.data.sources.table_files import check_column, check_columns, foreign_path, parquet_values
 
 ENDINGS = (".npy", ".npz", ".parquet", ".safetensors")
 VECTOR_NAMES = ("embeddings", "embedding", "features", "vectors", "vector", "x")
@@ -100,6 +100,8 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except (*READ_ERRORS, pa.ArrowException, SafetensorError) as error:
+        if (foreign := foreign_path(path)) is not None:
+            raise foreign from error
         reason = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
         # A damaged Parquet file does not say whether its rows hold vectors or images.
         cure = ("It may be cut short: copy or write it again." if path.suffix.lower() == ".parquet" else

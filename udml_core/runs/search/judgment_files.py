@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from udml_core.base import bounded
 from udml_core.base.errors import UserError, counted, quoted
 from udml_core.base.files import parse_json
 from udml_core.base.spreadsheets import write_rows
@@ -21,6 +22,8 @@ FORMAT = "udml judgments 1"
 COLUMNS = ("judge", "number", "query", "image of A", "image of B", "better")
 MOST_BYTES = 32_000_000
 EXPECTED = "Expected a JSON file that `udml judge --export` or the view Compare wrote."
+ABOUT = ("a", "b", "gallery", "results")
+"""Fields that say what a file is about."""
 MOST_NAMESAKES = 100
 
 
@@ -135,6 +138,29 @@ def _parse(content: bytes, name: str, judging: Judging) -> list[Judgment]:
     """
     if len(content) > MOST_BYTES:
         raise UserError(f"{name} has {len(content):,} bytes, and at most {MOST_BYTES:,} are read. {EXPECTED}")
+    about, judgments = bounded.call(name, _written, content, name)
+    comparison = judging.comparison
+    results = about.get("results", "first")  # files of earlier versions are about the first result
+    if results != comparison.results:
+        known = {str(name): words for name, words in WHAT.items()}.get(results, quoted(results))
+        raise UserError(f"{name} judges {known}. Here {WHAT[comparison.results]} are "
+                        "judged. Choose what the file judges.")
+    a, b, gallery = (about.get(key, "") for key in ABOUT[:3])
+    if {a, b} != set(comparison.names) or gallery != comparison.gallery:
+        raise UserError(f"{name} is about {quoted(a)} and {quoted(b)}, gallery {quoted(gallery)}. Here "
+                        f"{comparison.names[0]} and {comparison.names[1]} are compared, gallery "
+                        f"'{comparison.gallery}'. Choose the embeddings of the file.")
+    if not judgments:
+        raise UserError(f"{name} has no judgments. {EXPECTED}")
+    return judgments
+
+
+def _written(content: bytes, name: str) -> tuple[dict[str, str], list[Judgment]]:
+    """Return what a file is about, the fields in `ABOUT`, and its judgments.
+
+    Raises:
+        UserError: The content is not such a file.
+    """
     try:
         written = parse_json(content)
     except ValueError as error:
@@ -143,22 +169,8 @@ def _parse(content: bytes, name: str, judging: Judging) -> list[Judgment]:
             written.get("judgments"), list):
         shown = written.get("format") if isinstance(written, dict) else type(written).__name__
         raise UserError(f"{name} has the format {quoted(shown)}. {EXPECTED}")
-    comparison = judging.comparison
-    about = (written.get("a"), written.get("b"), written.get("gallery"))
-    results = written.get("results", "first")  # files of earlier versions are about the first result
-    if results != comparison.results:
-        known = {str(name): words for name, words in WHAT.items()}.get(str(results), quoted(results))
-        raise UserError(f"{name} judges {known}. Here {WHAT[comparison.results]} are "
-                        "judged. Choose what the file judges.")
-    if {about[0], about[1]} != set(comparison.names) or about[2] != comparison.gallery:
-        raise UserError(f"{name} is about {quoted(about[0])} and {quoted(about[1])}, gallery {quoted(about[2])}. Here "
-                        f"{comparison.names[0]} and {comparison.names[1]} are compared, gallery "
-                        f"'{comparison.gallery}'. Choose the embeddings of the file.")
     rows = [Judgment.parse(row) for row in written["judgments"] if isinstance(row, dict)]
-    judgments = [row for row in rows if row is not None]
-    if not judgments:
-        raise UserError(f"{name} has no judgments. {EXPECTED}")
-    return judgments
+    return {key: str(written[key]) for key in ABOUT if key in written}, [row for row in rows if row is not None]
 
 
 def _name_here(judge: str, judgments: list[Judgment], judging: Judging) -> tuple[str, set[str]]:
