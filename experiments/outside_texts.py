@@ -23,7 +23,8 @@ HARMLESS = "<b>bold</b>", " two  spaces"
 """Texts that it shows as they are."""
 TEXTS = REPLACED + HARMLESS
 """Names that a stranger can give to a folder, a class or a file."""
-NAMES = ('<a href="https://evil.example">win</a>', "<b>bold</b>", "<sup>high</sup>", "&lt;b&gt;", "a < b & c")
+NAMES = ('<a href="https://evil.example">win</a>', "<b>bold</b>", "<sup>high</sup>", "a<br>b", "<i>x</i>",
+         '<span style="font-size:11px">s</span>', "&lt;b&gt;", "a < b & c")
 """Names of classes and runs that a chart's legend shows; Plotly reads HTML, and leaves the last as it is."""
 CELLS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(1;1)", "\t=1+1", "plain")
 MARKS = "a, img, em, strong, del, code, h1, h2, h3, li, blockquote, hr, b, tspan, .katex, [style*=color], [role=img]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -171,3 +172,19 @@ def test_a_curve_with_standard_errors_has_its_interval_and_another_has_none() ->
     assert figure.data[1].fillcolor == "rgba(0,114,178,0.18)"
     assert not figures.interval_band(go.Figure(), [{"epoch": 0, "loss": 1.0}], "loss", "#0072b2")
     assert figures.curve_names(rows) == ["second opinion"], "errors are no curves of their own"
+
+
+def test_names_are_no_html_in_a_chart_and_its_own_tags_are() -> None:
+    names = ["a<br>b", "<a href='x'>y</a>", "&lt;"]
+    figure = go.Figure(go.Scatter(x=[1, 2, 3], y=names, text=names, name="<i>n</i>",
+                                  hovertemplate="%{text}<extra></extra>"))
+    figure.update_yaxes(ticktext=[f"{figures.italic(names[0])}{figures.BREAK}{figures.small('s')}"], tickvals=[0])
+    shown = json.loads(figures._without_html(figure).to_json())
+    plain = ["a&lt;br&gt;b", "&lt;a href='x'&gt;y&lt;/a&gt;", "&amp;lt;"]
+    (trace,) = shown["data"]
+    assert (trace["y"], trace["text"], trace["name"]) == (plain, plain, "&lt;i&gt;n&lt;/i&gt;")
+    assert trace["hovertemplate"] == "%{text}<extra></extra>"
+    assert shown["layout"]["yaxis"]["ticktext"] == [
+        '<i>a&lt;br&gt;b</i><br><span style="font-size:11px">s</span>']
+    unchanged = go.Figure(go.Scatter(x=np.arange(3), y=["a", "b", "c"]))
+    assert figures._without_html(unchanged) is unchanged, "nothing is copied without need"

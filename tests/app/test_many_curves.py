@@ -36,5 +36,5 @@ def test_other_rows_are_gray_and_named_under_the_pointer(monkeypatch: pytest.Mon
     assert sum(color != GRAY for color in colors) == 5
     assert colors[-1] != GRAY, "colors lie above the gray lines"
     assert {note.text for note in drawn[0].layout.annotations} == {f"row {number}" for number in range(5)}
-    assert all(trace.name in trace.hovertemplate for trace in drawn[0].data)
+    assert all(trace.hovertemplate.startswith("%{fullData.name}: ") for trace in drawn[0].data)
     assert not drawn[0].layout.showlegend

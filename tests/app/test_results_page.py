@@ -10,12 +10,14 @@ from dataclasses import replace
 import plotly.graph_objects as go
 import pytest
 
+from pages.parts.draw.figures import BREAK
 from pages.parts.results import charts
 from pages.parts.results.headline import headline
 from pages.parts.results.table import number_frame, paper_table
 from tests.app.opening import opened, texts
 from tests.tiers import fast_first
 from udml_core.base.errors import UserError
+from udml_core.base.spreadsheets import inert
 from udml_core.numerics.measures import MEASURES
 from udml_core.results import records
 from udml_core.results.axis import outer_fence
@@ -32,7 +34,7 @@ def test_every_record_is_shown_with_its_values(name: str) -> None:
     assert experiment.finding.text in texts(test)
     assert len(test.dataframe) == len(experiment.tables)
     for shown, table in zip(test.dataframe, experiment.tables, strict=True):
-        assert set(table.rows) | set(table.references) <= set(shown.value.index)
+        assert set(map(inert, {**table.rows, **table.references})) <= set(shown.value.index)
     assert experiment.provenance["command"] in [code.value for code in test.code]
 
 
@@ -122,18 +124,17 @@ def test_an_unreadable_list_of_records_is_an_error(monkeypatch: pytest.MonkeyPat
 
 def test_a_long_name_is_shown_whole_in_lines_that_leave_room_for_the_points() -> None:
     long = "PCA (centered) of Learning rate 0; PLM; Learning rate 0, batch statistics; PLM, batch statistics; ISIF"
-    lines = charts.wrapped(long).split("<br>")
+    lines = charts.wrapped(long).split(BREAK)
     assert " ".join(lines) == long
     assert len(lines) == 3
     assert max(map(len, lines)) <= charts.LONGEST_LINE
-    assert charts.wrapped("a <b> & c") == "a &lt;b&gt; &amp; c"
 
 
 def test_rows_have_room_for_all_lines_of_their_labels() -> None:
     table = records.read(FINDINGS["birds100-heads"]).tables[0]
     labels = {name: charts.label_of(name) for name in table.ranked("map@r")}
     places, length = charts.row_places(labels)
-    halves = {name: charts.LINE * (1 + label.count("<br>")) / 2 for name, label in labels.items()}
+    halves = {name: charts.LINE * (1 + label.count(BREAK)) / 2 for name, label in labels.items()}
     ends = [(places[name] - halves[name], places[name] + halves[name]) for name in labels]
     assert all(below > above for (_, above), (below, _) in itertools.pairwise(ends)), "labels never overlap"
     assert ends[0][0] >= 0

@@ -88,6 +88,15 @@ def test_a_call_beyond_the_limit_names_file_and_setting(monkeypatch: pytest.Monk
     assert bounded.call("x.csv", fill, 600) == 75_000_000
 
 
+@pytest.mark.parametrize("value", ["inf", "nan", "-1", "0", "1e12", "much"])
+def test_a_limit_that_makes_no_sense_is_ignored(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(bounded.VARIABLE, raising=False)
+    usual = bounded.limit()
+    monkeypatch.setenv(bounded.VARIABLE, value)
+    assert bounded.limit() == usual
+    assert bounded.call("x.csv", len, "abc") == 3
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
 def test_a_reader_that_dies_is_an_error_of_its_file(number: int) -> None:
     with pytest.raises(UserError, match=r"x\.csv needs more than"):
@@ -151,6 +160,17 @@ def test_images_of_a_folder_are_decoded_by_another_process(tmp_path: Path, monke
         Image.new("RGB", (20, 20), (80 * number, 0, 0)).save(tmp_path / f"{number}.png")
     monkeypatch.setattr(ImageFile.ImageFile, "load", lambda _image: pytest.fail("decoded in the server"))
     assert len(catalog.load(str(tmp_path))) == 3
+
+
+def test_images_whose_parts_can_be_larger_are_decoded_by_another_process(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        Image.new("RGB", (20, 20), (80 * number, 0, 0)).save(tmp_path / f"{number}.{'tif' if number else 'png'}")
+    images = catalog.load(str(tmp_path)).images
+    monkeypatch.setattr(dataset, "_upright_rgb", lambda _image: pytest.fail("decoded in the server"))
+    assert [images[number].getpixel((0, 0)) for number in (1, 2)] == [(80, 0, 0), (160, 0, 0)]
+    with pytest.raises(pytest.fail.Exception):
+        images[0]  # a PNG file, which needs what its size says
 
 
 def test_query_images_are_decoded_by_another_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,9 @@ def test_a_call_near_the_limit_is_close_and_says_so_above_the_figures() -> None:
         told = tell_advice(race)
         assert any("a close call" in words.lower() for words in told.shown) == close
         assert any(words.startswith("How sure") for words in told.details) == (not close)
-    won, lost = race_with(3.4), race_with(2.9)
+    won, lost, small = race_with(3.4), race_with(2.9), race_with(2.3)
+    assert certainty_words(small, small.judged[0]).startswith(
+        "How sure: the largest gain may be chance, for a search that is no better shows as much in at most about ")
     assert certainty_words(won, won.judged[0]) == (
         "Slightly better, a close call: a search that is no better looks this good in at most about 2 of 100 such "
         "races, and other images may turn it over: check it with your eyes.")

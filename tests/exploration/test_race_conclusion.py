@@ -164,7 +164,7 @@ def test_the_other_aim_is_answered_of_the_search_to_use_else_of_the_best_in_it()
     assert both_aims_words(both, both.outcomes[0]) == "Whole groups (by looks, not by species or class): better."
     assert both_aims_words(both, both.outcomes[2]) == "Whole groups (by looks, not by species or class): worse."
     assert both_aims_words(both, None) == (
-        "If you look at whole groups (by looks, not by species or class), use another refined search (several "
+        "If you look at whole groups (by looks, not by species or class), use the refined search (several "
         "views of each image, then whitening), which is better there.")
     assert both_aims_words(race(("rerank", -0.09)), None) == ""
 

@@ -31,17 +31,22 @@ from udml_core.base.paths import python_path
 
 VARIABLE = "UDML_READ_GB"
 """The environment variable that sets the limit."""
-USUAL, SMALLEST = 4e9, 0.5e9
-"""The limit in bytes on a computer with twice as much memory, and the smallest limit."""
+USUAL, SMALLEST, LARGEST = 4e9, 0.5e9, 1e15
+"""The limit in bytes on a computer with twice as much memory, and the smallest and largest limit."""
 Result = TypeVar("Result")
 _LENGTH = struct.Struct("<Q")
 _forks: _Forks | None = None
 
 
 def limit() -> float:
-    """Return the bytes that a call may use: `UDML_READ_GB`, or 4 GB but at most half of the computer's memory."""
+    """Return the bytes that a call may use: `UDML_READ_GB`, or 4 GB but at most half of the computer's memory.
+
+    A value that is no positive number, or more than 1,000 TB, is as if there was none.
+    """
     with contextlib.suppress(KeyError, ValueError):
-        return max(SMALLEST, 1e9 * float(os.environ[VARIABLE]))
+        given = 1e9 * float(os.environ[VARIABLE])
+        if 0 < given <= LARGEST:
+            return max(SMALLEST, given)
     return max(SMALLEST, min(USUAL, psutil.virtual_memory().total / 2))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, BinaryIO, Literal, Protocol
 from urllib.parse import quote
 
 import numpy as np
@@ -23,9 +23,12 @@ from udml_core.base.arrays import LARGE, Array, Booleans, Integers
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset_columns import Columns, class_columns
 from udml_core.data.large_images import check_memory, shrink, turn
+from udml_core.data.tiff_layout import check_tiff
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "AVIF")
 """Formats that are read, independent of the file extension. Pillow supports more, but runs PostScript as code."""
+PLAIN = (b"\xff\xd8", b"\x89PNG", b"RIFF", b"BM", b"GIF8")
+"""The first bytes of the formats whose decoders need what the size of an image says; in others, parts can be larger."""
 NEEDS_HEIC = "HEIC images need the package pi-heif"
 """Begin of the reason why a HEIC image, which is not damaged, is not read."""
 HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
@@ -124,7 +127,7 @@ class EncodedImages(ABC):
     def reduced(self, index: int, side: int | None = None) -> Image.Image:
         """Return an image, of which at least `side` pixels of the shorter side are needed."""
         try:
-            return read_image(self.source(index), side)
+            return _read_stored(self.place(index), self.source(index), side)
         except Exception as error:  # a damaged image can raise any exception
             raise UserError(f"The image {self.place(index)} could be read when the data set was opened, but cannot be "
                             f"read now: {error}. Restore it, or open the data set again without it.") from error
@@ -251,6 +254,14 @@ def read_image(source: Any, side: int | None = None) -> Image.Image:
         return shrink(_upright_rgb(image), side)
 
 
+def _read_stored(place: str, source: Any, side: int | None) -> Image.Image:
+    """Read an image of a data set; in a server by a bounded call if its decoder can need more than its size says."""
+    if bounded.is_on() and not _first_bytes(source).startswith(PLAIN):
+        with turn(UNREAD):
+            return bounded.call(place, read_image, source, side)
+    return read_image(source, side)
+
+
 @contextmanager
 def _drafted(source: Any, side: int | None) -> Iterator[Image.Image]:
     """Open an image, choose the scale at which it is decoded, and check what that needs."""
@@ -285,12 +296,15 @@ def open_image(source: Any) -> Image.Image:
 
     Raises:
         UnidentifiedImageError: It has another format.
-        ValueError: It is a HEIC image, and the package that reads such images is not installed.
+        ValueError: It is a HEIC image, and the package that reads such images is not installed; or it is a TIFF file
+            that declares too large or too many parts.
     """
+    with _rewound(source) as file:
+        check_tiff(file)
     try:
         return Image.open(source, formats=FORMATS)
     except UnidentifiedImageError:
-        if not _is_heic(source):
+        if not _is_heic(_first_bytes(source)):
             raise
     try:
         import pi_heif
@@ -305,15 +319,26 @@ def reads_heic() -> bool:
     return importlib.util.find_spec("pi_heif") is not None
 
 
-def _is_heic(source: Any) -> bool:
-    """Return whether a file, which is rewound, begins as the HEIC images of phones do."""
+@contextmanager
+def _rewound(source: Any) -> Iterator[BinaryIO]:
+    """Open the file at a path, or rewind an open file, before and after the body."""
     if isinstance(source, str | Path):
         with Path(source).open("rb") as file:
-            return _is_heic(file)
+            yield file
+        return
     source.seek(0)
-    first = source.read(12)
+    yield source
     source.seek(0)
-    return bool(first[4:8] == b"ftyp" and first[8:12] in HEIC_BRANDS)
+
+
+def _first_bytes(source: Any) -> bytes:
+    with _rewound(source) as file:
+        return file.read(12)
+
+
+def _is_heic(first: bytes) -> bool:
+    """Return whether the first bytes of a file are those of the HEIC images of phones."""
+    return first[4:8] == b"ftyp" and first[8:12] in HEIC_BRANDS
 
 
 def upright_size(source: Any) -> tuple[int, int]:

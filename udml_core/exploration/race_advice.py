@@ -248,7 +248,7 @@ def both_aims_words(race: Race, use: Outcome | None) -> str:
     counts = f": {said}" if (said := counts_words(measured, OTHER[race.serves])) else ""
     how = f" ({BY_LOOKS})" * (race.serves == "first")
     if use is None:
-        return f"If you look at {name}{how}, use {_beside_largest(race, of)}, which is better there{counts}."
+        return f"If you look at {name}{how}, use {named_search(race, of.setup)}, which is better there{counts}."
     return f"{name.capitalize()}{how}: {said_word(measured)}{counts.replace(':', ',', 1)}."
 
 

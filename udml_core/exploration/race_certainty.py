@@ -76,9 +76,12 @@ def certainty_words(race: Race, outcome: Outcome, is_done: bool = True) -> str:
     gain = race.gain(outcome)
     if gain.difference <= 0 or gain.agreed != "better":
         return ""
-    said = f"a search that is no better looks this good in {_of_races(chance_of(gain))}"
+    races = _of_races(chance_of(gain))
+    said = f"a search that is no better looks this good in {races}"
     if not is_close(race, outcome):
-        return f"How sure: {said}. {EYES}"
+        return f"How sure: {said}. {EYES}" if race.verdict(outcome) == "better" else (
+            f"How sure: the largest gain may be chance, for a search that is no better shows as much in {races}. "
+            f"{EYES}")
     if race.verdict(outcome) == "better":
         then = ": check it with your eyes" if is_done else "; a later candidate may gain more"
         return f"Slightly better, a close call: {said}, and other images may turn it over{then}."

@@ -20,7 +20,7 @@ from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED, Baselines, baselines_of, read_baselines
 from udml_core.runs.selection import ERROR, FIRST_OPINION, OPINION, TRAINED_OPINION
 
-from ..draw.figures import curve_names, draw, interval_band, line_style, titled
+from ..draw.figures import BREAK, curve_names, draw, interval_band, line_style, titled
 from ..draw.palette import BEFORE, percent
 from ..draw.tables import table_behind
 from ..shell.cached import dataset_of
@@ -216,7 +216,7 @@ def _chart(name: str, title: str, metrics: Mapping[str, list[dict[str, Any]]], b
     for baseline, value in drawn.items():
         label, shown = words_of(baseline).short, "0" if name in (*OPINIONS, TRAINED_OPINION) else percent(value)
         figure.add_hline(value, line={"color": BEFORE, "dash": DASHES[baseline], "width": 2})
-        figure.add_annotation(text=f"{label}<br>{shown}", font={"size": 11}, showarrow=False, align="left",
+        figure.add_annotation(text=f"{label}{BREAK}{shown}", font={"size": 11}, showarrow=False, align="left",
                               x=1, xref="paper", xanchor="left", y=value,  # close lines keep their labels apart
                               yanchor="bottom" if value == max(drawn.values()) else "top")
         figure.add_scatter(x=[0], y=[value], mode="markers", marker={"opacity": 0}, showlegend=False,

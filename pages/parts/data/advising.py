@@ -103,6 +103,7 @@ def _show_race_of(dataset: Dataset, encoder: EncoderSpec, awaited: Analysis | No
     if state.analysis is None and state.is_wanted and state.run is not None:
         _await_features(dataset, encoder, spec, state.run)
     elif state.analysis is None:
+        _show_taking_part(dataset)
         _show_other_finished(dataset, encoder, spec)
         _offer(dataset, encoder, spec, key)
     elif not is_ended:
@@ -111,6 +112,13 @@ def _show_race_of(dataset: Dataset, encoder: EncoderSpec, awaited: Analysis | No
         if state.analysis.status().state != "done":
             _show_other_finished(dataset, encoder, spec, is_brief=True)
         show_ended(state.analysis, key, dataset, encoder, awaited)
+        _show_taking_part(dataset)
+
+
+def _show_taking_part(dataset: Dataset) -> None:
+    """Say which copies and poor images take part, before a race, and below the verdict of one that has ended."""
+    offer_deciding(dataset)
+    offer_excluding(dataset)
 
 
 def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
@@ -129,8 +137,6 @@ def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
                                 keeps_default=True)
         choose_backbone(encoder)
     st.caption(MEANINGS[served])
-    offer_deciding(dataset)
-    offer_excluding(dataset)
     return plan_analysis(Advice, budget=float(budget), serves=served)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import streamlit as st
@@ -127,9 +128,11 @@ def audit_line(dataset: Dataset) -> None:
     state = find_auditing(dataset, encoder, runs_folder())
     if state.run is not None and state.finished is not None:
         count = count_findings(dataset, state.run, state.finished)
-        if st.session_state.get(VIEW) != "audit":
+        if (view := st.session_state.get(VIEW)) != "audit":
+            kind: Literal["primary", "secondary", "tertiary"] = (
+                "tertiary" if not count else "secondary" if view == "advice" else "primary")
             _line_of_audit().button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:",
-                                    key="audit-show", type="primary" if count else "tertiary",
+                                    key="audit-show", type=kind,
                                     on_click=st.session_state.update, args=({VIEW: "audit"},),
                                     help="Show duplicates, quality, outliers and small classes, at the default "
                                          "settings.")

@@ -30,7 +30,7 @@ from udml_core.exploration.race_words import left_out_lines, outcome_words, race
 from udml_core.methods import find_method
 from udml_core.numerics.refinement import STEPS
 
-from ..draw.figures import GRAY, draw, titled
+from ..draw.figures import BREAK, GRAY, draw, italic, titled
 from ..draw.palette import BEFORE, HIT, MISS
 from ..draw.tables import wrapped_table
 from ..shell.run_status import escaped
@@ -119,7 +119,7 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str, is_live: bool) -
     chains = {outcome.setup: chain_words(race, outcome.setup).replace(", then ", " + ") for outcome in judged}
     points = {chains[outcome.setup]: race.gain(outcome).wide for outcome in judged}
     phrases = {START: PLAIN[FROZEN]} | {chains[setup]: words for setup, words in new_words(race).items()}
-    labels = {name: [*wrap(name, LETTERS), *(f"<i>{line}</i>" for line in wrap(phrases[name], LETTERS))]
+    labels = {name: [*wrap(name, LETTERS), *(italic(line) for line in wrap(phrases[name], LETTERS))]
               for name in (START, *points)}
     starred = None if is_live else race.best
     rows = _rows(labels, chains[starred.setup] if starred is not None and star_words(race) else "")
@@ -139,7 +139,7 @@ def _draw_race(race: Race, judged: Sequence[Outcome], key: str, is_live: bool) -
                    "yanchor": "bottom", "x": 0})
     names = [START, *points]
     figure.update_yaxes(range=[end, 0], automargin=True, tickvals=[rows[name] for name in names], zeroline=False,
-                        ticktext=["<br>".join(labels[name]) for name in names])
+                        ticktext=[BREAK.join(labels[name]) for name in names])
     figure.update_xaxes(title="gain in similarity, as judges see it", tickformat=".3~g", zeroline=False)
     draw(figure, key, f"Gain of {len(judged)} candidates over the plain search: " + "; ".join(
         f"{name} {figure_words(point.difference, '+')}" for name, point in points.items()) + ".")
@@ -175,7 +175,7 @@ def _note_star(figure: go.Figure, race: Race, rows: Mapping[str, int], chains: M
     """Write above the star why it is not the largest gain, if it is not."""
     if race.best is not None and (why := star_words(race)):
         figure.add_annotation(x=race.gain(race.best).difference, y=rows[chains[race.best.setup]], showarrow=False,
-                              text="<br>".join(wrap(why, SHORT)), yshift=6, yanchor="bottom", font={"size": 11})
+                              text=BREAK.join(wrap(why, SHORT)), yshift=6, yanchor="bottom", font={"size": 11})
 
 
 def race_table(race: Race) -> pd.DataFrame:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -34,8 +33,11 @@ OPINIONS = ("second opinion", "second opinion first result")
 LEAST_GAIN = 0.06
 """Curves of mean cosines, and the least width of their axis."""
 HIDDEN = ("epoch", "seconds")
-TAGS = re.compile(r'(</?(?:br|i|extra|span)>|<span style="font-size:11px">)')
-"""The tags that the charts' own texts use."""
+BREAK = "\ue000"
+"""The end of a line in a text of a chart."""
+TAGS = str.maketrans({BREAK: "<br>", "\ue001": "<i>", "\ue002": "</i>", "\ue003": '<span style="font-size:11px">',
+                      "\ue004": "</span>"})
+"""The tags of the charts' own texts, by the signs that stand for them until a chart is drawn: no name has them."""
 
 
 def curve_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -49,7 +51,8 @@ def draw(figure: go.Figure, key: str, alt: str, on_click: Callable[[], None] | N
     """Show a chart that can be saved as an SVG or PNG file.
 
     Args:
-        figure: The chart. Plotly reads texts as HTML; of the tags only those in `TAGS` are left as they are.
+        figure: The chart. Plotly reads its texts as HTML, so that what is HTML in names is escaped; templates of what
+            a pointer shows stay as they are, and take names from other fields.
         key: The widget's key and the name of the saved file.
         alt: The text alternative: what the chart shows.
         on_click: Called when a point is clicked; points cannot be clicked if None.
@@ -70,18 +73,27 @@ def _without_html(figure: go.Figure) -> go.Figure:
 def _plain(value: Any) -> Any:
     """Return a field of a chart with its texts as HTML that shows them; the same object if that changes nothing."""
     if isinstance(value, str):
-        if "<" not in value and "&" not in value:
+        if value.isascii() and "<" not in value and "&" not in value:
             return value
-        plain = "".join(part if number % 2 else html.escape(part, quote=False)
-                        for number, part in enumerate(TAGS.split(value)))
+        plain = html.escape(value, quote=False).translate(TAGS)
         return value if plain == value else plain
     if isinstance(value, dict):
-        changed = {key: _plain(of_key) for key, of_key in value.items()}
+        changed = {key: of_key if key == "hovertemplate" else _plain(of_key) for key, of_key in value.items()}
         return changed if any(changed[key] is not value[key] for key in value) else value
     if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.dtype.kind in "OU"):
         parts = [_plain(part) for part in value]
         return parts if any(part is not before for part, before in zip(parts, value, strict=True)) else value
     return value
+
+
+def italic(text: str) -> str:
+    """Return a text of a chart in italics."""
+    return f"\ue001{text}\ue002"
+
+
+def small(text: str) -> str:
+    """Return a text of a chart in small letters."""
+    return f"\ue003{text}\ue004"
 
 
 def titled(figure: go.Figure, title: str, height: int, **layout: Any) -> None:

@@ -16,7 +16,7 @@ from udml_core.numerics.measures import LOWER, NEITHER, Measure, measure_of
 from udml_core.results.axis import outer_fence, place_beyond
 from udml_core.results.records import Spread, Table
 
-from ..draw.figures import COLORS, GRAY, draw, line_style, width_axis
+from ..draw.figures import BREAK, COLORS, GRAY, draw, line_style, small, width_axis
 from ..shell.method_lines import line_of
 
 ROW_OF_WIDTH = re.compile(r"(.+) d=(\d+)")
@@ -109,7 +109,7 @@ def row_places(labels: Mapping[str, str]) -> tuple[dict[str, float], float]:
     """
     places, top = {}, 0.0
     for name, label in labels.items():
-        height = max(ROW, LINE * (1 + label.count("<br>")) + GAP)
+        height = max(ROW, LINE * (1 + label.count(BREAK)) + GAP)
         places[name] = top + height / 2
         top += height
     return places, top
@@ -131,16 +131,14 @@ def span_words(known: Sequence[float], fence: float | None, measure: Measure) ->
 
 
 def label_of(name: str, is_plain: bool = True) -> str:
-    """Return a row's name in lines as HTML, with what its method does in plain words below it.
+    """Return a row's name in lines, with what its method does in plain words below it.
 
     Args:
         name: The name.
         is_plain: Whether to add the plain words.
     """
     plain = plain_words(name) if is_plain else ""
-    small = "".join(f'<br><span style="font-size:11px">{line}</span>'
-                    for line in textwrap.wrap(plain, LONGEST_LINE + 6))
-    return f"{wrapped(name)}{small}"
+    return BREAK.join([wrapped(name), *map(small, textwrap.wrap(plain, LONGEST_LINE + 6))])
 
 
 def plain_words(name: str) -> str:
@@ -190,8 +188,8 @@ def add_marks(figure: go.Figure, values: Mapping[str, Spread], title: str, marke
 
 
 def wrapped(name: str) -> str:
-    """Return a row's name in lines of a label, as HTML; the whole name, however long."""
-    return "<br>".join(textwrap.wrap(name, LONGEST_LINE)) or name
+    """Return a row's name in lines of a label; the whole name, however long."""
+    return BREAK.join(textwrap.wrap(name, LONGEST_LINE)) or name
 
 
 def chart_by_width(table: Table, measure: str, key: str) -> None:
