@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,16 +41,18 @@ LETTERS, ROWS = 800_000_000, 4
 HEADER = 3 * 2**30
 TEXT, REPEATED = 200_000, 60_000
 ZEROS = bytes(2**24)
+TILE = 16_384, 32_768
 REQUESTS = 50
 BEFORE = 3
 """Requests of each kind to a server that may take 20 s for one."""
-TABLES, STRANGERS = "Small tables that need gigabytes", "Requests of a foreign page"
+TABLES, STRANGERS = "Small files that need gigabytes", "Requests of a foreign page"
 SHOWN, CELLS = "Texts that a caption shows as they are", "Cells that a spreadsheet computes"
 """Tables of the record."""
 READ = {
     "npz": "import numpy as np\nfile = np.load(path)\n[file[name] for name in file.files]",
     "parquet": "import pyarrow as pa\nfrom pyarrow import parquet\n"
-               "parquet.read_table(path)['label'].cast(pa.large_string()).to_pylist()"}
+               "parquet.read_table(path)['label'].cast(pa.large_string()).to_pylist()",
+    "tif": "from PIL import Image\nImage.open(path).load()"}
 """What a plain reader does, by the ending of the file."""
 PLAIN = """
 import resource, sys
@@ -96,11 +99,61 @@ def write_text(path: Path) -> None:
     parquet.write_table(pa.table({"embedding": [[1.0, 2.0]] * REPEATED, "label": label}), path)
 
 
+SHORT, LONG = 3, 4
+FORMS = {SHORT: "H", LONG: "I"}
+Field = tuple[int, int, list[int]]
+"""A field of a TIFF file: its number, its type, and its values."""
+
+
+def tiff(fields: list[Field], content: bytes = b"", order: str = "<") -> bytes:
+    """Return a TIFF file of one image, whose content begins at the address that stands for 0 in the fields 273 and 324.
+
+    Values that do not fit into their field stand behind the content.
+    """
+    begin = 8 + 2 + 12 * len(fields) + 4
+    beyond = b""
+    listed = b""
+    for number, kind, values in sorted(fields):
+        packed = struct.pack(f"{order}{len(values)}{FORMS[kind]}", *(
+            begin + value if number in (273, 324) and kind == LONG else value for value in values))
+        if len(packed) > 4:
+            address = struct.pack(f"{order}I", begin + len(content) + len(beyond))
+            beyond += packed
+            packed = address
+        listed += struct.pack(f"{order}HHI", number, kind, len(values)) + packed.ljust(4, b"\0")
+    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(f"{order}I", 8)
+    return head + struct.pack(f"{order}H", len(fields)) + listed + bytes(4) + content + beyond
+
+
+def write_tile(path: Path) -> None:
+    """Write an image of 100 by 100 pixels whose only tile has 537 million."""
+    packer = zlib.compressobj()
+    content = b"".join(packer.compress(ZEROS) for _ in range(3 * TILE[0] * TILE[1] // len(ZEROS))) + packer.flush()
+    path.write_bytes(tiff([
+        (256, SHORT, [100]), (257, SHORT, [100]), (258, SHORT, [8, 8, 8]), (259, SHORT, [8]), (262, SHORT, [2]),
+        (277, SHORT, [3]), (322, LONG, [TILE[0]]), (323, LONG, [TILE[1]]), (324, LONG, [0]),
+        (325, LONG, [len(content)])], content))
+
+
 BOMBS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "labels": ("label of 800 million letters, NPZ", write_labels),
     "header": ("header of 3 GB, NPZ", write_header),
-    "text": ("text of 200 kB in 60,000 rows, Parquet", write_text)}
+    "text": ("text of 200 kB in 60,000 rows, Parquet", write_text),
+    "tile": ("tile of 537 million pixels, TIFF of 100 by 100", write_tile)}
 """Title and writer of each file."""
+FILES = {"text": "text.parquet", "tile": "images/tile.tif"}
+"""Paths of the files that are no NPZ."""
+
+
+def remember(path: Path) -> str:
+    """Make the server list a table, or the folder of an image; return its name."""
+    if path.suffix == ".tif":
+        catalog.remember(str(path.parent))
+        return str(path.parent)
+    table = catalog.table_of(str(path))
+    assert table is not None
+    catalog.remember_table(table)
+    return table.name
 
 
 def memory(process: psutil.Process) -> float:
@@ -196,12 +249,10 @@ def main() -> None:
         files = {}
         for kind in options.files:
             title, write = BOMBS[kind]
-            path = Path(home) / f"{kind}.{'parquet' if kind == 'text' else 'npz'}"
+            path = Path(home) / FILES.get(kind, f"{kind}.npz")
+            path.parent.mkdir(exist_ok=True)
             write(path)
-            table = catalog.table_of(str(path))
-            assert table is not None
-            catalog.remember_table(table)
-            files[title] = path, table.name
+            files[title] = path, remember(path)
         with serving("serve.py", dict(os.environ)) as (url, process):
             server = psutil.Process(process.pid)
             run_alone(visit(url, "digits"))

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.browser
 PAGES = ("", "data", "train", "runs", "sweeps", "explore", "compare", "map", "grid", "clusters", "neighborhoods",
          "instances", "triplets", "labels", "affinity", "pairs", "retrieval", "refine", "learn", "results", "benchmark")
 MINUTE = 60_000
+FOLDER = re.compile("^Folder, ZIP or TAR")
 FITS = """(() => {
   const main = document.querySelector("[data-testid=stMain]");
   return !main || main.scrollWidth <= main.clientWidth;
@@ -287,13 +288,13 @@ def test_a_folder_without_labels_is_imported_trained_and_searched(
         app: App, page: Page, photographs: Path) -> None:
     page.goto("/data?import=1")
     settle(page)
-    page.get_by_role("textbox", name="Folder of images").fill(str(photographs / "nowhere"))
-    page.get_by_role("textbox", name="Folder of images").press("Enter")
-    page.get_by_role("button", name="Open", exact=True).click()
+    page.get_by_role("textbox", name=FOLDER).fill(str(photographs / "nowhere"))
+    page.get_by_role("textbox", name=FOLDER).press("Enter")
+    page.get_by_test_id("stTabs").get_by_role("button", name="Open", exact=True).click()
     expect(page.get_by_test_id("stAlert").filter(has_text="nowhere")).to_be_visible()
-    page.get_by_role("textbox", name="Folder of images").fill(str(photographs))
-    page.get_by_role("textbox", name="Folder of images").press("Enter")
-    page.get_by_role("button", name="Open", exact=True).click()
+    page.get_by_role("textbox", name=FOLDER).fill(str(photographs))
+    page.get_by_role("textbox", name=FOLDER).press("Enter")
+    page.get_by_test_id("stTabs").get_by_role("button", name="Open", exact=True).click()
     expect(page.get_by_text("1 file cannot be read")).to_be_visible()
     expect(page.get_by_text("· no classes ·")).to_be_visible()
     page.goto(f"/train?dataset={photographs}&method=whiten")
@@ -303,6 +304,7 @@ def test_a_folder_without_labels_is_imported_trained_and_searched(
     assert until(run, "done", "failed") == "done", run.status().message
     page.goto(f"/runs?run={run.id}")
     expect(page.get_by_text("Not judged yet.")).to_be_visible()
+    page.get_by_text("Figures of the embedding").click()
     expect(page.get_by_text(re.compile("^All measures on the "))).to_be_visible()
     evaluation = run.evaluation()
     assert evaluation is not None

@@ -14,34 +14,10 @@ import psutil
 import pytest
 from PIL import Image
 
+from experiments.bombs import LONG, SHORT, Field, tiff
 from udml_core.data.dataset import read_image
 from udml_core.data.sources.scanning import describe_content
 from udml_core.data.tiff_layout import check_tiff
-
-SHORT, LONG = 3, 4
-FORMS = {SHORT: "H", LONG: "I"}
-Field = tuple[int, int, list[int]]
-"""A field of a TIFF file: its number, its type, and its values."""
-
-
-def tiff(fields: list[Field], content: bytes = b"", order: str = "<") -> bytes:
-    """Return a TIFF file of one image, whose content begins at the address that stands for 0 in the fields 273 and 324.
-
-    Values that do not fit into their field stand behind the content.
-    """
-    begin = 8 + 2 + 12 * len(fields) + 4
-    beyond = b""
-    listed = b""
-    for number, kind, values in sorted(fields):
-        packed = struct.pack(f"{order}{len(values)}{FORMS[kind]}", *(
-            begin + value if number in (273, 324) and kind == LONG else value for value in values))
-        if len(packed) > 4:
-            address = struct.pack(f"{order}I", begin + len(content) + len(beyond))
-            beyond += packed
-            packed = address
-        listed += struct.pack(f"{order}HHI", number, kind, len(values)) + packed.ljust(4, b"\0")
-    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(f"{order}I", 8)
-    return head + struct.pack(f"{order}H", len(fields)) + listed + bytes(4) + content + beyond
 
 
 def tiled(side: int, tile: tuple[int, int], order: str = "<") -> bytes:

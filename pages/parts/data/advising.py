@@ -277,7 +277,8 @@ def _show_live(analysis: Analysis, key: str) -> None:
             with st.spinner("Stopping …"):
                 jobs.stop(analysis)
             st.rerun(scope="app")
-    _say(f"{counted(len(race.judged), 'candidate')} judged. {advice_words(race, is_done=False)}")
+    judged = f"{counted(len(race.judged), 'candidate')} judged. " if race.judged else ""
+    _say(f"{judged}{advice_words(race, is_done=False)}")
     if race.outcomes:
         show_race(race, f"race-{key}")
     else:
