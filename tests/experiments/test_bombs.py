@@ -52,12 +52,13 @@ def test_the_text_states_the_figures_of_the_record() -> None:
     check(record)
     tables, strangers = (record["datasets"][title]["rows"] for title in (TABLES, STRANGERS))
     assert list(tables) == [title for title, _ in BOMBS.values()]
-    labels, header, text = tables.values()
+    labels, header, text, tile = tables.values()
     assert header["plain reader MB"] == text["plain reader MB"] == 1000 * record["limit"]
     words = next(" ".join(finding.text.split()) for finding in records.findings() if finding.name == "bombs")
     for stated in (f"cost the server {max(row['server MB more'] for row in tables.values()):.1f} MB",
                    f"({labels['file MB']:.1f} MB; a plain reader takes {labels['plain reader MB'] / 1000:.1f} GB)",
                    f"a header of 3 GB ({header['file MB']:.1f} MB)", f"name ({text['file MB']:.3f} MB)",
+                   f"({tile['file MB']:.1f} MB; a plain reader takes {tile['plain reader MB'] / 1000:.1f} GB)",
                    f"the {record['limit']:g} GB that the plain reader may take",
                    f"in at most {max(row['answer s'] for row in tables.values()):.1f} s",
                    f"beyond {max(row['reading process MB'] for row in tables.values()):.0f} MB",
