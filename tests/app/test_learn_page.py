@@ -101,7 +101,7 @@ def test_a_run_that_is_started_in_lab_belongs_to_the_task_in_its_address(
     assert len(started) == 3
 
 
-def test_the_course_is_downloaded_with_links_to_this_app() -> None:
+def test_the_course_is_downloaded_with_links_to_this_app_where_others_reach_it() -> None:
     page = opened("learn")
     assert any(button.label == "Download the course" for button in page.get("download_button"))
     with zipfile.ZipFile(io.BytesIO(course_archive("http://school:9000"))) as archive:

@@ -10,8 +10,8 @@ CAPTION = said("Metric learning from the first distance to a checked result. Eve
 TEACHERS = said("For teachers")
 ABOUT_TEACHERS = said("Each lesson has a presentation for the last row (**Present**), a one-page summary, a handout "
                       "with exercises and no answers, and teacher notes that print apart. The download has the course "
-                      "as HTML files that work without a server, for a web page or a stick. Their links to this app "
-                      "lead to the address at which it runs now.")
+                      "as HTML files that work without a server, for a web page or a stick. They link to this app if "
+                      "others reach it at its address; otherwise they say how to get it, and what to do there.")
 DOWNLOAD = said("Download the course")
 SUMMARY = said("Class summary")
 NO_ANSWERS = said("No answers yet. The answers of each reader on this server who ticks **Count my next answers** above "

@@ -107,6 +107,7 @@ class Task:
         more: Further commands of the command line after the training.
         vary: Options that the student may change.
         fixed: Hyper-parameters without which a run does not count.
+        terms: What words of the text mean, one line each, with the letters of the lesson's picture.
     """
 
     text: str
@@ -116,6 +117,12 @@ class Task:
     more: tuple[str, ...] = ()
     vary: tuple[str, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    terms: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The text, and the meanings of its words."""
+        return (self.text, *self.terms)
 
     @property
     def query(self) -> dict[str, str]:

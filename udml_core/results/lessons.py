@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from udml_core.base.errors import UserError
 from udml_core.base.files import read_regular, replace_bytes, replace_text
 from udml_core.base.offline import offline_page
-from udml_core.base.paths import ASSETS
+from udml_core.base.paths import ASSETS, is_loopback
 from udml_core.base.spreadsheets import write_rows
 from udml_core.results import lesson_page, lesson_tasks
 from udml_core.results.lesson_tasks import TASKS
@@ -116,9 +117,10 @@ def _kit() -> str:
 def lesson_script(lesson: Lesson) -> str:
     """Return a lesson with its toolkit, and its texts in all languages."""
     texts = course_texts()
-    wanted = ("kit", "course", "tasks", lesson.id)
+    task = TASKS.get(lesson.id)
     others = (other.title for other in course())
-    spoken = texts_script([*(text for place in wanted for text in texts[place]), *others])
+    spoken = texts_script([*texts["kit"], *texts_of_content(lesson_guide(lesson)), *(task.texts if task else ()),
+                           *texts[lesson.id], *others])
     return f"{spoken}{_lean(_kit() + lesson.script)}\n"
 
 
@@ -142,7 +144,7 @@ def _path() -> str:
 def course_texts() -> dict[str, list[str]]:
     """Return all texts of the course in English, by where they stand: kit, course, tasks, page, or a lesson's id."""
     places = {"kit": texts_of_script(_kit() + _path()), "course": texts_of_content(course_guide()),
-              "tasks": (task.text for task in TASKS.values()),
+              "tasks": (text for task in TASKS.values() for text in task.texts),
               "answers": texts_of_module(Path(lesson_tasks.__file__).read_text(encoding="utf-8")),
               "page": texts_of_module(Path(lesson_page.__file__).read_text(encoding="utf-8")),
               **{lesson.id: texts_of_script(lesson.script) for lesson in course()}}
@@ -188,6 +190,13 @@ def course_guide() -> dict[str, Any]:
     return guide
 
 
+def lesson_guide(lesson: Lesson) -> dict[str, Any]:
+    """Return the part of the guide that a lesson shows: on what it builds, its handout, and the glossary."""
+    guide = course_guide()
+    return {"needs": guide["needs"], "lessons": [entry for entry in guide["lessons"] if entry["lesson"] == lesson.id],
+            "terms": guide["terms"]}
+
+
 def _pictures(name: str) -> list[str]:
     """Return the light and the dark picture of a lesson as data addresses; none if the lesson has no pictures."""
     files = [FOLDER / "pictures" / f"{name}-{theme}.webp" for theme in ("light", "dark")]
@@ -201,12 +210,12 @@ def lesson_file(lesson: Lesson, app: str = APP) -> bytes:
 
     Args:
         lesson: The lesson.
-        app: The address of the app, to which "Try it on your data" leads.
+        app: The address of the app, to which "Try it on your data" leads unless only this computer reaches it.
     """
     task = TASKS.get(lesson.id)
     header = {"course": course_header("{}.html"), "index": INDEX, "heading": True, "content": lesson.content(),
-              "guide": course_guide(), "task": task and {"text": task.text, "command": task.command},
-              "app": "" if app == APP else app}
+              "guide": lesson_guide(lesson), "task": task and {"texts": task.texts, "command": task.command},
+              "app": "" if is_loopback(urlsplit(app).hostname) else app}
     script = (f"{lesson_script(lesson)}"
               f"window.lesson = new Lesson(document.querySelector('.lesson'), LESSON, {as_script(header)}, {{}});")
     return _page(lesson.title, "lesson", script)

@@ -9,7 +9,7 @@ const on = (slide, part) => fill(part, { "data-on": slide }, []);
 
 class Lesson {
   // header: {course: [{id, title, minutes, href}], content: data by name, heading: whether to show the title,
-  //   task: {text, command} and app: the address of the app in exported files}
+  //   task: {texts: what to do, and the meaning of its words, command} and app: the address of the app in exported files}
   // outside: {go(id, isPresented), open(page, query), answered(question, choice, reader)}
   constructor(root, lesson, header, outside) {
     const { course, guide } = localized({ course: header.course, guide: header.guide });
@@ -249,10 +249,12 @@ class Lesson {
 
   // The task with a real run, as text and command; the app checks it below the lesson.
   task() {
-    const { task } = this.header;
+    const { task, course } = this.header;
     if (!task) return null;
-    return this.part(say("Try it with a real run"), {}, element("p", {}, say(task.text)),
-      element("pre", {}, task.command), element("small", {}, say("These commands need UDML Explorer on this computer. It checks the task if you open this lesson on its page Learn and start the runs from there.")));
+    const number = course.findIndex(({ id }) => id === this.lesson.id) + 1;
+    return this.part(say("Try it with a real run"), {}, ...task.texts.map((text) => element("p", {}, say(text))),
+      element("p", {}, say("In UDML Explorer: open Learn, choose lesson {number}, and press “Open the task in Lab”. Lab opens with all settings, and the app checks the runs that you start there.", { number })),
+      element("small", {}, say("These commands do the same without the check:")), element("pre", {}, task.command));
   }
 
   // The terms of the glossary that the lesson uses.

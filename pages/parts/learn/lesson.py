@@ -9,9 +9,9 @@ import streamlit as st
 from udml_core.results.lesson_texts import translated
 from udml_core.results.lessons import (
     Lesson,
-    course_guide,
     course_header,
     kit_style,
+    lesson_guide,
     lesson_script,
     record_answer,
 )
@@ -32,7 +32,7 @@ def show_lesson(lesson: Lesson) -> None:
     language = course_language()
     st.title(translated(lesson.title, language))
     header = {"course": course_header("learn?lesson={}"), "index": "learn", "heading": False,
-              "content": _content(lesson), "guide": course_guide(), "language": language,
+              "content": _content(lesson), "guide": lesson_guide(lesson), "language": language,
               "reader": known_reader()}
     result = _component(lesson)(data=header, key=f"lesson-{lesson.id}", on_go_change=lambda: None,
                                 on_open_change=lambda: None, on_answered_change=lambda: None,
