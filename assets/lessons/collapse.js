@@ -63,7 +63,7 @@ const LESSON = {
       let reach = [0, 0];
       for (let at = 0; at < positions.length; at += 1) reach[at % 2] = Math.max(reach[at % 2], Math.abs(positions[at] - 128));
       const unit = Math.min((width / 2 - 8) / reach[0], (height / 2 - 8) / (reach[1] || 1));
-      paintLetters(canvas, { positions, letters: classes, colors: classes, middle: [128, 128], unit, size: 10 });
+      paintLetters(canvas, { positions, letters: classes, colors: classes, middle: [128, 128], unit, size: Math.max(10, 2 * leastRadius(canvas)) });
     });
     new ResizeObserver(() => { if (runs) paint(); }).observe(stage);
     return { draw(_state, numbers) {

@@ -162,10 +162,11 @@ const LESSON = {
       plane.line(foot, b, { color: COLORS.miss, width: 2, dashed: true });
       if (fromA.across > 0.12) plane.text([(foot[0] + b[0]) / 2, (foot[1] + b[1]) / 2], say("across {distance}", { distance: fixed(fromA.across, 2) }), { dx: direction[0] > 0 ? -8 : 8, dy: 5, size: 13, anchor: direction[0] > 0 ? "end" : "start", ...HALO });
       const status = new Map(tested.map(({ row, isMember }) => [row, isMember]));
+      const half = plane.radius(4);
       CURVES.forEach(({ curve, point }, row) => {
         const [x, y] = plane.at(point);
         const color = status.get(row) ? COLORS.after : COLORS.gray;
-        if (curve) plane.add("rect", { x: x - 4, y: y - 4, width: 8, height: 8, fill: status.get(row) ? color : "none", stroke: color, "stroke-width": 2 });
+        if (curve) plane.add("rect", { x: x - half, y: y - half, width: 2 * half, height: 2 * half, fill: status.get(row) ? color : "none", stroke: color, "stroke-width": 2 });
         else plane.dot(point, { radius: 4.5, color });
         if (status.get(row) === false) {
           plane.line(plane.from([x - 6, y - 6]), plane.from([x + 6, y + 6]), { color: COLORS.miss, width: 2 });

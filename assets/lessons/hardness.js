@@ -170,7 +170,7 @@ const LESSON = {
         const content = [positions, unit, ratio];
         if (painted.get(name)?.every((part, at) => part === content[at])) continue; // in a drag only one map changes
         painted.set(name, content);
-        paintLetters(canvas, { positions, letters: Array.from(classes, (label) => digits[label]), colors: classes, middle, unit, size: 9 });
+        paintLetters(canvas, { positions, letters: Array.from(classes, (label) => digits[label]), colors: classes, middle, unit, size: Math.max(9, 2 * leastRadius(canvas)) });
       }
     };
     new ResizeObserver(() => { if (shown) paint(); }).observe(stage);

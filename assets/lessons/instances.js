@@ -112,8 +112,8 @@ const LESSON = {
         plane.line([cosine, 0], end, { color, width: 1.3 });
         if (isSame[at]) plane.dot(end, { color, radius: 4 });
         else {
-          const [x, y] = plane.at(end);
-          plane.add("rect", { x: x - 3, y: y - 3, width: 6, height: 6, fill: "var(--paper)", stroke: color, "stroke-width": 1.5 });
+          const [half, [x, y]] = [plane.radius(3), plane.at(end)];
+          plane.add("rect", { x: x - half, y: y - half, width: 2 * half, height: 2 * half, fill: "var(--paper)", stroke: color, "stroke-width": 1.5 });
         }
       });
       plane.line([own, 0], [own, 1.02], { color: COLORS.query, width: 2, dashed: true });

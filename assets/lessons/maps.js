@@ -196,7 +196,7 @@ const LESSON = {
     const words = (row) => (state().points === "digits" ? say("digit {digit}", { digit: maps.classes[row] }) : say("image {row}", { row }));
     const [map, small] = [element("div", {}), element("div", { role: "group", class: "later", "aria-label": say("The same images with other settings"),
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
-    stage.append(element("div", { style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(280px,100%),1fr));margin-bottom:6px" }, map, small));
+    stage.append(element("div", { class: "with-small-maps", style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(280px,100%),1fr));margin-bottom:6px" }, map, small));
     const cloud = new Cloud(map, { label: "Map", height: 340, title: words,
       paint: (context, row, size) => paintDigit(context, picture(row), size), picked: (row) => change({ image: row }) });
     const thumbnails = SIZES.tsne.map((_size, at) => {

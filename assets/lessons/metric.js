@@ -127,7 +127,9 @@ const LESSON = {
   mark(plane, point, label, attributes) {
     const [x, y] = plane.at(point);
     const paint = { fill: PALETTE[label ? 2 : 3], style: "cursor:pointer", ...attributes };
-    return label ? plane.add("rect", { x: x - 5, y: y - 5, width: 10, height: 10, ...paint }) : plane.add("circle", { cx: x, cy: y, r: 6, ...paint });
+    if (!label) return plane.add("circle", { cx: x, cy: y, r: plane.radius(6), ...paint });
+    const half = plane.radius(5);
+    return plane.add("rect", { x: x - half, y: y - half, width: 2 * half, height: 2 * half, ...paint });
   },
   formula: (_state, { matrix, points, at, ranked, distances }) => {
     const difference = [0, 1].map((part) => points[at][part] - points[ranked[0]][part]);

@@ -101,13 +101,13 @@ const LESSON = {
       plane.clear();
       GALLERY.forEach(({ point, classNumber }, row) => {
         plane.line(point, after[row], { width: 0.8, "stroke-opacity": 0.6 });
-        plane.add("path", { d: form(point, classNumber, 3.5), fill: "none", stroke: PALETTE[classNumber], "stroke-width": 1 });
+        plane.add("path", { d: form(point, classNumber, plane.radius(3.5)), fill: "none", stroke: PALETTE[classNumber], "stroke-width": 1 });
       });
       for (const row of relisted) {
         const isHit = classes[row] === QUERY_CLASS;
         plane.line(expanded, after[row], { color: isHit ? COLORS.hit : COLORS.miss, width: 2, dashed: !isHit });
       }
-      after.forEach((row, at) => plane.add("path", { d: form(row, classes[at], 6), fill: PALETTE[classes[at]], stroke: "var(--paper)", "stroke-width": 1 }));
+      after.forEach((row, at) => plane.add("path", { d: form(row, classes[at], plane.radius(6)), fill: PALETTE[classes[at]], stroke: "var(--paper)", "stroke-width": 1 }));
       plane.arrow(query, expanded, { color: COLORS.query, width: 3 });
       plane.dot(expanded, { color: COLORS.query, radius: 6, stroke: "currentColor", "stroke-width": 1.5 });
       handle.place(query);

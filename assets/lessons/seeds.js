@@ -126,7 +126,7 @@ const LESSON = {
       const look = isDrawn ? { stroke: "none", "fill-opacity": 0.9 } : { "fill-opacity": 0, stroke: COLORS.gray, "stroke-width": 1.3 };
       if (name === "A") { strip.dot(place, { radius: isDrawn ? 7 : 5, color: COLOR_A, ...look }); return; }
       const [x, y] = strip.at(place);
-      const half = isDrawn ? 6.5 : 4.5;
+      const half = strip.radius(isDrawn ? 6.5 : 4.5);
       strip.add("rect", { x: x - half, y: y - half, width: 2 * half, height: 2 * half, fill: COLOR_B, ...look });
     };
     const drawStrip = ({ a, b, runsA, runsB, meanA, meanB, deviationA, deviationB, gain }, { n, comparison }, isDecided) => {

@@ -165,8 +165,9 @@ const LESSON = {
       points.forEach(({ point, classNumber }, row) => {
         const isLabeled = labels.includes(row);
         const color = best[row] < 0 ? COLORS.gray : PALETTE[best[row]];
-        plane.add("path", { d: outline(row, isLabeled ? 9 : 6), fill: "var(--paper)" });
-        plane.add("path", { d: outline(row, isLabeled ? 9 : 6), fill: best[row] < 0 ? "var(--paper)" : color, stroke: isLabeled ? "currentColor" : color,
+        const size = isLabeled ? 3 + plane.radius(6) : plane.radius(6);
+        plane.add("path", { d: outline(row, size), fill: "var(--paper)" });
+        plane.add("path", { d: outline(row, size), fill: best[row] < 0 ? "var(--paper)" : color, stroke: isLabeled ? "currentColor" : color,
           "stroke-width": isLabeled ? 3.5 : 1.5, "fill-opacity": clamp(1.5 * certainty[row] - 0.5, 0.12, 1) });
         if (wrong.includes(row)) plane.text(point, "✕", { size: 15, dx: 11, dy: -5, "font-weight": 700 });
         buttons[row].setAttribute("aria-pressed", String(isLabeled));

@@ -21,7 +21,8 @@ LESSONS = [pytest.param(lesson, id=lesson.id) for lesson in course()]
 SCREENS = [(1024, 768), (1280, 720), (1400, 900), (1920, 1080)]
 PICTURES = ("meet", "predict", "do", "see", "formula", "fails", "check", "takeaway")
 MOST_SLIDES = 8
-LEAST_TEXT, LEAST_CHART, LOW_CHART = 24, 28, 18  # pixels
+LEAST_TEXT, LEAST_CHART, LOW_CHART = 24, 28, 24  # pixels
+LEAST_RADIUS = 7  # pixels
 
 MEASURE = """() => {
     const root = document.querySelector(".lesson");
@@ -92,6 +93,62 @@ def test_every_slide_fits_a_projector_and_is_read_from_the_last_row(open_lesson:
                     assert slide["stage"] >= 0.6 or slide["across"] >= 0.55, case
                 if slide["kind"] in ("predict", "do") and width > 1024:
                     assert slide["stage"] >= 0.5 or slide["across"] >= 0.5, case
+
+
+POINTS = """() => {
+    const { arc } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.arc = function (x, y, radius, ...rest) {
+        (this.canvas.radii ??= []).push(radius * this.getTransform().a / this.canvas.width);
+        return arc.call(this, x, y, radius, ...rest);
+    };
+}"""
+RADII = """() => {
+    const drawn = [...document.querySelectorAll(".stage .plane circle[fill^='#']:not(.handle *)")]
+        .map((circle) => circle.r.baseVal.value * circle.getScreenCTM().a);
+    const forms = [...document.querySelectorAll(".stage .plane rect[style*=cursor]")]
+        .map((square) => square.getBoundingClientRect().width / 2);
+    for (const canvas of document.querySelectorAll(".stage canvas.cloud")) canvas.radii = [];
+    window.lesson.update();
+    const painted = [...document.querySelectorAll(".stage canvas.cloud")]
+        .flatMap((canvas) => canvas.radii.map((share) => share * canvas.getBoundingClientRect().width));
+    return [...drawn, ...forms, ...painted];
+}"""
+
+
+@pytest.mark.parametrize("name", ["maps", "epsilon", "metric", "flat"])
+def test_points_of_a_picture_are_seen_from_the_last_row(open_lesson: Open, name: str) -> None:
+    page = open_lesson(name)
+    page.evaluate(POINTS)
+    for width, height in SCREENS:
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate("window.lesson.presentation.set(true)")
+        for slide in range(3):
+            page.evaluate("slide => Object.assign(window.lesson.presentation, { slide }).show()", slide)
+            radii = page.evaluate(RADII)
+            assert len(radii) > 20, (width, slide)
+            assert min(radii) >= LEAST_RADIUS, (width, slide, min(radii))
+
+
+def test_the_live_map_has_letters_for_the_last_row(open_lesson: Open) -> None:
+    page = open_lesson("maps")
+    page.evaluate("""() => {
+        const { fillText } = CanvasRenderingContext2D.prototype;
+        CanvasRenderingContext2D.prototype.fillText = function (...rest) {
+            const shown = parseFloat(this.font.match(/[\\d.]+px/)[0]) * this.getTransform().a / this.canvas.width;
+            this.canvas.letters = shown * this.canvas.getBoundingClientRect().width;
+            return fillText.apply(this, rest);
+        };
+    }""")
+    for width, height in SCREENS:
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate("""() => {
+            const { presentation } = window.lesson;
+            presentation.set(true);
+            presentation.slide = presentation.slides.findIndex(({ kind }) => kind === "more");
+            presentation.show();
+        }""")
+        page.wait_for_function("""() => [...document.querySelectorAll(".second canvas")].every((canvas) =>
+            canvas.letters >= 28 - 0.01)""")
 
 
 def test_a_lesson_has_at_most_eight_slides_and_each_shows_a_picture(context: BrowserContext, exported: Path) -> None:

@@ -51,6 +51,9 @@ const pixelRatio = (canvas) => (window.devicePixelRatio || 1) * Math.max(1, Numb
 // The smallest letters of a picture: a presentation asks for larger letters.
 const leastLetters = (node) => Number(getComputedStyle(node).getPropertyValue("--least")) || 0;
 
+// The smallest radius of a point of a picture: a presentation asks for larger points.
+const leastRadius = (node) => Number(getComputedStyle(node).getPropertyValue("--dot")) || 0;
+
 // Whether the letters of a picture of some width are so large that it needs a layout of its own.
 const CROWDED = 1 / 28; // of the width
 const isCrowded = (letters, width) => letters > CROWDED * width;
@@ -69,7 +72,7 @@ class Plane {
     width *= share;
     height *= share;
     const least = leastLetters(stage);
-    Object.assign(this, { width, height, least, isCrowded: isCrowded(least, width) });
+    Object.assign(this, { width, height, least, leastRadius: leastRadius(stage), isCrowded: isCrowded(least, width) });
     let [across, up] = [width / (x[1] - x[0]), height / (y[1] - y[0])];
     if (equal) across = up = Math.min(across, up);
     const middle = [(x[0] + x[1]) / 2, (y[0] + y[1]) / 2];
@@ -95,10 +98,13 @@ class Plane {
     return node;
   }
 
+  // The radius of a point, in pixels, or half the side of a square.
+  radius(wanted) { return Math.max(wanted, this.leastRadius); }
+
   // A dot; `radius` is in pixels.
   dot(point, { radius = 5, color = COLORS.gray, ...attributes } = {}) {
     const [cx, cy] = this.at(point);
-    return this.add("circle", { cx, cy, r: radius, fill: color, ...attributes });
+    return this.add("circle", { cx, cy, r: this.radius(radius), fill: color, ...attributes });
   }
 
   // A circle; `radius` is in data units.
@@ -210,7 +216,8 @@ class Cloud {
       high[at % 2] = Math.max(high[at % 2], positions[at]);
     }
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
-    this.units = [(width - 24) / (high[0] - low[0] || 1), (height - 24) / (high[1] - low[1] || 1)];
+    const around = 2 * Math.max(12, this.largest + 1);
+    this.units = [(width - around) / (high[0] - low[0] || 1), (height - around) / (high[1] - low[1] || 1)];
     if (!this.stretch) this.units.fill(Math.min(...this.units));
     this.offset = [width / 2 - this.units[0] * (low[0] + high[0]) / 2, height / 2 + this.units[1] * (low[1] + high[1]) / 2];
   }
@@ -221,7 +228,13 @@ class Cloud {
     const ratio = pixelRatio(this.canvas);
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight].map((size) => Math.round(size * ratio));
     if (this.canvas.width !== width || this.canvas.height !== height) Object.assign(this.canvas, { width, height });
+    const count = positions.length / 2;
+    const wanted = Float32Array.from({ length: count }, (_empty, row) => (typeof radius === "function" ? radius(row) : radius));
+    const more = Math.max(0, leastRadius(this.canvas) - wanted.reduce((least, part) => Math.min(least, part), Infinity)); // sizes keep their order
+    const size = (row) => wanted[row] + more;
+    this.largest = more + wanted.reduce((most, part) => Math.max(most, part), 0);
     this.fit();
+    const styles = getComputedStyle(this.canvas);
     const context = this.canvas.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
@@ -231,18 +244,19 @@ class Cloud {
     for (const [from, to] of segments) { context.moveTo(...this.spot(from)); context.lineTo(...this.spot(to)); }
     context.stroke();
     context.globalAlpha = 1;
-    const size = typeof radius === "function" ? radius : () => radius;
     const last = new Set(order);
+    context.strokeStyle = styles.getPropertyValue("--paper");
     const point = (row) => {
       context.fillStyle = colors(row);
       context.beginPath();
       context.arc(...this.spot(row), size(row), 0, 2 * Math.PI);
       context.fill();
+      if (more) context.stroke(); // large points overlap
     };
-    for (let row = 0; row < positions.length / 2; row += 1) if (!last.has(row)) point(row);
+    for (let row = 0; row < count; row += 1) if (!last.has(row)) point(row);
     for (const row of order) {
       point(row);
-      context.strokeStyle = getComputedStyle(this.canvas).color;
+      context.strokeStyle = styles.color;
       context.stroke();
     }
   }
