@@ -193,7 +193,7 @@ const LESSON = {
       plane.text([LESSON.margin + 0.02, 1], isShort ? say("Easy") : say("easy: beyond μ = {margin}", { margin: LESSON.margin }), { anchor: "start", size: 13, dy: -0.4 * letters });
       plane.text([0.05, 1], say("semi-hard"), { dy: -1.6 * letters, size: 13 });
       plane.line([low, 0], [high, 0], { color: COLORS.query, width: 6 });
-      for (let tenths = -9; tenths <= 12; tenths += plane.isCrowded ? 6 : 3) plane.text([tenths / 10, 0], fixed(tenths / 10, 1).replace("-", "−"), { size: 12, dy: handle + 1.1 * letters });
+      for (let tenths = -9; tenths <= 12; tenths += plane.isCrowded ? 6 : 3) plane.text([tenths / 10, 0], fixed(tenths / 10, 1), { size: 12, dy: handle + 1.1 * letters });
       plane.text([right, 0], "δ²(A, N) − δ²(A, P)", { anchor: "end", size: 12, dy: handle + 2.4 * letters });
       plane.svg.setAttribute("aria-label", say("Number of triplets by difference of squared distances; your range from {low} to {high} holds {count}, of which {wrong} have a wrong label",
         { low: fixed(low, 2), high: fixed(high, 2), count: results.own.count, wrong: percent(results.own.wrong) }));
@@ -212,7 +212,7 @@ const LESSON = {
     } };
   },
   formula: (_state, { results: { own, easy }, before, low, high }) => {
-    const number = (value) => `<mn>${fixed(value, 2).replace("-", "−")}</mn>`;
+    const number = (value) => `<mn>${fixed(value, 2)}</mn>`;
     const squared = (other) => `<msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>A</mi><mo>,</mo><mi>${other}</mi><mo>)</mo>`;
     const after = { steps: own.steps, count: own.used, factor: fixed(own.spread / before.spread, 2) };
     return `<p>${say("Each step lowers the mean of the triplet loss {formula}, μ = {margin}, over a batch of at most {count} triplets.", { margin: LESSON.margin, count: LESSON.batch,

@@ -134,7 +134,7 @@ const LESSON = {
   formula: (_state, { matrix, points, at, ranked, distances }) => {
     const difference = [0, 1].map((part) => points[at][part] - points[ranked[0]][part]);
     const digits = digitsThatHold([...difference, ...matrix.flat()], (x, y, a, b, c, d) => Math.sqrt(x * x * a + x * y * (b + c) + y * y * d), 2);
-    const number = (value, count = digits) => `<mn>${fixed(value, count).replace("-", "−")}</mn>`;
+    const number = (value, count = digits) => `<mn>${fixed(value, count)}</mn>`;
     const table = (rows) => `<mrow><mo>(</mo><mtable>${rows.map((row) => `<mtr>${row.map((value) => `<mtd>${number(value)}</mtd>`).join("")}</mtr>`).join("")}</mtable><mo>)</mo></mrow>`;
     const squared = `<math><mi>d</mi><msup><mrow><mo>(</mo><mi>x</mi><mo>,</mo><mi>y</mi><mo>)</mo></mrow><mn>2</mn></msup><mo>=</mo>
       <msup><mrow><mo>(</mo><mi>x</mi><mo>−</mo><mi>y</mi><mo>)</mo></mrow><mo>⊤</mo></msup><mi>M</mi><mo>(</mo><mi>x</mi><mo>−</mo><mi>y</mi><mo>)</mo></math>`;

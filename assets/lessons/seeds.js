@@ -148,7 +148,7 @@ const LESSON = {
     const drawGains = ({ gains, gain, aheadA, aheadB }, isDecided) => {
       histogram.clear();
       histogram.line([-3, 0], [4.2, 0], { width: 1 });
-      for (const tick of histogram.isCrowded ? [-2, 0, 2, 4] : [-2, -1, 0, 1, 2, 3, 4]) histogram.text([tick, -0.2], tick > 0 ? `+${tick}` : String(tick).replace("-", "−"), { size: 12 });
+      for (const tick of histogram.isCrowded ? [-2, 0, 2, 4] : [-2, -1, 0, 1, 2, 3, 4]) histogram.text([tick, -0.2], tick > 0 ? `+${tick}` : plain(tick), { size: 12 });
       wait.hidden = isDecided;
       if (!isDecided) {
         histogram.svg.setAttribute("aria-label", say("Hidden until you decide: the gain in all possible draws"));

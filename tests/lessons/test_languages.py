@@ -221,3 +221,18 @@ def test_the_first_visit_follows_the_browser(browser: Browser, exported: Path) -
             page = context.new_page()
             page.goto((exported / "index.html").as_uri())
             assert page.evaluate("document.documentElement.lang") == wanted
+
+
+@pytest.mark.browser
+def test_a_negative_number_has_a_true_minus_in_pictures(context: BrowserContext, exported: Path) -> None:
+    page = context.new_page()
+    found = 0
+    for lesson in course():
+        page.goto(f"{(exported / lesson.id).as_uri()}.html")
+        page.wait_for_selector(".lesson[data-drawn]")
+        page.click(".skip")
+        shown = [*page.locator(".stage, .readout, .formula").all_inner_texts(),
+                 *page.locator("svg text").all_text_contents()]
+        assert not [text for text in shown if re.search(r"(?<![\w-])-\d", text)], lesson.id
+        found += sum("−0.5" in text for text in shown)
+    assert found  # lesson 7 has cosines below 0

@@ -216,6 +216,28 @@ def test_the_list_of_keys_holds_the_slide(open_lesson: Open) -> None:
     assert page.evaluate("window.leaked") is None  # the app has keys of its own
 
 
+def test_a_key_blanks_the_screen_and_any_key_shows_the_slide_again(open_lesson: Open) -> None:
+    page = open_lesson("epsilon", "?present=1")
+    blank = page.locator(".slide-blank")
+    expect(page.locator(".hint")).to_contain_text("B blanks the screen")
+    for key in ("b", "."):
+        page.keyboard.press(key)
+        expect(blank).to_be_visible()
+        assert page.evaluate("""() => {
+            const { left, top, right, bottom } = document.querySelector(".slide-blank").getBoundingClientRect();
+            return document.elementFromPoint(20, 20).className === "slide-blank" && left <= 0 && top <= 0
+                && right >= innerWidth && bottom >= innerHeight;
+        }""")
+        page.keyboard.press("ArrowRight")
+        expect(blank).to_be_hidden()
+        expect(page.locator(".lesson")).to_have_attribute("data-slide", "predict")
+    page.keyboard.press("B")
+    blank.click()
+    expect(blank).to_be_hidden()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_contain_text("blank the screen")
+
+
 def test_the_last_slide_stays_until_the_next_lesson_is_asked_for(open_lesson: Open) -> None:
     page = open_lesson("epsilon", "?present=1")
     page.keyboard.press("End")

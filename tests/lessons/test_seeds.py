@@ -89,8 +89,9 @@ def test_printed_runs_means_and_gain_agree(open_lesson: Callable[..., Page]) -> 
             assert fits(np.std(values, ddof=1), deviation)
         if not page.evaluate("lesson.numbers.error"):
             continue
-        gain, errors = re.findall(r"gain is (-?[\d.]+), which is ([\d.]+)", lines[4])[0]
+        gain, errors = re.findall(r"gain is (−?[\d.]+), which is ([\d.]+)", lines[4])[0]
         error = lines[3].replace(" ", "").split("=")[-1].strip()
+        gain = gain.replace("−", "-")
         assert fits(float(means[1]) - float(means[0]), gain)
         assert fits(abs(float(gain)) / float(error), errors)
         beside = page.locator(".readout dd").all_inner_texts()

@@ -17,14 +17,14 @@ const LANGUAGE = (() => {
 
 const TRANSLATED = new Map((COURSE_TEXTS.languages[LANGUAGE] ?? []).map((text, at) => [COURSE_TEXTS.english[at], text]));
 
-// Numbers as the language writes them. They are rounded as toFixed and toPrecision round.
+// Numbers as the language writes them, with a true minus. They are rounded as toFixed and toPrecision round.
 const formatters = new Map(); // a formatter is slow to make
 function formatted(value, kind, least, most) {
   const key = `${kind} ${least} ${most}`;
   if (!formatters.has(key)) {
     formatters.set(key, new Intl.NumberFormat(LANGUAGE, { signDisplay: "negative", [`minimum${kind}Digits`]: least, [`maximum${kind}Digits`]: most }));
   }
-  return formatters.get(key).format(value);
+  return formatters.get(key).format(value).replace("-", "−");
 }
 const fixed = (value, digits) => formatted(Number(value.toFixed(digits)), "Fraction", digits, digits);
 const significant = (value, digits) => formatted(value, "Significant", digits, digits);

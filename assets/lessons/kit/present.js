@@ -1,6 +1,7 @@
 // The presentation of a lesson: one step at a time, on the whole screen, to be read from the last row of a room.
 const PRESENT = "present";
 const TURNS = { ArrowRight: 1, PageDown: 1, " ": 1, Enter: 1, ArrowLeft: -1, PageUp: -1, Home: -Infinity, End: Infinity };
+const BLANK = ["b", "B", "."];
 
 const sentencesOf = (html) => html.split(/(?<=[.!?])\s+/);
 
@@ -24,6 +25,7 @@ class Presentation {
     this.title = element("p", { class: "slide-title", "data-on": "all" });
     this.step = element("p", { class: "step", "data-on": "meet do see fails more" });
     this.keys = this.listOfKeys();
+    this.blank = element("div", { class: "slide-blank", role: "img", "aria-label": say("The screen is blank"), hidden: true, onclick: () => { this.blank.hidden = true; } });
     this.hint = this.bar();
     this.onResize = () => { if (this.isOn) this.show(); };
     window.addEventListener("resize", this.onResize);
@@ -33,14 +35,14 @@ class Presentation {
   // What stands below every slide: buttons for a hand on the screen, and the keys.
   bar() {
     const button = (sign, words, onclick) => element("button", { type: "button", class: "plain", "aria-label": words, onclick }, sign);
-    return element("div", { class: "hint" }, element("span", {}, say("→ next · ← previous · ↑ ↓ move a slider · ? all keys · Esc ends the presentation")),
+    return element("div", { class: "hint" }, element("span", {}, say("→ next · ← previous · ↑ ↓ move a slider · B blanks the screen · ? all keys · Esc ends")),
       button("←", say("Previous slide"), () => this.turn(-1)), button("→", say("Next slide"), () => this.turn(1)),
       button("✕", say("End the presentation"), () => this.set(false, true)));
   }
 
   listOfKeys() {
     const keys = [[say("→, Space, Enter, Page Down"), say("next slide")], [say("←, Page Up"), say("previous slide")], [say("Home, End"), say("first slide, last slide")],
-      ["1, 2, 3", say("answer the question")], ["↑ ↓", say("move a slider")], [say("Enter"), say("on the last slide: present the next lesson")], ["?", say("show or hide these keys")], ["Esc", say("end the presentation")]];
+      ["1, 2, 3", say("answer the question")], ["↑ ↓", say("move a slider")], [say("Enter"), say("on the last slide: present the next lesson")], [say("B, period"), say("blank the screen; any key shows the slide again")], ["?", say("show or hide these keys")], ["Esc", say("end the presentation")]];
     return element("div", { class: "slide-keys", role: "dialog", "aria-label": say("Keys"), hidden: true }, element("h2", {}, say("Keys")),
       element("dl", {}, keys.flatMap(([key, words]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, words)])));
   }
@@ -57,7 +59,7 @@ class Presentation {
   set(isOn, keepAddress) {
     const wasOn = this.isOn;
     Object.assign(this, { isOn, slide: 0, answers: {} });
-    this.keys.hidden = true;
+    this.keys.hidden = this.blank.hidden = true;
     this.frame.root.classList.toggle(PRESENT, isOn);
     this.frame.lock();
     if (isOn) this.frame.hideCase();
@@ -117,7 +119,8 @@ class Presentation {
     const isPress = event.key === " " || event.key === "Enter";
     const isHelp = event.key === "?";
     const answer = /^[1-9]$/.test(event.key) && this.choices()[Number(event.key) - 1];
-    if (!this.keys.hidden) this.keys.hidden = true; // and no more
+    if (!this.keys.hidden || !this.blank.hidden) this.keys.hidden = this.blank.hidden = true; // and no more
+    else if (BLANK.includes(event.key)) this.blank.hidden = false;
     else if (isHelp) this.keys.hidden = false;
     else if (event.key === "Escape") this.set(false, true);
     else if (answer) answer.click();
