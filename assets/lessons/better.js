@@ -76,7 +76,7 @@ const LESSON = {
   summary: { asked: 100 },
   decisions: { names: COMPARISONS, made: (state) => COMPARISONS.filter((name) => state[`judged-${name}`].length >= PLANNED) },
   // Judgments of each comparison: pair · 3 + 0 for the old result, 1 for the new one, 2 for equal.
-  hidden: COMPARISONS.map((name) => ({ name: `judged-${name}`, start: [], count: MOST * CHOICES })),
+  hidden: COMPARISONS.map((name) => ({ name: `judged-${name}`, start: [], count: MOST * CHOICES, isKept: true })),
   compute(state, { better, digits }) {
     const pairs = better[state.comparison];
     const { order, isLeft } = drawn[state.comparison];
@@ -113,20 +113,17 @@ const LESSON = {
     const picture = (row) => digits.pixels.subarray(64 * row, 64 * row + 64);
     const judgments = () => `judged-${state().comparison}`;
     const judge = (pair, vote) => change({ [judgments()]: [...state()[judgments()], CHOICES * pair + vote] });
-    const again = (isOff) => element("button", { type: "button", disabled: isOff, onclick: () => change({ [judgments()]: [] }) }, say("Judge from the start"));
     return { draw({ comparison }, numbers) {
       const { own, opinion, pair, judged, isDone, query, shown, isLeft, recall } = numbers;
       const focused = [...asking.querySelectorAll("button")].indexOf(asking.getRootNode().activeElement);
       const tile = (row, at) => ({ pixels: picture(row), kind: "", words: SIDES[at][0], label: SIDES[at][1], onclick: () => judge(pair, Number((at === 0) === isLeft)) });
       asking.replaceChildren(...(isDone ? [
         element("span", { role: "status" }, `${say("You judged {count} pairs of comparison {comparison}.", { count: judged, comparison: COMPARISONS.indexOf(comparison) + 1 })} ${COMPARED[comparison]} ${say("By the labels, R@1 goes from {change}.", { change: LESSON.change(recall) })}`),
-        again(false),
       ] : [element("span", {}, say("Pair {number} of {count}: which result is more similar to the query?", { number: judged + 1, count: PLANNED })),
         element("div", { style: "display:flex;gap:14px;align-items:center;flex-wrap:wrap" },
           digitTiles([{ pixels: picture(query), kind: "query", words: say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), 64),
-          element("button", { type: "button", onclick: () => judge(pair, EQUAL) }, say("Equal"))),
-        element("div", { class: "pressed", style: "margin-top:10px" }, again(!judged))]));
-      if (focused >= 0) [...asking.querySelectorAll("button")].at(Math.min(focused, isDone ? 0 : 3))?.focus();
+          element("button", { type: "button", onclick: () => judge(pair, EQUAL) }, say("Equal")))]));
+      if (focused >= 0) [...asking.querySelectorAll("button")].at(Math.min(focused, 2))?.focus();
       plane.clear();
       plane.line([0.5, 0.65], [0.5, own ? 2.35 : 1.6], { color: COLORS.gray, dashed: true });
       [[say("you"), own, COLORS.query, 1.9], [say("second opinion"), opinion, COLORS.hit, 1.1]].forEach(([name, counts, color, y]) => {

@@ -180,14 +180,47 @@ def test_judgments_belong_to_their_comparison_and_survive_a_reload(open_lesson: 
     page.get_by_role("button", name="1", exact=True).click()
     assert page.evaluate("[lesson.numbers.judged, lesson.numbers.isDone]") == [0, False]
     expect(page.locator(".stage")).to_contain_text("Pair 1 of 20")
-    page.wait_for_url(re.compile(r"judged-nothing=(\d+(,|%2C)){9}\d+"))  # the address has all ten
-    page.reload()
-    page.wait_for_selector(".lesson[data-drawn]")
+    page = open_lesson("better")  # as from the path, without an address
+    assert "judged" not in page.url
     page.get_by_role("button", name="3", exact=True).click()
     expect(page.locator(".stage")).to_contain_text("Pair 11 of 20")
     assert page.evaluate("lesson.state['judged-nothing']") == before
-    page.get_by_role("button", name="Judge from the start").click()
+    page.reload()
+    page.wait_for_selector(".lesson[data-drawn]")
+    assert page.evaluate("lesson.state['judged-nothing']") == before
+
+
+@pytest.mark.browser
+def test_judgments_and_what_they_reveal_are_kept_and_forgotten_together(open_lesson: Open) -> None:
+    page = open_lesson("better")
+    page.click(".skip")
+    for comparison in ("1", "2", "3"):
+        page.get_by_role("button", name=comparison, exact=True).click()
+        judge(page, "new")
+    expect(page.locator(".fails")).to_be_visible()
+    page = open_lesson("better")
+    expect(page.locator(".fails")).to_be_visible()
+    expect(page.locator(".readout")).to_contain_text("20 of 20: better")
+    again = page.get_by_role("button", name="Start again")
+    expect(again).to_have_count(1)
+    again.click()
+    for shown in (page, open_lesson("better")):
+        expect(shown.locator(".fails")).to_be_hidden()
+        expect(shown.locator(".readout")).to_contain_text("0 of 20 judged")
+        expect(shown.locator(".claim")).to_contain_text("Without labels, people")  # the answer stays
+
+
+@pytest.mark.browser
+def test_a_presentation_begins_without_the_teacher_s_judgments(open_lesson: Open) -> None:
+    page = open_lesson("better")
+    page.click(".skip")
+    judge(page, "new", 3)
+    page.get_by_role("button", name="Present").click()
     assert page.evaluate("lesson.numbers.judged") == 0
+    page.evaluate("lesson.change({ 'judged-joined': [1] })")
+    page.keyboard.press("Escape")
+    assert page.evaluate("lesson.numbers.judged") == 3
+    assert open_lesson("better").evaluate("lesson.numbers.judged") == 3
 
 
 @pytest.mark.browser

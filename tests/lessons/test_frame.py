@@ -111,7 +111,7 @@ def test_the_address_holds_the_state_and_nonsense_in_it_is_ignored(open_lesson: 
         assert state in (0.3, 0.2), nonsense  # an empty number reads as 0, below the range
     page = open_lesson("epsilon", "?epsilon=0.5")
     page.get_by_role("button", name="Skip the question").click()
-    page.get_by_role("button", name="Start over").click()
+    page.get_by_role("button", name="Start again").click()
     page.wait_for_url(lambda url: "epsilon=" not in url)
     assert page.evaluate("window.lesson.state.epsilon") == 0.3
 

@@ -3,6 +3,7 @@
 // answers in the browser, and draws again after every change.
 
 const ADDRESS_MS = 250;
+const isWholeBelow = (number, count) => Number.isInteger(number) && number >= 0 && number < count;
 
 // Name the slide of the presentation that shows a part.
 const on = (slide, part) => fill(part, { "data-on": slide }, []);
@@ -21,7 +22,7 @@ class Lesson {
     this.start = Object.fromEntries(this.fields().map(({ name, start }) => [name, start]));
     const address = this.readAddress();
     const isAnswered = typeof this.kept.before === "number" && !Object.keys(address).length;
-    this.state = { ...structuredClone(this.start), ...(isAnswered ? lesson.before.shows : {}), ...address };
+    this.state = { ...structuredClone(this.start), ...(isAnswered ? lesson.before.shows : {}), ...this.keptState(), ...address };
     this.data = Object.fromEntries(Object.entries(header.content).map(([name, content]) => [name, this.unpacked(content)]));
     this.presentation = new Presentation(this);
     this.build();
@@ -44,17 +45,30 @@ class Lesson {
 
   fields() { return [...this.lesson.controls, ...(this.lesson.more?.controls ?? []), ...(this.lesson.hidden ?? [])]; }
 
+  // What a reader decided, which the browser keeps beside the answers and no link carries.
+  keptFields() { return this.fields().filter(({ isKept }) => isKept); }
+
+  keptState() {
+    return Object.fromEntries(this.keptFields().map(({ name, start, count }) => {
+      const kept = this.kept.state?.[name];
+      return [name, Array.isArray(kept) && kept.every((number) => isWholeBelow(number, count)) ? [...kept] : structuredClone(start)];
+    }));
+  }
+
+  undecided() { return structuredClone(Object.fromEntries(this.keptFields().map(({ name, start }) => [name, start]))); }
+
   readAddress() {
     const address = new URLSearchParams(location.search);
     const read = {};
-    for (const { name, start, low, high, options, count } of this.fields()) {
+    for (const { name, start, low, high, options, count, isKept } of this.fields()) {
+      if (isKept) continue;
       const text = address.get(name);
       if (text === null) continue;
       if (options) { if (options.some(({ value }) => value === text)) read[name] = text; continue; }
       const numbers = text.split(",").map(Number);
       if (!numbers.every(Number.isFinite)) continue;
       if (count !== undefined) { // a list of whole numbers below `count`
-        if (numbers.every((number) => Number.isInteger(number) && number >= 0 && number < count)) read[name] = text ? numbers : [];
+        if (numbers.every((number) => isWholeBelow(number, count))) read[name] = text ? numbers : [];
       } else if (Array.isArray(start)) {
         if (numbers.length === start.length) read[name] = numbers.map((number, axis) => clamp(number, low[axis], high[axis]));
       } else read[name] = clamp(numbers[0], low, high);
@@ -64,7 +78,7 @@ class Lesson {
 
   writeAddress() {
     const address = new URL(location.href);
-    for (const { name } of this.fields()) {
+    for (const { name } of this.fields().filter(({ isKept }) => !isKept)) {
       const value = this.state[name];
       const text = Array.isArray(value) ? value.map((part) => Number(part.toPrecision(4))).join(",")
         : typeof value === "number" ? String(Number(value.toPrecision(6))) : value;
@@ -77,10 +91,21 @@ class Lesson {
   // A change by the reader, which begins the second step of a lesson.
   change(to) {
     this.show(to);
-    if (this.kept.before !== undefined && !this.kept.isTried && !this.presentation.isOn) {
-      this.kept.isTried = true;
-      keepCourse(this.course);
-    }
+    if (this.presentation.isOn) return; // an audience keeps nothing
+    const decided = Object.fromEntries(this.keptFields().filter(({ name }) => name in to).map(({ name }) => [name, to[name]]));
+    const isFirst = this.kept.before !== undefined && !this.kept.isTried;
+    if (!isFirst && !Object.keys(decided).length) return;
+    if (isFirst) this.kept.isTried = true;
+    if (Object.keys(decided).length) this.kept.state = { ...this.kept.state, ...decided };
+    keepCourse(this.course);
+  }
+
+  // Forget what the reader decided and what was shown because of it, and go back to the start.
+  startAgain() {
+    if (!this.presentation.isOn) delete this.kept.decided;
+    this.change(structuredClone(this.start));
+    this.showFails();
+    if (!this.presentation.isOn) keepCourse(this.course);
   }
 
   // Change the picture without the reader's doing.
@@ -132,7 +157,7 @@ class Lesson {
     this.widgets = {};
     this.showAnswers = []; // of each question
     this.controls = element("div", { class: "controls" }, lesson.controls.map((control) => this.control(control)),
-      element("button", { type: "button", class: "plain", onclick: () => this.change(structuredClone(this.start)) }, say("Start over")));
+      element("button", { type: "button", class: "plain", onclick: () => this.startAgain() }, say("Start again")));
     this.before = this.question("before", say("Predict: {question}", { question: lesson.before.text }), lesson.before);
     this.after = this.question("after", lesson.after.text, lesson.after);
     this.besidePicture = { // on slides of their own

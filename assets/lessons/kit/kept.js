@@ -1,4 +1,4 @@
-// What the browser keeps: {reader: id, lessons: {id: {before: choice | "skipped", after: choice, isTried: whether the reader changed the picture, decided: [name]}}, last: id of the lesson with the last answer, isCounted: whether the class counts them}.
+// What the browser keeps: {reader: id, lessons: {id: {before: choice | "skipped", after: choice, isTried: whether the reader changed the picture, decided: [name], state: what the reader decided, by field}}, last: id of the lesson with the last answer, isCounted: whether the class counts them}.
 const COURSE_KEY = "udml-course";
 function readCourse() {
   try {

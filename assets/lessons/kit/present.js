@@ -62,6 +62,7 @@ class Presentation {
     this.keys.hidden = this.blank.hidden = true;
     this.frame.root.classList.toggle(PRESENT, isOn);
     this.frame.lock();
+    if (isOn || wasOn) this.frame.show(isOn ? this.frame.undecided() : this.frame.keptState()); // nor what the teacher decided
     if (isOn) this.frame.hideCase();
     document.body.classList.toggle("udml-present", isOn);
     if (keepAddress) {
