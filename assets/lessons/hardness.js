@@ -1,3 +1,5 @@
+const SEEDS = 5; // the first takes the triplets in their recorded order, and its maps are drawn; each other draws triplets and an order of its own
+
 const LESSON = {
   id: "hardness",
   number: 3,
@@ -14,7 +16,7 @@ const LESSON = {
     because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, the loss of a hard triplet falls fastest when all points move together.",
   },
   touch: "Train an epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps. How much of the harm comes from wrong labels? Train on right labels only.",
-  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin. Below: the map after training on each choice, at the same scale. Each character is an image of a handwritten digit; one image in ten has a wrong label. R@1 is the share of images whose nearest image is the same digit. Spread is the size of the map, compared with its size before training.",
+  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin. Below: the map after training on each choice, at the same scale. Each character is an image of a handwritten digit; one image in ten has a wrong label. R@1 is the share of images whose nearest image is the same digit. This share is the mean over five seeds, which draw triplets and their order; ± bounds what chance leaves in 19 of 20 cases, and the map shows the first seed. Spread is the size of the map, compared with its size before training.",
   controls: [
     { name: "epochs", kind: "slider", label: "Epochs of training", low: 0, high: 4, step: 1, start: 0 },
     { name: "labels", kind: "choice", label: "Triplets", start: "all", options: [{ value: "all", words: "All" }, { value: "right", words: "Only those with right labels" }] },
@@ -86,15 +88,36 @@ const LESSON = {
     const { classes, triplets } = data.hardness;
     const key = `${low} ${high} ${epochs} ${isRight}`;
     if (trained.has(key)) return trained.get(key);
-    const chosen = [];
-    let count = 0;
+    const eligible = [];
     differences.forEach((difference, at) => {
       if (difference <= low || difference > high || (isRight && LESSON.hasWrongLabel(data.hardness, at))) return;
-      count += 1;
-      if (chosen.length < LESSON.most) chosen.push(at);
+      eligible.push(at);
     });
-    const projection = LESSON.train(points, triplets, chosen, Float64Array.from(data.hardness.projection), epochs);
-    const positions = LESSON.project(points, projection);
+    const draws = Array.from({ length: SEEDS }, (_empty, seed) => LESSON.drawn(eligible, seed));
+    const projections = draws.map((chosen) => LESSON.train(points, triplets, chosen, Float64Array.from(data.hardness.projection), epochs));
+    const all = projections.map((projection) => LESSON.project(points, projection));
+    const recalls = all.map((positions) => LESSON.recall(positions, classes));
+    const [[chosen], [projection], [positions]] = [draws, projections, all];
+    const middle = [0, 1].map((axis) => positions.reduce((sum, part, at) => sum + (at % 2 === axis ? part : 0), 0) / classes.length);
+    const spread = Math.sqrt(positions.reduce((sum, part, at) => sum + (part - middle[at % 2]) ** 2, 0) / classes.length);
+    const found = { projection, positions, middle, spread, recall: recalls[0], recalls, draws, ...meanInterval(recalls), count: eligible.length, used: chosen.length,
+      steps: epochs * Math.ceil(chosen.length / LESSON.batch), wrong: chosen.filter((at) => LESSON.hasWrongLabel(data.hardness, at)).length / (chosen.length || 1) };
+    if (trained.size > 200) trained.clear();
+    trained.set(key, found);
+    return found;
+  },
+  // The triplets of a seed, in their order.
+  drawn(eligible, seed) {
+    if (!seed) return eligible.slice(0, LESSON.most);
+    const [random, left] = [randomStream(seed), [...eligible]];
+    return Array.from({ length: Math.min(LESSON.most, left.length) }, () => {
+      const at = Math.floor(random() * left.length);
+      [left[at], left[left.length - 1]] = [left[left.length - 1], left[at]];
+      return left.pop();
+    });
+  },
+  // The share of images whose nearest image has their class.
+  recall(positions, classes) {
     let hits = 0;
     for (let query = 0; query < classes.length; query += 1) {
       let [best, nearest] = [Infinity, -1];
@@ -104,13 +127,7 @@ const LESSON = {
       }
       hits += classes[nearest] === classes[query];
     }
-    const middle = [0, 1].map((axis) => positions.reduce((sum, part, at) => sum + (at % 2 === axis ? part : 0), 0) / classes.length);
-    const spread = Math.sqrt(positions.reduce((sum, part, at) => sum + (part - middle[at % 2]) ** 2, 0) / classes.length);
-    const found = { projection, positions, middle, spread, recall: hits / classes.length, count, used: chosen.length,
-      steps: epochs * Math.ceil(chosen.length / LESSON.batch), wrong: chosen.filter((at) => LESSON.hasWrongLabel(data.hardness, at)).length / (chosen.length || 1) };
-    if (trained.size > 200) trained.clear();
-    trained.set(key, found);
-    return found;
+    return hits / classes.length;
   },
   compute({ epochs, range, labels }, data) {
     const isRight = labels === "right";
@@ -118,10 +135,14 @@ const LESSON = {
     const [low, high] = [Math.min(...range), Math.max(...range)];
     const choices = { easy: [LESSON.margin, Infinity], semi: [0, LESSON.margin], hard: [-Infinity, 0], own: [low, high] };
     const results = Object.fromEntries(Object.entries(choices).map(([name, [from, to]]) => [name, LESSON.result({ low: from, high: to, epochs, isRight }, data)]));
-    return { differences, results, before: LESSON.result({ low: 0, high: 0, epochs: 0, isRight }, data), low, high };
+    return { differences, results, against: meanDifference(results.own.recalls, results.semi.recalls), before: LESSON.result({ low: 0, high: 0, epochs: 0, isRight }, data), low, high };
   },
-  readout: ({ before, results: { own } }) => [[say("R@1 before training"), percent(before.recall)], [say("R@1 of your range"), percent(own.recall)],
-    [say("your triplets"), say("{count} of {all}", { count: own.used, all: own.count })], [say("of these with a wrong label"), percent(own.wrong)]],
+  readout: ({ before, against: { difference, reach, isReal }, results: { own } }) => [[say("R@1 before training"), percent(before.recall)], [say("R@1 of your range, {count} seeds", { count: SEEDS }), LESSON.interval(own)],
+    [say("your triplets"), say("{count} of {all}", { count: own.used, all: own.count })], [say("of these with a wrong label"), percent(own.wrong)],
+    [say("your range and semi-hard"), isReal ? (difference > 0 ? say("yours is better by {difference} points", LESSON.points(difference, reach)) : say("semi-hard is better by {difference} points", LESSON.points(-difference, reach)))
+      : say("cannot be told apart")]],
+  points: (difference, reach) => ({ difference: `${fixed(100 * difference, 1)} ± ${fixed(100 * reach, 1)}` }),
+  interval: ({ mean: middle, reach }) => `${fixed(100 * middle, 1)} ± ${percent(reach)}`,
   build({ stage, data, state, change }) {
     const [left, right] = [-0.9, 1.2];
     const { differences } = LESSON.prepare(data);
@@ -199,13 +220,13 @@ const LESSON = {
         { low: fixed(low, 2), high: fixed(high, 2), count: results.own.count, wrong: percent(results.own.wrong) }));
       range.forEach((x, which) => ends[which].place([x, 0]));
       for (const { name, title, canvas, words } of maps) {
-        const { recall, spread, used, steps } = results[name];
-        const change_ = recall > before.recall ? "▲" : recall < before.recall ? "▼" : "=";
-        const text = `${percent(recall)} ${epochs ? change_ : ""}`;
-        words.replaceChildren(element("b", {}, `R@1 ${text}`), ...(plane.isCrowded ? [] : [element("br"), say("spread × {factor}", { factor: fixed(spread / before.spread, 2) }).replace("× ", "×\u00a0"),
-          element("br"), say("triplets: {used}", { used }), element("br"), say("steps: {steps}", { steps })]));
+        const { mean: middle, reach, spread, used, steps } = results[name];
+        const change_ = middle - reach > before.recall ? "▲" : middle + reach < before.recall ? "▼" : "=";
+        const text = `${LESSON.interval(results[name])} ${epochs ? change_ : ""}`;
+        words.replaceChildren(element("b", {}, `R@1 ${text}`), element("br"), say("spread × {factor}", { factor: fixed(spread / before.spread, 2) }).replace("× ", "×\u00a0"),
+          ...(plane.isCrowded ? [] : [element("br"), say("triplets: {used}", { used })]), element("br"), say("steps: {steps}", { steps }));
         canvas.setAttribute("aria-label", say("Map after {epochs} epochs on {used} triplets, {title}: R@1 {recall}, spread {factor} times that before training",
-          { epochs, used, title, recall: percent(recall), factor: fixed(spread / before.spread, 2) }));
+          { epochs, used, title, recall: LESSON.interval(results[name]), factor: fixed(spread / before.spread, 2) }));
       }
       button.disabled = epochs >= 4;
       paint();
@@ -222,7 +243,7 @@ const LESSON = {
       ${say("{count} easy triplets have loss 0 at the start, so their gradient is 0.", { count: easy.used })}</p>`;
   },
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1] },
-  fails: "Train one epoch: on the map <b>Hard</b>, R@1 falls from 83 % to 69 %. Then choose <b>Only those with right labels</b>: with as many triplets and steps it falls to 80 % only. So most of the harm came from the labels. The rest comes from hardness: shrinking all distances is the easiest way to lower the loss of a hard triplet. In later epochs the spread of <b>Hard</b> rises again: after the first, only 261 of its 600 triplets are still hard, and the others push their negatives away. Do not compare the far left this way: 96 % of its triplets contain a wrong label, and the other 10 make a single step. With right labels, extend your range from −0.9 to 0.1: hard and semi-hard together reach 91 % after four epochs, semi-hard alone 90 %.",
+  fails: "Train one epoch: on the map <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Then choose <b>Only those with right labels</b>: with as many triplets and steps it falls to 79.6 ± 1.4 % only. So most of the harm came from the labels. The rest comes from hardness: shrinking all distances is the easiest way to lower the loss of a hard triplet. In later epochs the spread of <b>Hard</b> rises again: after the first, only 261 of its 600 triplets are still hard, and the others push their negatives away. Do not compare the far left this way: 96 % of its triplets contain a wrong label, and the other 10 make a single step. With right labels, extend your range from −0.9 to 0.1: hard and semi-hard together reach 90.0 ± 1.4 % after four epochs, semi-hard alone 89.5 ± 1.1 %. Five seeds cannot tell them apart.",
   takeaway: "While labels can be wrong, train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
   open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },
   after: {

@@ -10,27 +10,6 @@ const TRUTH = {
 };
 const VERDICTS = [["a", say("A is better")], ["b", say("B is better")], ["open", say("Too close to say")]];
 
-const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-// The sample's standard deviation, with n − 1; none for one value.
-const deviation = (values) => {
-  const middle = mean(values);
-  return values.length > 1 ? Math.sqrt(values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1)) : null;
-};
-
-// Welch's degrees of freedom of a difference of two means of n runs each: the standard deviations may differ.
-const welchFreedom = (a, b, n) => (n - 1) * (a ** 2 + b ** 2) ** 2 / (a ** 4 + b ** 4);
-
-// How many standard errors chance alone exceeds in one case of 20: the quantile of Student's t. With t = √ν tan φ, its
-// distribution is the integral of cos(φ)^(ν − 1).
-function studentLimit(freedom) {
-  const steps = 4000;
-  const heights = Array.from({ length: steps }, (_empty, at) => Math.cos((at + 0.5) / steps * Math.PI / 2) ** (freedom - 1));
-  let left = 0.95 * heights.reduce((sum, height) => sum + height, 0);
-  let at = 0;
-  while (left > heights[at]) { left -= heights[at]; at += 1; }
-  return Math.sqrt(freedom) * Math.tan((at + left / heights[at]) / steps * Math.PI / 2);
-}
-
 // The chance of each sum of n values, each drawn from all of them: a run that was drawn can be drawn again, as a new run can
 // repeat a result. Without this, ten of ten runs would be one draw, and chance would seem to vanish.
 function chancesOfSums(values, n) {

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
+from scipy import stats
 from torch import Tensor
 
 from experiments.lessons.hardness import hardness, unit_pixels
@@ -19,6 +21,7 @@ from udml_core.numerics.losses.angular import triplet_loss
 pytestmark = pytest.mark.browser
 
 MARGIN = 0.1
+Open = Callable[..., Page]
 SELECT = """n => ({differences: Array.from(n.differences), before: n.before.recall, spread: n.before.spread,
     results: Object.fromEntries(Object.entries(n.results).map(
         ([name, { projection, recall, spread, used, steps, wrong }]) =>
@@ -53,6 +56,11 @@ def train(made: Made, low: float, high: float, epochs: int, is_right: bool = Fal
     """Train on the first 600 triplets of a range with the library's loss, and return the projection and triplets."""
     chosen = made.triplets[(made.differences > low) & (made.differences <= high)]
     chosen = chosen[~torch.from_numpy(has_wrong_label(made, chosen))][:600] if is_right else chosen[:600]
+    return train_on(made, chosen, epochs)
+
+
+def train_on(made: Made, chosen: Tensor, epochs: int) -> tuple[Tensor, Tensor]:
+    """Train on triplets in their order, and return the projection and triplets."""
     projection = torch.from_numpy(made.data["projection"]).double().requires_grad_()
     for batch in list(chosen.split(50)) * epochs:
         embedding = made.points @ projection
@@ -110,10 +118,70 @@ def test_the_sentences_of_the_lesson_are_true(compute: Callable[..., Any]) -> No
         assert equal == [(600, 12 * epochs)] * 2
         if epochs == 1:
             recalls = [right["hard"]["recall"], results["hard"]["recall"], before]
-            assert [round(100 * recall) for recall in recalls] == [80, 69, 83]
+            assert [round(100 * recall) for recall in recalls] == [80, 69, 83]  # of the first seed
             assert (right["own"]["used"], right["own"]["steps"]) == (10, 1)  # the far left is not comparable
-    mixed = compute("hardness", {"epochs": 4, "labels": "right", "range": [-0.9, 0.1]}, SELECT)["results"]
-    assert [round(100 * mixed[name]["recall"]) for name in ("own", "semi")] == [91, 90]
+
+
+INTERVALS = """n => ({ against: n.against, results: Object.fromEntries(Object.entries(n.results).map(
+    ([name, { recalls, draws, mean, reach }]) => [name, { recalls, draws, mean, reach }])) })"""
+
+
+def test_each_seed_draws_triplets_and_their_order(compute: Callable[..., Any], made: Made) -> None:
+    shown = compute("hardness", {"epochs": 1}, INTERVALS)["results"]
+    for name, (low, high) in {"semi": (0, MARGIN), "hard": (-np.inf, 0)}.items():
+        eligible = np.flatnonzero(((made.differences > low) & (made.differences <= high)).numpy())
+        draws = shown[name]["draws"]
+        assert len(draws) == len({tuple(draw) for draw in draws}) == 5
+        for draw, recall in zip(draws, shown[name]["recalls"], strict=True):
+            assert len(draw) == len(set(draw)) == 600
+            assert set(draw) <= set(eligible)
+            projection, _ = train_on(made, made.triplets[draw], 1)
+            embedding = (made.points @ projection).numpy()
+            assert recall == pytest.approx(recall_at_k(embedding, made.data["classes"], (1,))[1])
+
+
+def test_means_have_student_s_interval_and_a_difference_welch_s(compute: Callable[..., Any]) -> None:
+    for state in ({"epochs": 1}, {"epochs": 4, "labels": "right", "range": [-0.9, 0.1]}):
+        shown = compute("hardness", state, INTERVALS)
+        own, semi = (np.array(shown["results"][name]["recalls"]) for name in ("own", "semi"))
+        for name, values in (("own", own), ("semi", semi)):
+            known = stats.t.interval(0.95, 4, values.mean(), stats.sem(values))
+            middle, reach = shown["results"][name]["mean"], shown["results"][name]["reach"]
+            assert (middle - reach, middle + reach) == pytest.approx(known, rel=1e-3)
+        welch = stats.ttest_ind(own, semi, equal_var=False)
+        low, high = welch.confidence_interval(0.95)
+        against = shown["against"]
+        assert (against["difference"] - against["reach"], against["difference"] + against["reach"]) == pytest.approx(
+            (low, high), abs=2e-4)
+        assert against["isReal"] == (welch.pvalue < 0.05)
+    assert not against["isReal"]  # hard and semi-hard triplets with right labels
+
+
+def test_what_the_text_says_of_seeds_is_what_they_give(compute: Callable[..., Any], open_lesson: Open) -> None:
+    def interval(name: str, **state: Any) -> str:
+        result = compute("hardness", state, INTERVALS)["results"][name]
+        return f"{100 * result['mean']:.1f} ± {100 * result['reach']:.1f} %"
+
+    fails = str(open_lesson("hardness").evaluate("lesson.lesson.fails")).replace("\N{NO-BREAK SPACE}", " ")
+    shown = [interval("hard", epochs=1), interval("hard", epochs=1, labels="right"),
+             *(interval(name, epochs=4, labels="right", range=[-0.9, 0.1]) for name in ("own", "semi"))]
+    assert re.findall(r"[\d.]+ ± [\d.]+ %", fails) == shown
+    page = open_lesson("hardness")
+    page.click(".skip")
+    expect(page.locator(".readout")).to_contain_text("cannot be told apart")
+    page.evaluate("lesson.change({ epochs: 1 })")
+    expect(page.locator(".readout")).to_contain_text("semi-hard is better by 35.3 ± 3.2 points")
+
+
+def test_a_small_screen_presents_spread_and_steps(open_lesson: Open) -> None:
+    page = open_lesson("hardness", "?present=1")
+    for size in ({"width": 1024, "height": 768}, {"width": 1280, "height": 720}):
+        page.set_viewport_size(size)  # type: ignore[arg-type]
+        page.evaluate("lesson.presentation.show()")
+        for words in page.locator(".trained .numbers").all_inner_texts():
+            assert "R@1" in words
+            assert "spread" in words
+            assert "steps" in words
 
 
 def test_the_axis_of_the_histogram_has_numbers(open_lesson: Callable[..., Page]) -> None:

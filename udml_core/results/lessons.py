@@ -39,8 +39,9 @@ FOLDER = ASSETS / "lessons"
 KIT = FOLDER / "kit"
 INDEX = "index.html"
 APP = "http://localhost:8501"
-"""Where the app runs unless another port was chosen; an exported course does not lead there, but says how to get it."""
-LESSON_KIT = ("kept", "language", "draw", "tsne", "guide", "print", "formula", "fit", "present", "frame")
+"""Where the app runs unless another port was chosen. An exported course leads to no address that only this computer
+reaches, but says how to get the app."""
+LESSON_KIT = ("kept", "language", "statistics", "draw", "tsne", "guide", "print", "formula", "fit", "present", "frame")
 """Files of the toolkit that a lesson needs, in this order."""
 MOST_BYTES = 4_000_000
 """Size at which the file of answers takes no more."""
