@@ -134,6 +134,24 @@ def test_lab_shows_the_task_and_what_the_runs_say(reader: str) -> None:
     assert not opened("lab", task="thirteenth").exception
 
 
+def test_the_task_on_triplets_explains_its_words_and_leaves_only_the_angle_to_change(
+        reader: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
+    task = TASKS["triplets"]
+    before = {*runs_folder().glob("*/spec.json")}
+    page = read_by(reader, "train", **task.query, task="triplets")
+    for term in ("Triplet: an anchor A, a positive P", "α: the largest half angle at N", "Violated: the half angle"):
+        assert term in texts(page)
+    next(button for button in page.button if button.label == "Start training").click().run()
+    (started,) = {*runs_folder().glob("*/spec.json")} - before
+    spec = json.loads(started.read_text())
+    assert {name: spec[name] for name in ("dataset", "method")} == {"dataset": "digits", "method": "rpml"}
+    assert {name: spec["fields"][name] for name in ("alpha", "dimension", "mining")} == {
+        "alpha": 45.0, "dimension": 8, "mining": "random"}
+    german = texts(read_by(reader, "learn", lesson="triplets", language="de"))
+    assert "Tripel: ein Anker A" in german
+
+
 def test_a_link_to_a_missing_lesson_opens_the_path() -> None:
     page = opened("learn", lesson="thirteenth")
     assert not page.exception

@@ -513,10 +513,14 @@ TASKS: Mapping[str, Task] = {
         {**DIGITS, "method": "nca"}, two_metrics, {"dimension": 4}),
     "triplets": Task(
         "Find the angle α at which half of the triplets violate their bound in the last epoch. 45 to 55 % count as "
-        "half.",
+        "half. Change only α.",
         RPML, half_of("violating", "alpha", "α", "°",
                       said("{share} of the triplets violate their bound in the last epoch at {at}").text),
-        {"dimension": 8, "alpha": 45.0}, fixed={"mining": "random"}),
+        {"dimension": 8, "alpha": 45.0, "mining": "random"}, fixed={"mining": "random"}, terms=(
+            said("Triplet: an anchor A, a positive P of the same class and a negative N of another class.").text,
+            said("α: the largest half angle at N that the bound allows, between the side to A and the line to M, the "
+                 "middle of A and P, in the symmetric triangle.").text,
+            said("Violated: the half angle at N is larger than α. N is then inside the circle around M.").text)),
     "hardness": Task(
         "Train two runs that differ only in Mining. Find an angle α at which violating triplets alone cost at least "
         f"{HARM_POINTS} points of MAP@R.",

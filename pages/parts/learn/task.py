@@ -31,7 +31,7 @@ def show_task(lesson: Lesson, language: str) -> None:
     if task is None:
         return
     st.subheader(translated("Try it with a real run", language))
-    st.markdown(translated(task.text, language))
+    _show_texts(task, language)
     runs = _own_runs(lesson)
     view_link("train", {**task.begin(runs).query, PARAMETER: lesson.id},
               label=to_english(OPEN.words(language), language),
@@ -47,9 +47,10 @@ def show_task_in_lab() -> None:
         return
     with st.container(border=True, key="lab-task"):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**Task of the lesson “{lesson.title}”.** {translated(task.text, 'en')}")
+            st.markdown(f"**Task of the lesson “{lesson.title}”**")
             view_link("learn", {"lesson": lesson.id}, label="Back to the lesson", icon=":material/school:",
                       width="content")
+        _show_texts(task, "en")
         _show_result(task, _own_runs(lesson), "en")
         ask_reader()
 
@@ -65,6 +66,13 @@ def note_start(runs: Iterable[Run]) -> None:
 def _own_runs(lesson: Lesson) -> Sequence[Evidence]:
     """Return the finished runs that the reader started from the task of a lesson, newest first."""
     return own_evidence(runs_folder(), known_reader()).get(lesson.id, [])
+
+
+def _show_texts(task: Task, language: str) -> None:
+    """Show what to do, and what the words of the task mean."""
+    st.markdown(translated(task.text, language))
+    if task.terms:
+        st.markdown("\n".join(f"- {translated(term, language)}" for term in task.terms))
 
 
 def _show_result(task: Task, runs: Sequence[Evidence], language: str) -> None:
