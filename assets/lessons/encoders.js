@@ -135,6 +135,7 @@ const LESSON = {
       <table class="aside"><thead><tr><td></td>${["R@1", "MAP@R"].map((name) => `<th scope="colgroup" colspan="3" style="padding:0 8px">${name}</th>`).join("")}</tr><tr><td></td>${["E", "S", say("both"), "E", "S", say("both")].map((name) => `<th scope="col" style="padding:0 8px">${name}</th>`).join("")}</tr></thead>
       <tbody>${encoders.record.map(({ name, first, second, both }) => `<tr><th scope="row" style="text-align:left">${IMAGE_SETS[name]}</th>${cells([first[0], second[0], both[0], first[1], second[1], both[1]])}</tr>`).join("")}</tbody></table>`;
   },
+  caption: [0, 1, 2, 3],
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1, 2] },
   fails: "Choose encoder C. Alone it finds 79 % of the images, B only 59 %. But C misses 70 % of the images that A misses, so the joined vector finds no more than A alone, whatever w is; with B it finds up to 96 %. Now choose B and raise w to 3: R@1 falls to 90 %, because the joined vector follows the weaker encoder more and more. Two encoders also cost twice the time, and neither of them may judge the result, because a judge must take no part.",
   takeaway: "Join encoders whose errors differ. A second encoder that is weaker but sees something else helps more than a strong one that fails on the same images.",

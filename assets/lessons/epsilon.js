@@ -118,6 +118,7 @@ const LESSON = {
     ${say("W is the similarity of two neighbors, and γ is a constant. ω is the share of time that a random walk from neighbor to neighbor spends at an image.")}</p>
     <p>${say("Here {count} images have no such link: they are the modes, and {singletons} of these modes are alone in their clusters.", { count, singletons })}</p>
     <p class="aside">${say("<b>Coverage</b> is the share of images in clusters of two or more, here {coverage}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.", { coverage: percent(coverage) })}</p>`,
+  caption: [0, 1, 3],
   presented: { see: [[0, 1], [2, 3]], fails: [0, 1, 2] },
   fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two images share a pseudo-label to learn from. High purity alone is not a success: there it comes from singletons.",
   takeaway: "ε is the minimum relevancy of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",

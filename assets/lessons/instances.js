@@ -150,6 +150,7 @@ const LESSON = {
     <p class="aside">${say("PSLR and ISIF add −η Σ log(1 − P<sub>k</sub>), where P<sub>k</sub> is the share of view k divided by η. The whole loss is {loss}, and {share} of its push falls on the same class.", {
     loss: significant(loss, 3), share: percent(sameShareOfLoss) })}</p>`;
   },
+  caption: [0, 1, 3],
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1] },
   fails: "Choose the 0 or the 1 and set τ to 0.1. A random crop changed its second view so much that other images are more similar: P is nearly zero. At τ = 0.05 a few look-alikes take nearly the whole push. At τ = 1 nearly all views share it, even views of very different digits, and the model learns little from any of them.",
   takeaway: "Instance discrimination pushes look-alikes apart, because it treats every image as a class of its own. τ decides how many of them share the push.",

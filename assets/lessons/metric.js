@@ -14,7 +14,7 @@ const LESSON = {
     because: "Steps along a band become short and steps across become long. The nearest neighbor is then in the same band.",
   },
   touch: "Drag one of the two handles ↕ of the circle: outward to stretch it to an ellipse, around to turn it. Click a point to make it the query (★).",
-  see: "All places on the solid circle or ellipse are equally far from the query ★. The dashed line has the same shape and reaches to the nearest neighbor. Thick lines join ★ to its 3 nearest neighbors (✓ same class, ✕ another class). A thin line joins each point to its nearest neighbor: solid if the class is the same, dashed with ✕ if not. The points never move.",
+  see: "All places on the solid circle or ellipse are equally far from the query ★. The dashed line has the same shape and reaches to the nearest neighbor. Thick lines join ★ to its 3 nearest neighbors (✓ same class, ✕ another class). A thin line joins each point to its nearest neighbor: solid if the class is the same, dashed with ✕ if not. The points never move. Disks are one class, squares the other.",
   controls: [
     { name: "data", kind: "choice", label: "Points", start: "bands",
       options: [{ value: "bands", words: "Two bands" }, { value: "ring", words: "Two rings" }] },
@@ -145,6 +145,7 @@ const LESSON = {
     distance: `<math><mi>d</mi><mo>=</mo>${number(distances[0], 2)}</math>`, product: `<math><mi>M</mi><mo>=</mo><mi>L</mi>${transposed}</math>`,
     transposed: `<math>${transposed}</math>`, rows: `<math>${transposed}<mi>L</mi></math>` })}</p>`;
   },
+  caption: [2, 3, 5],
   presented: { see: [[0, 1], [2, 3]], fails: [0, 1] },
   fails: "Choose “Two rings”. An ellipse that helps at one place of the rings harms at another. The direction that separates the classes changes from place to place, but the ellipse is the same everywhere. Such data need a model that bends the plane first, for example a neural network. The points that it returns are called an embedding. And with two bands, turn the ellipse across them: now it is worse than the circle.",
   takeaway: "A metric is a choice of what counts as near. Metric learning makes this choice so that neighbors share a class.",

@@ -136,6 +136,7 @@ const LESSON = {
       mapBefore: share(1), map: share(2 * k + 1), recallBefore: share(0), recall: share(2 * k) })}</p>
       <p class="aside">${say("<b>k-reciprocal re-ranking</b> (pink) moves nothing. It calls two images reciprocal neighbors if each is among the k nearest of the other, and ranks by how many such neighbors two images share.")}</p>`;
   },
+  caption: [0, 1, 3],
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0] },
   fails: "With k = 10, twice, the five triangles cannot fill a neighborhood, and their means leave them. With k = 20 every class is smaller than a neighborhood, and all classes move together. And drag the query a little to the right, into the gap: averaging decides for a side, and the few hits that the query had are lost. On the digits with k = 5, once, MAP@R rises from 54 % to 66 %, and R@1 falls from 93 % to 90 %.",
   takeaway: "Neighbors vote without labels. Their vote helps while a neighborhood is smaller than its class. It makes a query between two classes more certain, not more correct.",

@@ -180,6 +180,7 @@ const LESSON = {
       ${say("By Welch’s t test with {freedom} degrees of freedom, which allows different spreads, chance alone exceeds <b>{limit}</b> standard errors in one case of 20: distrust a smaller gain.", { limit: fixed(limit, 1), freedom: fixed(freedom, 1) })}`
     : say("Your gain is <b>{gain}</b>.", judged)}</p>`;
   },
+  caption: [0, 2],
   presented: { see: [[0, 1, 2]], fails: [0, 1] },
   fails: "Choose comparison 1, draw 5 runs of each setting and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain passes the test, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
   takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",

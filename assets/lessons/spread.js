@@ -190,6 +190,7 @@ const LESSON = {
       ${step < ALL_STEPS ? say("The widest dashed arrow ends at a {shape}. After {step} steps its affinities are: {affinities}.", reached)
     : say("The widest dashed arrow ends at a {shape}. In the end its affinities are: {affinities}.", reached)}</p>`;
   },
+  caption: [1, 2, 3],
   presented: { see: [[0, 1], [2, 3]], fails: [0] },
   fails: "Set γ to 0.99 with all steps: colors travel farther, and the leak grows. Label only the point where a dashed arrow begins: its color leaks at full strength. Remove the label of the triangles: a class without a label gets the color of another class, or none.",
   takeaway: "Labels spread along the edges of the neighbor graph, so a wrong edge carries a wrong label. Ask for a label where two classes touch.",

@@ -135,6 +135,7 @@ const LESSON = {
       : `<p>${say("Angular loss: {formula}", { formula: `<math>${plus(`${squared("A", "P")}<mo>−</mo><mn>4</mn><mo>·</mo><msup><mi>tan</mi><mn>2</mn></msup><mo>(</mo><mi>α</mi><mo>)</mo><mo>·</mo>${squared("N", "M")}`)}</math> <math><mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(tightness)}<mo>·</mo>${number(far)}`)}<mo>=</mo>${number(value, 2)}</math>` })}, α = ${alpha}°</p>
         <p>${say("M is the middle between A and P. The gray sides make the triangle symmetric, and α bounds half its angle at N, between a gray side and the line to M.")} ${meaning} ${say("N must leave the circle around M.")}</p>`;
   },
+  caption: [0, 1, 3],
   presented: { see: [[1, 2, 3]], fails: [0, 1] },
   fails: "With the margin, drag N exactly onto A; with the angle, onto M, the middle between A and P. N could not be worse, but its arrow disappears: every direction is equally good, so the step prefers none. And with the margin, shrink the whole triangle. The margin μ stays, so even a well-shaped small triangle violates the bound.",
   takeaway: "A triplet that violates its bound moves its points; any other triplet teaches nothing. The margin bounds a difference of squared distances. The angle bounds the shape of the triangle.",

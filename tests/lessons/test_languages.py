@@ -43,7 +43,7 @@ UNTRANSLATED = """root => {
         const node = walker.currentNode;
         if (node.nodeType === Node.TEXT_NODE) {
             const part = node.parentElement;
-            if (!part.closest(".step")) read(node.data, part.closest("math, pre, .languages"));
+            if (!part.closest(".step, .caption")) read(node.data, part.closest("math, pre, .languages"));
             end();
             continue;
         }

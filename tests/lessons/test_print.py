@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, PdfMargins
 
 from tests.tiers import fast_first
+from udml_core.results.lesson_texts import translations
 from udml_core.results.lessons import Lesson, course, course_guide
 
 pytestmark = pytest.mark.browser
@@ -81,6 +82,24 @@ def test_a_sheet_names_its_lesson_day_and_signs(open_lesson: Open) -> None:
     assert "✓ The bound is satisfied" in words or "✕ The bound is violated" in words
     assert "a hit" not in words
     assert "a miss" not in words
+
+
+@pytest.mark.parametrize("lesson", fast_first(LESSONS, 2))
+def test_a_summary_says_below_its_picture_what_is_who(open_lesson: Open, lesson: Lesson) -> None:
+    for language in ("en", *translations()):
+        page = open_lesson(lesson.id, f"?language={language}")
+        page.evaluate(CATCH)
+        page.locator(".tools button").nth(1).click()
+        sentences = page.evaluate(r"lesson.lesson.caption.map((at) => lesson.lesson.see.split(/(?<=[.!?])\s+/)[at])")
+        page.set_content(page.evaluate("window.printed"))
+        (caption,) = page.locator(".picture .caption").all_inner_texts()
+        assert caption == " ".join(re.sub("<.*?>", "", sentence) for sentence in sentences)
+        assert len(caption.split()) <= 70
+    assert "legend caption" not in printed(open_lesson(lesson.id, "?language=en"), "Print handout")
+
+
+def test_the_summary_on_triplets_names_its_points(open_lesson: Open) -> None:
+    assert "A is the anchor, P the positive, N the negative." in printed(open_lesson("triplets"), "Print summary")
 
 
 def test_the_handout_on_maps_has_columns_and_definitions_that_break_no_word(open_lesson: Open) -> None:

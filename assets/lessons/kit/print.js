@@ -51,7 +51,7 @@ function madeIn(frame, state, make) {
   return made;
 }
 
-// The picture as it stands, with images in place of its canvases. A handout leaves out what gives the answer away.
+// The picture as it stands with its caption, and with images in place of its canvases. A handout leaves out what gives the answer away.
 function printedPicture({ stage, lesson }, isHandout = false) {
   const picture = stage.cloneNode(true);
   picture.removeAttribute("style");
@@ -64,7 +64,8 @@ function printedPicture({ stage, lesson }, isHandout = false) {
   });
   if (isHandout) for (const part of picture.querySelectorAll(".later")) part.remove();
   const signs = (lesson.signs ?? SIGNS).filter(([sign]) => picture.textContent.includes(sign)).map((parts) => parts.join(" "));
-  return `<div class="picture">${picture.outerHTML}${signs.length ? `<p class="legend">${signs.join(" · ")}</p>` : ""}</div>`;
+  const caption = isHandout ? [] : (lesson.caption ?? []).map((at) => sentencesOf(lesson.see)[at]); // it could give an answer away
+  return `<div class="picture">${picture.outerHTML}${caption.length ? `<p class="legend caption">${caption.join(" ")}</p>` : ""}${signs.length ? `<p class="legend">${signs.join(" · ")}</p>` : ""}</div>`;
 }
 
 // One page: the picture, the formula, the failure and the takeaway. In place of the untouched start, the picture shows the case of the question.
