@@ -70,10 +70,41 @@ def test_a_lesson_fits_a_telephone(open_lesson: Open, lesson: Lesson) -> None:
             math.getBoundingClientRect().right > document.querySelector(".formula").getBoundingClientRect().right + 1)
             .map((math) => math.textContent)""")
         assert not cut, (language, cut)
-        assert page.evaluate("document.documentElement.scrollHeight") <= 4200, language
+        assert page.evaluate("document.documentElement.scrollHeight") <= 4500, language  # also with targets for fingers
         between = page.evaluate("""() => document.querySelector(".stage").getBoundingClientRect().top
             - document.querySelector(".question").getBoundingClientRect().bottom""")
         assert 0 <= between <= 20, language  # nothing stands between the question and its picture
+
+
+FINGER = 44
+"""Pixels that a finger hits."""
+SMALL = """least => [...document.querySelectorAll(`.lesson :is(button, summary, input[type=range], nav a, a.try),
+        .question label, .lesson g.handle`)].filter((part) => part.getClientRects().length).map((part) => {
+    const { width, height } = part.getBoundingClientRect();
+    return [part.outerHTML.slice(0, 60), Math.round(width), Math.round(height)];
+}).filter(([, width, height]) => Math.min(width, height) < least)"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("lesson", fast_first(LESSONS, 2))
+def test_a_telephone_shows_a_picture_with_its_controls_and_targets_for_fingers(open_lesson: Open,
+                                                                               lesson: Lesson) -> None:
+    page = open_lesson(lesson.id)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    page.wait_for_selector(".lesson[data-drawn]")
+    page.click(".skip")
+    page.evaluate("document.querySelector('.stage').scrollIntoView({ block: 'start' })")
+    shown = page.evaluate("""() => {
+        const [stage, controls] = [".stage", ".controls"]
+            .map((name) => document.querySelector(name).getBoundingClientRect());
+        return { bottom: controls.bottom, top: controls.top, gap: controls.top - Math.min(stage.bottom, controls.top),
+            picture: Math.min(stage.bottom, controls.top) - Math.max(stage.top, 0) };
+    }""")
+    assert 0 <= shown["gap"] <= 20, shown  # nothing stands between the picture and its controls
+    assert shown["bottom"] <= 844, shown
+    assert shown["picture"] >= 200, shown
+    assert not page.evaluate(SMALL, FINGER)
 
 
 def test_the_course_is_numbered_without_gaps() -> None:
