@@ -32,7 +32,8 @@ def test_the_glossary_has_terms_of_lessons_that_use_them() -> None:
 
 def test_plans_last_as_long_as_they_say_and_keep_the_order() -> None:
     guide = course_guide()
-    assert [plan["minutes"] for plan in guide["plans"]] == [45, 90]
+    assert [plan["minutes"] for plan in guide["plans"]] == [45, 90, 180]
+    assert {step["lesson"] for step in guide["plans"][2]["steps"]} - {None} == set(KNOWN)  # four weeks for all
     for plan in guide["plans"]:
         assert sum(step["minutes"] for step in plan["steps"]) == plan["minutes"]
         planned = [step["lesson"] for step in plan["steps"] if step["lesson"]]
@@ -40,6 +41,9 @@ def test_plans_last_as_long_as_they_say_and_keep_the_order() -> None:
             assert step["lesson"] is None or step["minutes"] >= KNOWN[step["lesson"]].minutes
         for at, lesson in enumerate(planned):  # whatever a lesson builds on comes before it
             assert set(guide["needs"][lesson]) <= set(planned[:at])
+    short = {step["lesson"] for plan in guide["plans"][:2] for step in plan["steps"]}
+    needed = {other for needs in guide["needs"].values() for other in needs}
+    assert needed <= short  # what the text says of lessons that the short plans leave out
     assert set(guide["needs"]) == set(KNOWN)
     (judging,) = (step["words"] for step in guide["plans"][1]["steps"] if step["lesson"] == "better")
     assert "Do not add up all judgments" in judging  # students who see equal pairs are no independent sample
@@ -78,7 +82,7 @@ def test_map_at_r_is_described_as_it_is_computed() -> None:
 @pytest.mark.browser
 def test_glossary_and_plans_lead_to_lessons(open_lesson: Callable[..., Page]) -> None:
     page = open_lesson("index")
-    page.get_by_text("Plans for 45 and 90 minutes").click()
+    page.get_by_text("Plans for 45 and 90 minutes and for four weeks").click()
     expect(page.get_by_role("heading", name="90 minutes")).to_be_visible()
     page.get_by_text(f"Glossary: {TERMS} terms").click()
     expect(page.locator(".terms dt")).to_have_count(TERMS)
