@@ -117,10 +117,11 @@ def test_a_translation_keeps_placeholders_markup_signs_and_numbers(language: str
 
 NO_TERMS = {"de": ("unentschieden", "einhalb", "mittelschwer", "Neuordnung", "Positives", "Negatives", "Glücklichste",
                    "Sicherheitsabstand", "[Ss]emi-schwer", "in Mining", "Baut auf", "Flachstück", "geweißt",
-                   "und weißen", "Stapel"),
+                   "und weißen", "Stapel", "verschmilz", "Metrisches Lernen", "[Dd]as NMI", "dem höheren NMI",
+                   "Nächste Pixel", "Von vorn", "Triplett", "lecken", "leckt"),
             "es": ("doble el plano", "intermedio", "cifra", "mando", "Compruébalo", "regla", "mismos tripletes",
                    "Él solo", "C solo", "frontera", "clasificación", "F con", "aventajar? por", "por menos que",
-                   "es cerca", "es de cerca")}
+                   "es cerca", "es de cerca", "agrupamiento", "más que A por sí solo", "similitud", "órdenes")}
 """Words that textbooks do not use for the terms of the course, or that mean something else."""
 
 
@@ -128,6 +129,14 @@ NO_TERMS = {"de": ("unentschieden", "einhalb", "mittelschwer", "Neuordnung", "Po
 def test_terms_are_the_words_of_textbooks(language: str) -> None:
     for words in translations()[language].values():
         assert not [term for term in NO_TERMS[language] if re.search(rf"\b{term}\w*", words)], words
+
+
+def test_r_at_1_is_explained_where_a_reader_meets_it_first() -> None:
+    lesson = next(text for text in course_texts()["metric"] if "R@1 (recall@1)" in text)
+    for language, name in (("de", "Recall@1"), ("es", "recall@1, la exhaustividad con un solo resultado")):
+        words = translations()[language][lesson]
+        assert f"R@1 ({name})" in words
+        assert words.index("R@1") < words.index("Nachbar" if language == "de" else "vecino")
 
 
 def test_apostrophes_are_typographic_and_digits_are_named() -> None:
