@@ -137,9 +137,9 @@ const LESSON = {
     const results = Object.fromEntries(Object.entries(choices).map(([name, [from, to]]) => [name, LESSON.result({ low: from, high: to, epochs, isRight }, data)]));
     return { differences, results, against: meanDifference(results.own.recalls, results.semi.recalls), before: LESSON.result({ low: 0, high: 0, epochs: 0, isRight }, data), low, high };
   },
-  readout: ({ before, against: { difference, reach, isReal }, results: { own } }) => [[say("R@1 before training"), percent(before.recall)], [say("R@1 of your range, {count} seeds", { count: SEEDS }), LESSON.interval(own)],
+  readout: ({ before, against: { difference, reach, isReal }, results: { own } }) => [[say("R@1, before → your range"), `${fixed(100 * before.recall, 1)} → ${LESSON.interval(own)}`],
     [say("your triplets"), say("{count} of {all}", { count: own.used, all: own.count })], [say("of these with a wrong label"), percent(own.wrong)],
-    [say("your range and semi-hard"), isReal ? (difference > 0 ? say("yours is better by {difference} points", LESSON.points(difference, reach)) : say("semi-hard is better by {difference} points", LESSON.points(-difference, reach)))
+    [say("yours and semi-hard"), isReal ? (difference > 0 ? say("yours better by {difference}", LESSON.points(difference, reach)) : say("semi-hard better by {difference}", LESSON.points(-difference, reach)))
       : say("cannot be told apart")]],
   points: (difference, reach) => ({ difference: `${fixed(100 * difference, 1)} ± ${fixed(100 * reach, 1)}` }),
   interval: ({ mean: middle, reach }) => `${fixed(100 * middle, 1)} ± ${percent(reach)}`,
@@ -170,9 +170,12 @@ const LESSON = {
       const words = element("div", { class: "numbers", style: "font-size:0.85em;min-height:5.4em" });
       return { name, title, canvas, words, box: element("div", { class: "trained" }, element("b", { style: "font-size:0.9em" }, title), canvas, words) };
     });
+    const isTight = plane.isCrowded && parseFloat(stage.parentElement.style.width) < 620; // pixels of a slide: room for R@1 alone
+    if (plane.isCrowded && !isTight) stage.append(element("div", {}, say("R@1, spread, steps:")));
     stage.append(element("div", { class: plane.isCrowded ? "crowded" : null, style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(max(130px,min(50% - 8px,(560px - 100%) * 999)),1fr));gap:8px" }, maps.map(({ box }) => box)));
-    const button = element("button", { type: "button", class: "pressed", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, say("Train one epoch"));
-    stage.append(button);
+    const button = element("button", { type: "button", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, say("Train one epoch"));
+    const isPresented = stage.closest(".present") !== null; // then there is no room for what the slider does, and what all maps share
+    if (!isPresented) stage.append(button);
     const { classes } = data.hardness;
     const digits = [0, 1, 2, 3, 4, 6];
     const painted = new Map();
@@ -222,9 +225,11 @@ const LESSON = {
       for (const { name, title, canvas, words } of maps) {
         const { mean: middle, reach, spread, used, steps } = results[name];
         const change_ = middle - reach > before.recall ? "▲" : middle + reach < before.recall ? "▼" : "=";
-        const text = `${LESSON.interval(results[name])} ${epochs ? change_ : ""}`;
-        words.replaceChildren(element("b", {}, `R@1 ${text}`), element("br"), say("spread × {factor}", { factor: fixed(spread / before.spread, 2) }).replace("× ", "×\u00a0"),
-          ...(plane.isCrowded ? [] : [element("br"), say("triplets: {used}", { used })]), element("br"), say("steps: {steps}", { steps }));
+        const sign = epochs ? change_ : "";
+        const factor = fixed(spread / before.spread, 2);
+        if (plane.isCrowded) words.replaceChildren(element("b", {}, `${fixed(100 * middle, 0)}±${percent(reach, 0)}${sign}`), ...(isTight ? [] : [element("br"), `×\u00a0${factor}`, element("br"), plain(steps)])); // in the order of the words above
+        else words.replaceChildren(element("b", {}, `R@1 ${LESSON.interval(results[name])} ${sign}`), element("br"), say("spread × {factor}", { factor }).replace("× ", "×\u00a0"),
+          ...(isPresented ? [] : [element("br"), say("triplets: {used}", { used })]), element("br"), say("steps: {steps}", { steps }));
         canvas.setAttribute("aria-label", say("Map after {epochs} epochs on {used} triplets, {title}: R@1 {recall}, spread {factor} times that before training",
           { epochs, used, title, recall: LESSON.interval(results[name]), factor: fixed(spread / before.spread, 2) }));
       }

@@ -7,7 +7,7 @@ const SMALLER_LETTERS = [22, 20, 18]; // where nothing else helps
 const LEAST_FORMULA = 0.8; // of the letters around it
 const NARROW_LETTERS = 17;
 const WIDTHS = [340, 420, 500, 600, 720, 860]; // at which the picture is tried before it is enlarged
-const PASSES = 8;
+const PASSES = 12;
 const LEAST_LETTERS = 29; // pixels of the screen, of the letters in a picture: 28 stay where larger letters make it higher
 const LOW_LETTERS = 26; // on a screen of less than LOW pixels
 const LEAST_RADIUS = 7.2; // pixels of the screen, of the points in a picture
@@ -85,14 +85,18 @@ class SlideFit {
     const { frame, frame: { stage } } = this;
     const enlarged = (width) => {
       Object.assign(stage.style, { width: `${width}px` });
-      for (const name of ["--least", "--dot"]) stage.style.removeProperty(name);
-      let [scale, lowest, former] = [1, Infinity, 0];
+      const mark = (share) => { // letters and points that are large enough when the picture is enlarged by a share
+        stage.style.setProperty("--dot", LEAST_RADIUS / share);
+        stage.style.setProperty("--least", (innerWidth < NARROW ? LOW_LETTERS / 2 : innerHeight < LOW ? LOW_LETTERS : LEAST_LETTERS) / share);
+      };
+      let [lowest, former] = [box[0] / width, 0]; // no picture is enlarged more
+      let scale = lowest;
+      mark(lowest);
       for (let pass = 0; pass < PASSES && Math.abs(lowest / former - 1) > 0.01; pass += 1) { // larger letters make some pictures higher
         frame.drawStage();
         scale = Math.min(box[0] / width, box[1] / stage.offsetHeight);
         [former, lowest] = [lowest, Math.min(lowest, scale)];
-        stage.style.setProperty("--dot", LEAST_RADIUS / lowest);
-        stage.style.setProperty("--least", (innerWidth < NARROW ? LOW_LETTERS / 2 : innerHeight < LOW ? LOW_LETTERS : LEAST_LETTERS) / lowest);
+        mark(lowest);
       }
       return stage.scrollWidth > stage.clientWidth + 1 ? scale / 10 : scale; // with letters outside of it only if it must
     };
