@@ -140,7 +140,7 @@ const LESSON = {
   readout: ({ before, against: { difference, reach, isReal }, results: { own } }) => [[say("R@1, before → your range"), `${fixed(100 * before.recall, 1)} → ${LESSON.interval(own)}`],
     [say("your triplets"), say("{count} of {all}", { count: own.used, all: own.count })], [say("of these with a wrong label"), percent(own.wrong)],
     [say("yours and semi-hard"), isReal ? (difference > 0 ? say("yours better by {difference}", LESSON.points(difference, reach)) : say("semi-hard better by {difference}", LESSON.points(-difference, reach)))
-      : say("cannot be told apart")]],
+      : say("do not differ clearly")]],
   points: (difference, reach) => ({ difference: `${fixed(100 * difference, 1)} ± ${fixed(100 * reach, 1)}` }),
   interval: ({ mean: middle, reach }) => `${fixed(100 * middle, 1)} ± ${percent(reach)}`,
   build({ stage, data, state, change }) {

@@ -168,7 +168,7 @@ def test_what_the_text_says_of_seeds_is_what_they_give(compute: Callable[..., An
     assert re.findall(r"[\d.]+ ± [\d.]+ %", fails) == shown
     page = open_lesson("hardness")
     page.click(".skip")
-    expect(page.locator(".readout")).to_contain_text("cannot be told apart")
+    expect(page.locator(".readout")).to_contain_text("do not differ clearly")
     page.evaluate("lesson.change({ epochs: 1 })")
     expect(page.locator(".readout")).to_contain_text("semi-hard better by 35.3 ± 3.2")
 

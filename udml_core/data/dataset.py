@@ -337,7 +337,7 @@ def _first_bytes(source: Any) -> bytes:
 
 
 def _is_heic(first: bytes) -> bool:
-    """Return whether the first bytes of a file are those of the HEIC images of phones."""
+    """Return whether the first bytes of a file are as in the HEIC images of phones."""
     return first[4:8] == b"ftyp" and first[8:12] in HEIC_BRANDS
 
 
