@@ -20,6 +20,7 @@ from udml_core.exploration.naming import (
     KeptReach,
     Naming,
     Reached,
+    _certainty,
     fold_of,
     reach_of,
     symmetric_walk,
@@ -312,3 +313,7 @@ def test_walks_of_many_classes_are_solved_together_once_and_said_if_they_take_lo
     monkeypatch.setattr("udml_core.exploration.naming.LONG", 300)
     KeptReach(solve, 100).prepare(sets, lambda share, step: said.append((round(share, 2), step)))
     assert said == [(0.0, "spreading 19 names"), (0.84, "spreading 19 names")]
+
+
+def test_a_density_that_rounds_below_zero_is_no_certainty() -> None:
+    assert _certainty(np.array([-1e-9, 0.0, 1.0]), np.array([0.0, 1.0, 1.0])).tolist() == [0.0, 0.0, 0.75]

@@ -243,4 +243,5 @@ class Naming:
 
 def _certainty(density: Floats, typical: Floats) -> Floats:
     """Return densities on a scale from 0 to 1 without an upper fence, so that the nearest images still differ."""
+    density = np.maximum(density, 0)  # a difference of sums can round to less
     return np.asarray(1 - 0.25 ** (density / np.maximum(typical, FLOOR)))
