@@ -92,7 +92,7 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
             columns.append(refined)
     if not query.words:
         with show_user_errors():
-            show_used(retrieval.run, columns)
+            show_used(retrieval, columns)
     rankings: list[SearchResult] = []
     if query.words or query.images("add"):
         with nullcontext() if refined is None else st.spinner("Refining …"):

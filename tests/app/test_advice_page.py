@@ -267,7 +267,6 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     assert test.query_params["compare"] in (refinement.id, [refinement.id]), "one list of results"
     trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
     assert search_link(trained, "final")["compare"] == "final", "one list of results"
-    assert search_link(trained, "refine-1", has_plain=True)["compare"] == "frozen~refine-1"
     chosen = "You chose **the refined search (whitening)** for these images."
     home = opened("home")
     assert f"y{chosen[1:]}" in home.markdown[1].value, "it follows the app's sentence"
@@ -279,8 +278,10 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     assert "You search with **the refined search (whitening)**." in texts(first)
     titles = first.sidebar.selectbox(key="choose-run").options
     assert titles[1].startswith("Refined search (whitening) on "), "the box names what is used"
-    [beside] = [link for link in first.get("page_link") if link.proto.label == "Show the plain search beside it"]
-    assert beside.proto.query_string == f"run={frozen.id}&compare=final~{refinement.id}"
+    first.query_params["add"] = "7"
+    button(first.run(), "Show the plain search beside it").click().run()
+    assert first.multiselect[0].value == [refinement.id, "final"]
+    assert first.query_params["add"] in ("7", ["7"]), "of the same query"
     trained.write_status(trained.stored_status().model_copy(update={"finished": time.time()}))
     for key in ("app-run", "app-run-trained"):  # as Lab leaves it
         first.session_state[key] = trained.id
@@ -1142,7 +1143,7 @@ def test_search_offers_the_advised_search_until_it_is_in_view(frozen: Run) -> No
     finished(frozen, outcomes(frozen))
     st.cache_data.clear()
     test = opened("retrieval", run=frozen.id, add="3")
-    label = "Use the search advised for whole groups"
+    label = "Show the search advised for whole groups"
     assert "What a race for whole groups advises: whitening." in button(test, label).help
     button(test, label).click().run()
     assert not test.exception
@@ -1151,6 +1152,22 @@ def test_search_offers_the_advised_search_until_it_is_in_view(frozen: Run) -> No
     assert "The refined search (whitening), against the plain search, judged without labels" in texts(test)
     test.toggle(key="search-diffuse").set_value(True).run()
     assert label in [button.label for button in test.button], "a visible way back"
+
+
+def test_the_advised_search_takes_the_place_of_the_search_in_use(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen))
+    st.cache_data.clear()
+    kept = worker.keep(frozen, plan_analysis(Refinement, recipe="average:k=4"), lambda _share, _step: None).id
+    use_search(frozen, kept)
+    test = opened("retrieval", run=frozen.id, add="3")
+    assert test.multiselect[0].value == [kept]
+    button(test, "Show the search advised for whole groups").click().run()
+    assert test.multiselect[0].value == ["final"], "the plain search stands beside it, not the one that it replaces"
+    assert (test.toggle(key="search-whiten").value, test.toggle(key="search-average").value) == (True, False)
+    button(test, "Search with it").click().run()
+    assert test.multiselect[0].value == [kept]
+    assert test.query_params["add"] in ("3", ["3"])
+    assert not test.toggle(key="search-whiten").value, "its own steps are shown"
 
 
 def test_a_search_that_is_advised_for_whole_groups_is_judged_by_its_first_ten_results(frozen: Run) -> None:

@@ -12,13 +12,12 @@ from udml_core.exploration.race_measured import Serves
 from udml_core.runs import Run, find_run, list_runs, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
-from udml_core.runs.search import FINAL, FROZEN
+from udml_core.runs.search import FINAL
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.runs.used import use_search, used_search
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import use_outcome
 
-from ..shell.address import BETWEEN
 from ..shell.run_status import escaped, escaped_message, run_title
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
@@ -137,16 +136,9 @@ def open_used(run: Run, frame: str) -> None:
     open_view("retrieval", query_params=search_link(run, frame))
 
 
-def search_link(run: Run, frame: str, has_plain: bool = False) -> dict[str, str]:
-    """Return the address parameters of the page Search for an embedding.
-
-    Args:
-        run: The run.
-        frame: The embedding.
-        has_plain: Whether the frozen features stand beside it, if it is another.
-    """
-    start = [FINAL if run.spec().method == FROZEN else FROZEN] * has_plain
-    return {"run": run.id, "compare": BETWEEN.join(dict.fromkeys((*start, frame)))}
+def search_link(run: Run, frame: str) -> dict[str, str]:
+    """Return the address parameters of the page Search for an embedding of a run."""
+    return {"run": run.id, "compare": frame}
 
 
 def judge_link(start: str, run_id: str, refinement_id: str | None, serves: Serves = "first") -> dict[str, str]:

@@ -87,25 +87,33 @@ def keep_look(run: Run) -> None:
 
 
 def hide_embedding(retrieval: Retrieval, name: str) -> None:
-    """Leave out an embedding that is shown; called before the page runs again."""
-    key = _key(retrieval)
-    names = [other for other in st.session_state.get(key, []) if other != name] or default_names(retrieval)
-    st.session_state[key] = names
-    _write_chosen(retrieval, names)
+    """Leave out an embedding that is shown, or show the run's own in its place; called before the page runs again."""
+    shown = [other for other in st.session_state.get(_key(retrieval), []) if other != name]
+    show_alone(retrieval, *(shown or [other for other in _first_names(retrieval) if other != name] or [name]))
 
 
 def show_embedding(retrieval: Retrieval, name: str) -> None:
     """Show a further embedding side by side; called before the page runs again."""
     key = _key(retrieval)
     shown = list(st.session_state.get(key, default_names(retrieval)))
-    st.session_state[key] = list(dict.fromkeys([*shown[:MOST - 1], name]))
-    _write_chosen(retrieval, st.session_state[key])
+    show_alone(retrieval, *dict.fromkeys([*shown[:MOST - 1], name]))
+
+
+def show_alone(retrieval: Retrieval, *names: str) -> None:
+    """Show these embeddings alone; called before the page runs again."""
+    st.session_state[_key(retrieval)] = list(names)
+    _write_chosen(retrieval, list(names))
 
 
 def default_names(retrieval: Retrieval) -> list[str]:
     """Return the embedding that the user chose; without a choice, that after training beside that before it."""
     if (used := used_search([retrieval.run])) is not None:
         return [used[1]]
+    return _first_names(retrieval)
+
+
+def _first_names(retrieval: Retrieval) -> list[str]:
+    """Return the embedding after training beside that before it."""
     return list(dict.fromkeys((retrieval.before if retrieval.is_changed else FINAL, FINAL)))
 
 

@@ -140,6 +140,11 @@ def current_words() -> str:
     return st.query_params.get(WORDS, "").strip()
 
 
+def kept_query() -> dict[str, str]:
+    """Return the parameters of the query, for a link to another run on the same images."""
+    return {name: st.query_params[name] for name in ("add", "subtract", WORDS) if name in st.query_params}
+
+
 def set_query(query: PageQuery) -> None:
     """Replace the query; of too many images the newest are kept."""
     write_address("add", join_indices(query.add[-MOST:]))

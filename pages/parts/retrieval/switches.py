@@ -130,7 +130,7 @@ def _offer_advised(retrieval: Retrieval, recipe: Recipe, stored: str) -> None:
     wanted = Recipe() if advised is None else advised.outcome.setup.parsed
     if advised is not None and is_at_once(retrieval.run, wanted) and wanted != recipe:
         aim = MEASURES[advised.serves]
-        st.button(f"Use the search advised for {aim}", key="search-advised", icon=":material/trophy:", on_click=_use,
+        st.button(f"Show the search advised for {aim}", key="search-advised", icon=":material/trophy:", on_click=_use,
                   args=(wanted, retrieval, stored), help=f"What a race for {aim} advises: {recipe_words(wanted)}.")
     elif (left_out := st.session_state.get(LEFT_OUT)) and not stored:
         st.caption(":material/info: The views are left out, because they take minutes.", width="content")

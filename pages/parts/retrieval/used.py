@@ -11,43 +11,50 @@ from udml_core.base.errors import UserError
 from udml_core.exploration.race_figures import said_words
 from udml_core.runs import Run, find_run, list_runs, runs_folder
 from udml_core.runs.analyses import REFINED
-from udml_core.runs.search import FINAL, FROZEN
+from udml_core.runs.search import FINAL, FROZEN, Retrieval
 from udml_core.runs.search.judged_runs import is_frozen
 from udml_core.runs.used import chosen_at, use_search, used_search
 from udml_core.work.jobs.advising import is_trial
 
 from ..data.using import REPLACED, open_used, search_link
+from ..refine.cards import PARAMETER
 from ..runs.rivals import best_beside, offer_choice
+from ..shell.address import write_address
 from ..shell.race_judgments import search_name
 from ..shell.race_verdict import said_of
 from ..shell.run_status import escaped, method_title
 from ..shell.views import view_link
-from .embeddings import Column
+from .embeddings import Column, show_alone, show_embedding
+from .query import kept_query
 
 
-def show_used(run: Run, columns: Sequence[Column]) -> None:
-    """Show in a line which search the user chose, with a link to it and a button that keeps what is shown instead.
+def show_used(retrieval: Retrieval, columns: Sequence[Column]) -> None:
+    """Show in a line which search the user chose, with a button that searches with it and one that keeps what is shown.
 
-    Nothing is shown before a choice. While the chosen search is among the shown ones, the line links the plain search
-    beside it, and a newer training is offered.
+    Nothing is shown before a choice. While the chosen search is among the shown ones, the line offers the plain search
+    beside it and a newer training. The query stays.
 
     Args:
-        run: The run that the page shows.
+        retrieval: The search of the run that the page shows.
         columns: The shown embeddings.
     """
-    runs = [other for other in list_runs(runs_folder()) if other.spec().dataset == run.spec().dataset]
+    runs = [other for other in list_runs(runs_folder()) if other.spec().dataset == retrieval.spec.dataset]
     used = used_search(runs)
     if used is None:
         return
     if any(_is_of(column, *used) for column in columns):
-        _show_in_use(*used, is_alone=len(columns) == 1)
+        _show_in_use(retrieval, *used, is_alone=len(columns) == 1)
         _offer_newer(runs, used[0])
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-used"):
         st.markdown(f":material/push_pin: You chose **{escaped(search_name(*used))}** for these images.",
                     width="content")
-        view_link("retrieval", label="Search with it", icon=":material/image_search:", width="content",
-                  query_params=search_link(*used))
+        if used[0].id == retrieval.run.id:
+            st.button("Search with it", key="retrieval-used-again", type="tertiary", icon=":material/image_search:",
+                      on_click=_search_with, args=(retrieval, used[1]))
+        else:
+            view_link("retrieval", label="Search with it", icon=":material/image_search:", width="content",
+                      query_params=search_link(*used) | kept_query())
         last = columns[-1] if columns else None
         if last is not None and last.frame.name.startswith((FINAL, REFINED)) and st.button(
                 "Choose what is shown", key="retrieval-use-instead", type="tertiary", icon=":material/push_pin:",
@@ -56,8 +63,14 @@ def show_used(run: Run, columns: Sequence[Column]) -> None:
             st.rerun()
 
 
-def _show_in_use(run: Run, frame: str, is_alone: bool) -> None:
-    """Say which search is in use, and link the plain search beside it unless another is shown."""
+def _search_with(retrieval: Retrieval, name: str) -> None:
+    """Show the chosen search alone, without the steps that are switched on."""
+    write_address(PARAMETER, "")
+    show_alone(retrieval, name)
+
+
+def _show_in_use(retrieval: Retrieval, run: Run, frame: str, is_alone: bool) -> None:
+    """Say which search is in use, and offer the plain search beside it unless another is shown."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-in-use"):
         earlier = _replaced_by(run, frame)
         instead = f" now, in place of **{escaped(search_name(*earlier))}**" if earlier else ""
@@ -67,8 +80,10 @@ def _show_in_use(run: Run, frame: str, is_alone: bool) -> None:
                                  help="Searches with the earlier choice again."):
             open_used(*earlier)
         if is_alone and not is_frozen(run, frame):
-            view_link("retrieval", label="Show the plain search beside it", icon=":material/compare:", width="content",
-                      query_params=search_link(run, frame, has_plain=True))
+            st.button("Show the plain search beside it", key="retrieval-beside", type="tertiary",
+                      icon=":material/compare:", on_click=show_embedding,
+                      args=(retrieval, FINAL if retrieval.spec.method == FROZEN else FROZEN),
+                      help="Both answer the same query.")
 
 
 def _replaced_by(run: Run, frame: str) -> tuple[Run, str] | None:
