@@ -8,6 +8,7 @@ import numpy as np
 
 from tests.running import worked
 from tests.runs.test_judging_rows import TOTAL, answer, rows_of
+from udml_core.base.errors import capitalized
 from udml_core.data.given.judged_pairs import choose_meaning
 from udml_core.exploration.race_conclusion import STAYS
 from udml_core.numerics.judgments import Share
@@ -82,3 +83,8 @@ def test_words_say_when_further_judgments_would_hardly_decide() -> None:
         "Your judgments of the first ten results, Y against X: 20 cannot tell which is better; "
         f"{more}. You can stop, and keep X.")
     assert judgments_words(comparison, names, has_plain=True).endswith(f"{more}. You can stop. {STAYS}")
+
+
+def test_a_sentence_begins_with_a_capital_letter_also_in_bold() -> None:
+    assert [capitalized(words) for words in ("**the search** finds", "the search", "**", "")] == [
+        "**The search** finds", "The search", "**", ""]

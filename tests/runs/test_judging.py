@@ -384,7 +384,7 @@ def test_the_words_name_the_leader_the_range_and_what_is_left() -> None:
     assert advice_words(judging) == "Decided: you can stop here. 9 of 9 for A. The range excludes 50 %."
     assert advice_words(judging, is_blind=True) == "Decided: you can stop here. The range excludes 50 %."
     what, sure = result_parts(judging, ("plain", "whitened"))
-    assert what == "plain finds the better image more often. You can stop."
+    assert what == "Plain finds the better image more often. You can stop."
     assert sure.startswith("How sure: 9 of 9 for plain; plain finds the better image in ")
     level = Judging(comparison_of("level"))
     while question := level.question():

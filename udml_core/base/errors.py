@@ -24,8 +24,9 @@ def quoted(value: object) -> str:
 
 
 def capitalized(words: str) -> str:
-    """Return words at the beginning of a sentence."""
-    return f"{words[:1].upper()}{words[1:]}"
+    """Return words at the beginning of a sentence; they may begin in bold letters of Markdown."""
+    begin = len(words) - len(words.lstrip("*"))
+    return f"{words[:begin]}{words[begin:begin + 1].upper()}{words[begin + 1:]}"
 
 
 def listed(names: Sequence[str]) -> str:

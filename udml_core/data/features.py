@@ -27,7 +27,7 @@ from filelock import FileLock
 from PIL import Image
 
 from udml_core.base.arrays import Array, Integers
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, counted
 from udml_core.base.files import read_array, read_json, replace_text
 from udml_core.base.paths import dataset_cache
 from udml_core.data.augmentation import VERSION, Augmentation
@@ -277,10 +277,10 @@ def views_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, 
     path = views_path(dataset, encoder.spec, indices, f"views{count}", augmentation, seed)
     if encoder.spec.parts:
         return joined_rows(path, encoder, (len(indices), count), lambda part: views_of(
-            dataset, part, indices, count, augmentation, seed, report, devices), report, f"features of {count} views")
+            dataset, part, indices, count, augmentation, seed, report, devices), report, f"features of {counted(count, 'view')}")
     choose = partial(inference_of, dataset=dataset, count=count * len(indices))
     return _load_or_compute(path, (len(indices), count, encoder.dimension), np.dtype(np.float32),
-                            _Sharing(encoder, devices, choose, computing), report, f"features of {count} views")
+                            _Sharing(encoder, devices, choose, computing), report, f"features of {counted(count, 'view')}")
 
 
 def activations_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, augmentation: Augmentation,
@@ -320,7 +320,7 @@ def activations_of(dataset: Dataset, encoder: Encoder, indices: Integers, count:
     path = views_path(dataset, encoder.spec, indices, f"early{count}", augmentation, seed)
     return _load_or_compute(path, shape, np.dtype(np.float16),
                             _Sharing(encoder, devices, torch_inference, computing), report,
-                            f"activations of {count} views")
+                            f"activations of {counted(count, 'view')}")
 
 
 def _early_activations(encoder: Encoder, images: torch.Tensor) -> Array:

@@ -280,7 +280,7 @@ def result_parts(judging: Judging, names: tuple[str, str], has_plain: bool = Fal
         return what, why
     if share.is_decided:
         found = finding_words(share, comparison, names)
-        return (f"{names[int(leads(share))]} {BETTER[comparison.results]} more often. {CAN_STOP}.",
+        return (f"{capitalized(names[int(leads(share))])} {BETTER[comparison.results]} more often. {CAN_STOP}.",
                 f"How sure: {score_words(judging, judging.judge, names)}; {found}.")
     name = names[int(leads(share))]
     return what, f"How sure: {why.removesuffix('.')}; {share_words(share, name)}."
