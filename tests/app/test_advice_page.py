@@ -1339,7 +1339,7 @@ def test_every_page_follows_the_judgments_of_the_advised_search(
     assert not data.exception
     assert verdict(data)[0].endswith(headline)
     assert label_of_next(data) == action
-    assert ("Use it nevertheless" in [button.label for button in data.button]) != is_advised
+    assert ("Use the refined search nevertheless" in [button.label for button in data.button]) != is_advised
     shown = {page: texts(opened(page, **link)).replace("\\", "") for page, link in {
         "runs": {"run": frozen.id}, "train": {"dataset": "digits"}}.items()}
     assert all(f"Whole groups: {bold}{headline}" in shown[page] for page, bold in (("runs", "**"), ("train", "")))
@@ -1347,6 +1347,16 @@ def test_every_page_follows_the_judgments_of_the_advised_search(
     refine = opened("refine", run=frozen.id, recipe="whiten")
     group = next(metric.value for metric in refine.metric if metric.label == "Whole group")
     assert group == said
+    use_search(frozen, plan.id)
+    again = opened("data", **LINK)
+    if action == "Use the plain search" and said != "worse":
+        assert label_of_next(again) == "Search with mine", "nothing speaks against what the user chose"
+        assert "**Next:** keep the refined search (whitening), which you chose for these images" in (
+            texts(again).replace("\\", ""))
+        button(again, "Search with mine").click().run()
+        assert again.query_params["compare"] in (plan.id, [plan.id])
+    else:
+        assert label_of_next(again) == action
     judged = "judgments" in headline
     assert (headline in texts(refine).replace("\\", "")) == judged
 

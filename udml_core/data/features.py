@@ -277,10 +277,12 @@ def views_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, 
     path = views_path(dataset, encoder.spec, indices, f"views{count}", augmentation, seed)
     if encoder.spec.parts:
         return joined_rows(path, encoder, (len(indices), count), lambda part: views_of(
-            dataset, part, indices, count, augmentation, seed, report, devices), report, f"features of {counted(count, 'view')}")
+            dataset, part, indices, count, augmentation, seed, report, devices), report,
+            f"features of {counted(count, 'view')}")
     choose = partial(inference_of, dataset=dataset, count=count * len(indices))
     return _load_or_compute(path, (len(indices), count, encoder.dimension), np.dtype(np.float32),
-                            _Sharing(encoder, devices, choose, computing), report, f"features of {counted(count, 'view')}")
+                            _Sharing(encoder, devices, choose, computing), report,
+                            f"features of {counted(count, 'view')}")
 
 
 def activations_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, augmentation: Augmentation,

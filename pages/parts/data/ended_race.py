@@ -31,7 +31,7 @@ from udml_core.exploration.race_figures import (
 from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words
 from udml_core.exploration.race_words import caution_words, judge_lines, needs_eyes, outcome_words
 from udml_core.exploration.search_names import other_search, plain_name
-from udml_core.runs import find_run, runs_folder
+from udml_core.runs import Run, find_run, runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.search import FINAL
@@ -48,7 +48,7 @@ from udml_core.work.jobs.advising import (
 )
 from udml_core.work.jobs.concluding import conclusion_of, results_of
 
-from ..shell.race_judgments import outcome_judgments
+from ..shell.race_judgments import outcome_judgments, search_name
 from ..shell.race_line import end_of
 from ..shell.run_status import ICONS, escaped
 from ..shell.user_errors import show_user_errors
@@ -56,7 +56,18 @@ from ..shell.verdict_bars import show_verdict_bars
 from ..shell.views import open_view
 from .own_judgments import show_own_judgments
 from .race import explained, show_race
-from .using import BUDGETS, SEARCH, USE, Kind, open_used, show_awaited, show_race_button, use_button
+from .using import (
+    BUDGETS,
+    SEARCH,
+    USE,
+    Kind,
+    chosen_search,
+    open_used,
+    search_link,
+    show_awaited,
+    show_race_button,
+    use_button,
+)
 
 ICON, JUDGE = ":material/trophy:", ":material/thumbs_up_down:"
 CONFIRM, CONTINUE = "Confirm by judgments", "Continue judging"
@@ -101,6 +112,8 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
             st.caption(f":material/info: {escaped(caution)}")
         if awaited is not None:
             show_awaited(awaited)
+        elif of.action == "search" and of.basis != "contradicted" and (own := chosen_search(dataset.name)) is not None:
+            _show_kept(race, own)
         else:
             _show_next(race, of, elsewhere, again)
         show_own_judgments(of, dataset)
@@ -186,6 +199,16 @@ def _show_other_aim_words(of: Conclusion, best: Outcome | None, words: str) -> N
                        key="advice-otherwise")
 
 
+def _show_kept(race: Race, own: tuple[Run, str]) -> None:
+    """Show that the search that the user chose can stay where nothing speaks against it, and how to search with it."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
+        st.markdown(f"**Next:** keep {escaped(search_name(*own))}, which you chose for these images, or go back to the "
+                    "plain search.", width="stretch")
+        if st.button("Search with mine", icon=SEARCH, key="advice-own", type="primary"):
+            open_view("retrieval", query_params=search_link(*own))
+        _use_plain(race, "tertiary")
+
+
 def _show_next(race: Race, of: Conclusion, elsewhere: Elsewhere | None, again: Callable[[], None] | None) -> None:
     """Show what is next: a sentence, the button that does it, and the other choice beside it."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
@@ -217,8 +240,8 @@ def _show_other_choice(race: Race, of: Conclusion, elsewhere: Elsewhere | None) 
     elif of.action == "name" and of.use is not None:
         _use(race, of, elsewhere, "tertiary", "Search with it")
     elif of.is_overruled and of.candidate is not None:
-        use_button("Use it nevertheless", SEARCH, of.race, of.candidate, "retrieval", USE, kind="tertiary",
-                   key="advice-nevertheless")
+        use_button(f"Use {plain_name(of.candidate.setup, of.race.start)} nevertheless", SEARCH, of.race, of.candidate,
+                   "retrieval", USE, kind="tertiary", key="advice-nevertheless")
     elif of.action == "search" and of.candidate is not None and not of.is_judged:
         use_button("Judge the largest gain yourself", JUDGE, of.race, of.candidate, "compare",
                    f"{capitalized(of.named)}: {JUDGING[0].lower()}{JUDGING[1:]}", kind="tertiary")

@@ -13,6 +13,7 @@ from udml_core.runs import Run, find_run, list_runs, runs_folder
 from udml_core.runs.analyses import Analysis, AnalysisSpec, find_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.search import FINAL
+from udml_core.runs.search.judged_runs import is_frozen
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.runs.used import use_search, used_search
 from udml_core.work import jobs
@@ -123,6 +124,12 @@ def _step_words(refinement: Analysis, status: Status) -> str:
     seconds = before.status().seconds_left
     left = f", about {duration(seconds)} left" if seconds else ""
     return f"waiting for the {before.spec().build_kind().noun} of {run_title(before.run)}{left}"
+
+
+def chosen_search(dataset: str) -> tuple[Run, str] | None:
+    """Return the search that the user chose for the images of a data set; None for no choice, or the plain search."""
+    used = used_search(run for run in list_runs(runs_folder()) if run.spec().dataset == dataset)
+    return None if used is None or is_frozen(*used) else used
 
 
 def open_used(run: Run, frame: str) -> None:
