@@ -121,7 +121,8 @@ def waiting_child(other_than: int) -> int:
     assert bounded._forks is not None
     assert bounded._forks._process is not None
     readers, until = psutil.Process(bounded._forks._process.pid), time.monotonic() + 30
-    while not (found := {child.pid for child in readers.children()} - {other_than}) and time.monotonic() < until:
+    while (len(found := {child.pid for child in readers.children()} - {other_than}) != 1  # another may still be ending
+           and time.monotonic() < until):
         time.sleep(0.01)
     return found.pop()
 

@@ -87,7 +87,7 @@ def keep_look(run: Run) -> None:
 
 
 def hide_embedding(retrieval: Retrieval, name: str) -> None:
-    """Leave out an embedding that is shown, or show the run's own in its place; called before the page runs again."""
+    """Leave out an embedding that is shown, or show the run's own instead; called before the page runs again."""
     shown = [other for other in st.session_state.get(_key(retrieval), []) if other != name]
     show_alone(retrieval, *(shown or [other for other in _first_names(retrieval) if other != name] or [name]))
 
