@@ -96,6 +96,10 @@ def show_view(dataset: Dataset, top: DeltaGenerator) -> None:
         dataset: The data set.
         top: The place beside the page's title, where the view is chosen.
     """
+    if finding := FORMER_VIEWS.get(st.query_params.get("view", "")):
+        st.query_params.update(view="audit", finding=finding)
+    if address_decides("view", VIEW):
+        st.session_state[VIEW] = choice_from_address("view", VIEWS, "gallery")
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="center")
     with left:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -104,10 +108,6 @@ def show_view(dataset: Dataset, top: DeltaGenerator) -> None:
         show_caution(dataset)
     show_changes(dataset, VIEW)
     nearest = None
-    if finding := FORMER_VIEWS.get(st.query_params.get("view", "")):
-        st.query_params.update(view="audit", finding=finding)
-    if address_decides("view", VIEW):
-        st.session_state[VIEW] = choice_from_address("view", VIEWS, "gallery")
     if st.session_state[VIEW] != "advice":  # which has its own progress
         with right.container(key="data-state"), show_user_errors():  # the list of excluded images stays in reach
             nearest = browse_bar(dataset, links_to_search=st.session_state[VIEW] != "audit")  # which has its own

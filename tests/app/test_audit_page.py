@@ -168,6 +168,7 @@ def test_a_race_is_offered_with_the_copies_that_take_part_and_leads_to_them(data
     test = opened("data", dataset=dataset.name, view="advice")
     assert "The audit found 1 copy that takes part" in texts(test)
     assert test.button(key="advice-decide").label == "Decide on 1 exact copy first"
+    assert test.button(key="audit-show").proto.type == "secondary", "the race comes first here"
     test.button(key="advice-decide").click().run()
     assert not test.exception
     assert test.query_params["view"] == "audit"

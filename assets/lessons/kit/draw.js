@@ -54,6 +54,9 @@ const leastLetters = (node) => Number(getComputedStyle(node).getPropertyValue("-
 // The smallest radius of a point of a picture: a presentation asks for larger points.
 const leastRadius = (node) => Number(getComputedStyle(node).getPropertyValue("--dot")) || 0;
 
+// The largest radius of many points, as a share of the side of the square that each has for itself.
+const LARGEST_SHARE = 0.3;
+
 // Whether the letters of a picture of some width are so large that it needs a layout of its own.
 const CROWDED = 1 / 28; // of the width
 const isCrowded = (letters, width) => letters > CROWDED * width;
@@ -230,7 +233,9 @@ class Cloud {
     if (this.canvas.width !== width || this.canvas.height !== height) Object.assign(this.canvas, { width, height });
     const count = positions.length / 2;
     const wanted = Float32Array.from({ length: count }, (_empty, row) => (typeof radius === "function" ? radius(row) : radius));
-    const more = Math.max(0, leastRadius(this.canvas) - wanted.reduce((least, part) => Math.min(least, part), Infinity)); // sizes keep their order
+    const apart = LARGEST_SHARE * Math.sqrt(this.canvas.clientWidth * this.canvas.clientHeight / count); // larger points would hide groups
+    const least = Math.min(leastRadius(this.canvas), apart);
+    const more = Math.max(0, least - wanted.reduce((smallest, part) => Math.min(smallest, part), Infinity)); // sizes keep their order
     const size = (row) => wanted[row] + more;
     this.largest = more + wanted.reduce((most, part) => Math.max(most, part), 0);
     this.fit();

@@ -128,7 +128,7 @@ def audit_line(dataset: Dataset) -> None:
     state = find_auditing(dataset, encoder, runs_folder())
     if state.run is not None and state.finished is not None:
         count = count_findings(dataset, state.run, state.finished)
-        if (view := st.session_state.get(VIEW)) != "audit":
+        if (view := st.session_state[VIEW]) != "audit":
             kind: Literal["primary", "secondary", "tertiary"] = (
                 "tertiary" if not count else "secondary" if view == "advice" else "primary")
             _line_of_audit().button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:",
@@ -136,7 +136,7 @@ def audit_line(dataset: Dataset) -> None:
                                     on_click=st.session_state.update, args=({VIEW: "audit"},),
                                     help="Show duplicates, quality, outliers and small classes, at the default "
                                          "settings.")
-    elif state.task is not None and st.session_state.get(VIEW) != "advice":  # which shows it where it matters
+    elif state.task is not None and st.session_state[VIEW] != "advice":  # which shows it where it matters
         with _line_of_audit():
             _await_audit(dataset, encoder)
 
