@@ -135,11 +135,6 @@ def may_read(path: Path) -> bool:
     return resolved is not None and any(resolved.is_relative_to(root) for root in readable_roots().values())
 
 
-def is_utf8(path: Path) -> bool:
-    """Return whether a path is UTF-8 text, without which some readers of files cannot open it."""
-    return not any("\udc80" <= letter <= "\udcff" for letter in str(path))
-
-
 def existing_path(text: str) -> Path | None:
     """Return the file or folder that a text names; None if it does not exist or may not be read.
 

@@ -128,8 +128,12 @@ def _step_words(refinement: Analysis, status: Status) -> str:
 
 def chosen_search(dataset: str) -> tuple[Run, str] | None:
     """Return the search that the user chose for the images of a data set; None for no choice, or the plain search."""
-    used = used_search(run for run in list_runs(runs_folder()) if run.spec().dataset == dataset)
+    used = _used_on(dataset)
     return None if used is None or is_frozen(*used) else used
+
+
+def _used_on(dataset: str) -> tuple[Run, str] | None:
+    return used_search(run for run in list_runs(runs_folder()) if run.spec().dataset == dataset)
 
 
 def open_used(run: Run, frame: str) -> None:
@@ -137,7 +141,7 @@ def open_used(run: Run, frame: str) -> None:
 
     Search says which earlier choice it replaces.
     """
-    before = used_search(other for other in list_runs(runs_folder()) if other.spec().dataset == run.spec().dataset)
+    before = _used_on(run.spec().dataset)
     use_search(run, frame)
     st.session_state[REPLACED] = None if before in (None, (run, frame)) else (before[0].id, before[1], run.id, frame)
     open_view("retrieval", query_params=search_link(run, frame))

@@ -44,7 +44,7 @@ from udml_core.data.sources.row_formats import (
 from udml_core.data.sources.row_writer import RowWriter
 from udml_core.data.sources.rows import Row, listing_of, rows_of, with_classes
 from udml_core.data.sources.scanning import Scan
-from udml_core.data.sources.table_files import HALVES, LONGEST_LINE
+from udml_core.data.sources.table_files import HALVES
 from udml_core.data.sources.table_folder import LABEL_COLUMNS, TableFolder
 
 MOST_FOUND = 1000
@@ -53,6 +53,8 @@ SUBFOLDERS = ("data", *HALVES)
 """Subfolders that can have the files."""
 STATE, CACHED = "state.json", "cache-"
 """The list of the files that `datasets` saved in a folder, and how the names of its cached results begin."""
+LONGEST_STATE = 2**20
+"""Largest length of that list in bytes, because the server parses it itself."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ def _files_in(folder: Path) -> list[Path]:
 def _without_cache(folder: Path, files: list[Path]) -> list[Path]:
     """Return the Arrow files of a folder that `datasets` saved; it keeps results of its own calls beside them."""
     try:
-        saved = {entry["filename"] for entry in parse_json(read_regular(folder / STATE, LONGEST_LINE))["_data_files"]}
+        saved = {entry["filename"] for entry in parse_json(read_regular(folder / STATE, LONGEST_STATE))["_data_files"]}
     except (OSError, ValueError, TypeError, KeyError):
         saved = set()
     return [file for file in files if file.name in saved] or [file for file in files

@@ -13,7 +13,7 @@ from typing import Any
 from udml_core.base import bounded
 from udml_core.base.errors import UserError, quoted
 from udml_core.base.files import check_regular, read_regular, version_of
-from udml_core.base.paths import is_utf8
+from udml_core.data.sources.listing import is_text
 
 LONGEST = 2**30
 """Largest length of a CSV file, and of a column, in bytes."""
@@ -284,7 +284,7 @@ def separator(text: str) -> str:
 
 def foreign_path(path: Path) -> UserError | None:
     """Return the error for a file that its reader cannot open because of its path; None for any other file."""
-    if is_utf8(path) or path.suffix.lower() not in (".parquet", ".safetensors"):
+    if is_text(str(path)) or path.suffix.lower() not in (".parquet", ".safetensors"):
         return None
     return UserError(f"{path} could not be read, because its path is not UTF-8 text. Rename the file or its folder.")
 
