@@ -116,21 +116,26 @@ def test_a_killed_process_of_readers_starts_again() -> None:
     assert bounded.call("x.csv", len, "abc") == 3
 
 
-def waiting_child(other_than: int) -> int:
-    """Return the child of the process of readers, as soon as there is one, and another one than before."""
+def children() -> set[int]:
+    """Return the children of the process of readers; some may still be ending."""
     assert bounded._forks is not None
     assert bounded._forks._process is not None
-    readers, until = psutil.Process(bounded._forks._process.pid), time.monotonic() + 30
-    while (len(found := {child.pid for child in readers.children()} - {other_than}) != 1  # another may still be ending
-           and time.monotonic() < until):
+    return {child.pid for child in psutil.Process(bounded._forks._process.pid).children()}
+
+
+def call_and_next() -> tuple[int, int]:
+    """Make a call, and return its process and the process that was begun for the next call."""
+    before, until = children(), time.monotonic() + 30
+    number = bounded.call("x.csv", os.getpid)
+    while not (new := children() - before - {number}) and time.monotonic() < until:
         time.sleep(0.01)
-    return found.pop()
+    return number, new.pop()
 
 
 def test_the_process_of_the_next_call_waits_for_it_and_is_replaced_if_it_was_ended() -> None:
-    waiting = waiting_child(other_than=bounded.call("x.csv", os.getpid))
-    assert bounded.call("x.csv", os.getpid) == waiting
-    other = waiting_child(other_than=waiting)
+    _, waiting = call_and_next()
+    number, other = call_and_next()
+    assert number == waiting
     os.kill(other, signal.SIGKILL)
     while psutil.pid_exists(other):
         time.sleep(0.01)
