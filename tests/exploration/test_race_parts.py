@@ -52,3 +52,16 @@ def test_parts_are_single_steps_and_searches_without_a_step_or_the_trained_head(
     assert parts == [("frozen", "views"), ("plm", "views"), ("frozen", "whiten"), ("plm", "whiten"),
                      ("frozen", "views+whiten")]
     assert not parts_of(START, Setup(backbone="net", recipe="whiten"))
+
+
+def test_the_search_in_use_is_judged_first_and_no_candidate_builds_on_it() -> None:
+    chosen = Setup(backbone="net", recipe="rerank")
+    quality = QUALITY | {"rerank": 0.05, "views+rerank": 0.06}
+    ideas = [idea("views"), idea("whiten")]
+    outcomes = list(run_with_parts(race_of(), ideas, Sure(quality), 100.0, chosen=chosen))
+    assert [outcome.setup.recipe for outcome in outcomes] == ["rerank", "views", "views+whiten"]
+    assert not outcomes[0].kept
+    assert race_of(*outcomes).largest == outcomes[0], "it can be advised"
+    known = {outcome.setup: outcome for outcome in outcomes}
+    assert list(run_with_parts(race_of(), ideas, Sure({}), 100.0, known, chosen)) == outcomes
+    assert list(run_with_parts(race_of(), ideas, Sure(QUALITY), 100.0, chosen=START)) == raced_with_parts(QUALITY)

@@ -68,6 +68,8 @@ class Vectors:
     def part_features(self) -> list[np.ndarray]:
         return [self.known[name] for name in self.known if name.startswith("part")]
 
+    chosen: Setup | None = None
+
     def of(self, setup: Setup) -> Vectors:
         if setup.method not in self.known:
             raise UserError("not on these images")

@@ -21,8 +21,10 @@ from udml_core.exploration.race import Outcome, Setup
 from udml_core.runs import Run, create_run, list_runs
 from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.notes import Notes
 from udml_core.runs.tasks import LIVE_STATES, Status
+from udml_core.runs.used import use_search
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     TRIAL,
@@ -35,7 +37,7 @@ from udml_core.work.jobs.advising import (
     wanted_advice,
 )
 from udml_core.work.jobs.browse import find_browsing
-from udml_core.work.workers import candidates
+from udml_core.work.workers import analyse, candidates
 from udml_core.work.workers import train as training
 from udml_core.work.workers.execute import StopRequestedError
 
@@ -141,6 +143,22 @@ def test_the_winner_is_a_refinement_of_all_images_or_a_trained_run(digits: Datas
     plain = Outcome(name="Method", setup=PLM.model_copy(update={"recipe": ""}), run=run.id)
     assert use_outcome(plain, run.root) == (run, None)
     assert launched == [analysis]
+
+
+def test_the_search_in_use_takes_part_if_it_refines_the_features_of_the_race(digits: Dataset, tmp_path: Path) -> None:
+    run = features(digits, tmp_path)
+    plan, request = plan_analysis(Refinement, recipe="whiten"), plan_analysis(Advice, budget=1.0)
+    create_analysis(run, plan, state="done", result=analyse.compute(run, plan, lambda *_: None))
+    material = analyse.StoredMaterial(run, request, lambda *_: None)
+    assert material.chosen is None
+    use_search(run, "final")
+    assert material.chosen is None, "the plain search is what all others are compared with"
+    use_search(run, plan.id)
+    assert material.chosen == Setup(backbone="pixels", recipe="whiten")
+    trained = create_run(spec(method="pca", dataset=digits.name, split="all", fields={"dimension": 4}), run.root)
+    training.work(trained, analyse=False)
+    use_search(trained, "final")
+    assert material.chosen is None, "a trained search is no refinement of these features"
 
 
 def test_a_candidate_is_trained_on_all_images_once_and_marked(digits: Dataset, tmp_path: Path) -> None:

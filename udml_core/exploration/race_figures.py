@@ -158,6 +158,15 @@ def balance_words(measured: Measured) -> str:
     return f", {measured.said} on average, though {though}"
 
 
+def shares(measured: Measured) -> tuple[int, int, int] | None:
+    """Return of how many of 100 searches the results get better, stay, and get worse; None if it is not known."""
+    count = measured.count
+    if count is None or count.better is None or count.worse is None:
+        return None
+    better, worse = round(100 * count.better), round(100 * count.worse)
+    return better, max(0, 100 - better - worse), worse
+
+
 def count_cell(measured: Measured) -> str:
     """Return of how many of 100 images the results get better, with its interval, and worse, for a table."""
     count = measured.count

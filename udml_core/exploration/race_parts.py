@@ -15,8 +15,8 @@ from udml_core.numerics.refinement.recipe import Recipe
 
 
 def run_with_parts(race: Race, ideas: Iterable[Idea], track: Track, seconds: float,
-                   known: Mapping[Setup, Outcome] | None = None) -> Iterator[Outcome]:
-    """Run a race, and then try the parts of its largest certain gain that were no candidates; yield each outcome.
+                   known: Mapping[Setup, Outcome] | None = None, chosen: Setup | None = None) -> Iterator[Outcome]:
+    """Judge the search in use, run a race, and then try the parts of its largest certain gain that were no candidates.
 
     Args:
         race: The race before its first candidate.
@@ -24,8 +24,16 @@ def run_with_parts(race: Race, ideas: Iterable[Idea], track: Track, seconds: flo
         track: Compares and measures time.
         seconds: The time for all candidates; a part that does not fit into the rest is left out.
         known: Outcomes of an earlier attempt at this race, by their searches.
+        chosen: The search that the user chose, on which no candidate builds; None for no choice, or the plain search.
+
+    Yields:
+        Each outcome.
     """
     outcomes = dict[Setup, Outcome]()
+    if chosen not in (None, race.start):
+        assert chosen is not None, "a search was chosen"
+        outcomes[chosen] = (known or {}).get(chosen) or _try_part(race, chosen, track, seconds)
+        yield outcomes[chosen]
     for outcome in run_race(race.start, ideas, track, race.serves, seconds, known):
         outcomes[outcome.setup] = outcome
         yield outcome

@@ -18,6 +18,7 @@ from udml_core.exploration.race_figures import (
     balance_words,
     group_size_words,
     said_word,
+    shares,
 )
 from udml_core.exploration.race_measured import Measured, Serves
 from udml_core.results.embedding_words import words_of
@@ -59,15 +60,6 @@ def show_bars(measures: Sequence[tuple[Serves, Measured, str]], other: str, grou
     st.caption(f"Of 100 searches, compared with {against}, as judges see it: {BY_LOOKS}.",
                help="\n\n".join(filter(None, (*COUNTED.values(), group_size_words(group), BY_CLASSES))))
     return True
-
-
-def shares(measured: Measured) -> tuple[int, int, int] | None:
-    """Return of how many of 100 searches the results get better, stay, and get worse; None if it is not known."""
-    count = measured.count
-    if count is None or count.better is None or count.worse is None:
-        return None
-    better, worse = round(100 * count.better), round(100 * count.worse)
-    return better, max(0, 100 - better - worse), worse
 
 
 def _row(measure: Serves, measured: Measured, verdict: str) -> str:

@@ -76,6 +76,10 @@ class Material(Protocol):
     def run_id(self) -> str:
         """The id of the run."""
 
+    @property
+    def chosen(self) -> Setup | None:
+        """The search that the user chose for these images, if it refines the run's embedding."""
+
     def of(self, setup: Setup) -> Material:
         """Return the material of the run whose embedding a search refines; train it first unless it is finished.
 

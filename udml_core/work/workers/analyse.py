@@ -18,8 +18,8 @@ from udml_core.data.features import features_of
 from udml_core.data.judging import encoder_title, judge_features, judge_views
 from udml_core.exploration.race import Setup
 from udml_core.methods.model import Model
-from udml_core.numerics.refinement.recipe import Views
-from udml_core.runs import Run
+from udml_core.numerics.refinement.recipe import Recipe, Views
+from udml_core.runs import Run, list_runs
 from udml_core.runs.analyses import (
     Analysis,
     AnalysisKind,
@@ -30,8 +30,9 @@ from udml_core.runs.analyses import (
     create_analysis,
     find_analysis,
 )
-from udml_core.runs.search import Frames, view_embeddings
+from udml_core.runs.search import FINAL, Frames, view_embeddings
 from udml_core.runs.tasks import Status
+from udml_core.runs.used import used_search
 from udml_core.work.jobs import resolve_device
 from udml_core.work.workers import candidates
 from udml_core.work.workers.candidates import Trainer
@@ -186,6 +187,16 @@ class StoredMaterial:
     def run_id(self) -> str:
         """The id of the run."""
         return self.run.id
+
+    @property
+    def chosen(self) -> Setup | None:
+        """The search that the user chose for these images, if it refines the run's embedding."""
+        same = (run for run in list_runs(self.run.root) if run.spec().fingerprint == self.spec.fingerprint)
+        used = used_search(same)
+        if used is None or used[0].id != self.run.id or used[1] == FINAL:
+            return None
+        recipe, refined = self.refinement(used[1])
+        return Setup(backbone=self.backbone, recipe=str(Recipe.parse(recipe))) if refined == FINAL else None
 
     def of(self, setup: Setup) -> StoredMaterial:
         """Return the material of the run whose embedding a search refines; train it first unless it is finished.

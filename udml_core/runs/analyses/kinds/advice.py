@@ -155,7 +155,7 @@ class Advice(AnalysisKind):
                                 progress.announce)
             ideas = list_ideas(self._rivals(race, jury), race.titles, material.backbone != TABLE)
             known, outcomes = {outcome.setup: outcome for outcome in earlier}, dict[Setup, Outcome]()
-            for outcome in run_with_parts(race, ideas, track, seconds, known):
+            for outcome in run_with_parts(race, ideas, track, seconds, known, material.chosen):
                 outcomes[outcome.setup] = outcome
                 if known.get(outcome.setup) != outcome:
                     # Else the phase names a candidate that is listed.
