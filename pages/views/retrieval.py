@@ -39,7 +39,7 @@ from pages.parts.retrieval.samples import (
 )
 from pages.parts.retrieval.shared import explain_result
 from pages.parts.retrieval.switches import LIVE, show_switches
-from pages.parts.retrieval.used import show_used
+from pages.parts.retrieval.used import is_used, show_used
 from pages.parts.retrieval.words import word_column
 from pages.parts.shell.address import write_address
 from pages.parts.shell.awaited import awaited_run
@@ -90,9 +90,10 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
         show_failures_switch(retrieval)
         if refined is not None:
             columns.append(refined)
+    used = None
     if not query.words:
         with show_user_errors():
-            show_used(retrieval, columns)
+            used = show_used(retrieval, columns)
     rankings: list[SearchResult] = []
     if query.words or query.images("add"):
         with nullcontext() if refined is None else st.spinner("Refining …"):
@@ -102,7 +103,8 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
     if rankings:
         with st.container(key="retrieval-results"):
             say_unlike(retrieval, query)
-            frames = [] if query.words else [(column.retrieval.run, column.frame.name) for column in columns]
+            frames = [] if query.words else [(column.retrieval.run, column.frame.name) for column in columns
+                                             if used is None or not is_used(column, *used)]
             show_rankings(retrieval, rankings, lambda index: pick(query, index), badge_words(retrieval, strip),
                           lambda: show_frames_verdict(frames))
             offer_more(search_filter, max(len(ranking.hits) for ranking in rankings))

@@ -169,13 +169,14 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
     raced = raced_run(dataset, method)
     known = known_runs(raced, example)
     wanted = wanted_settings(known, method.card.name)
-    box, top, race_line = st.container(), st.container(), st.container(gap="xsmall")
+    box, top = st.container(), st.container()
     start, details = st.container(key="lab-start"), st.container()
     with details, st.expander("About these values", icon=":material/info:"):
         settings = explain_settings(wanted, method, dataset, known)
         more = st.container()
-    with race_line:
-        show_raced(dataset)
+    if watched is None:  # beside a run, its own verdict says how it stands beside the search in use
+        with rest:
+            show_raced(dataset)
     with top:
         fields = main_form(method, settings)
         supervised, pairs = choose_supervision(method, dataset, settings.options)

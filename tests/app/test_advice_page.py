@@ -267,15 +267,18 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     assert test.query_params["compare"] in (refinement.id, [refinement.id]), "one list of results"
     trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
     assert search_link(trained, "final")["compare"] == "final", "one list of results"
-    chosen = "You chose **the refined search (whitening)** for these images."
+    chosen, own = "You chose **the refined search (whitening)** for these images.", (
+        ":material/push_pin: **Your search: the refined search (whitening).**")
     home = opened("home")
-    assert f"y{chosen[1:]}" in home.markdown[1].value, "it follows the app's sentence"
-    assert "Best search\\: the refined search (whitening)" in home.caption[0].value, "with what the race found"
+    assert own in home.markdown[1].value, "it follows the app's sentence"
+    assert home.caption[0].value.replace("\\", "") == "Whole group: better. First result: no clear difference."
     first = opened("retrieval")
     assert first.session_state["app-run"] == frozen.id, "every page begins with it, although a run is newer"
     assert first.multiselect[0].value == [refinement.id]
     assert chosen not in texts(first)
-    assert "You search with **the refined search (whitening)**." in texts(first)
+    assert own in texts(first)
+    assert "Whole group\\: better." in texts(first)
+    assert texts(first).count("Whole group") == 1, "once on the page"
     titles = first.sidebar.selectbox(key="choose-run").options
     assert titles[1].startswith("Refined search (whitening) on "), "the box names what is used"
     first.query_params["add"] = "7"
@@ -423,13 +426,16 @@ def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -
     assert SECOND == "If you train nevertheless"
     words = texts(test).replace("\\", "")
     assert mains(test) == ["Use the best search"], "one next step, and no training beside it"
-    assert (":material/trophy: Whole groups: Best search: the refined search (whitening). No training is advised: "
-            "it already includes "
-            "whitening.") in words
+    assert ":material/trophy: Whole groups: Best search: the refined search (whitening). It needs no training." in words
     worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
     use_search(frozen, plan_analysis(Refinement, recipe="whiten").id)
-    words = texts(opened("train", dataset="digits", method="whiten")).replace("\\", "")
-    assert "No training is advised: the search that you use already includes whitening." in words
+    test = opened("train", dataset="digits", method="whiten")
+    words = texts(test).replace("\\", "")
+    assert "**Your search: the refined search (whitening).** It needs no training; you can try one here." in words
+    assert "Best search" not in words, "the choice stands first"
+    assert not mains(test)
+    button(test, "Search with mine").click().run()
+    assert test.session_state["page"] == "retrieval"
     assert ("In the race on these images, the refined search (whitening): no clear difference in first results, "
             "better whole groups, "
             "compared with the plain search.") in words
@@ -1351,8 +1357,7 @@ def test_every_page_follows_the_judgments_of_the_advised_search(
     again = opened("data", **LINK)
     if action == "Use the plain search" and said != "worse":
         assert label_of_next(again) == "Search with mine", "nothing speaks against what the user chose"
-        assert "**Next:** keep the refined search (whitening), which you chose for these images" in (
-            texts(again).replace("\\", ""))
+        assert "**Next:** keep your search, against which nothing speaks here" in texts(again)
         button(again, "Search with mine").click().run()
         assert again.query_params["compare"] in (plan.id, [plan.id])
     else:
@@ -1386,9 +1391,9 @@ def test_a_choice_that_replaces_another_says_so_at_once_and_can_be_undone(frozen
     test = opened("data", **LINK)
     test.button(key="advice-frozen").click().run()
     assert test.session_state["page"] == "retrieval"
-    assert "You search with **the plain search** now, in place of **the refined search (whitening)**." in texts(test)
+    assert "**Your search: the plain search.** It takes the place of the refined search (whitening)." in texts(test)
     search = opened("retrieval", run=frozen.id)
-    assert "in place of" not in texts(search), "another session chose nothing"
+    assert "the place of" not in texts(search), "another session chose nothing"
     search.session_state[REPLACED] = test.session_state[REPLACED]
     search.run().button(key="retrieval-use-again").click().run()
     assert not search.exception

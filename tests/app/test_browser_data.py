@@ -48,10 +48,10 @@ def test_back_returns_to_each_choice_of_a_race_and_then_to_the_gallery_of_the_sa
     page.wait_for_url(re.compile("dataset=emoji"))
     page.get_by_role("radio", name="Best search").click()
     page.wait_for_url(re.compile("view=advice.*serves=first"))
-    for label, serves in (("The whole group", "groups"), ("The first result", "first"), ("The whole group", "groups")):
+    for label, serves in (("All of them: the whole group", "groups"), ("One match: the first result", "first"), ("All of them: the whole group", "groups")):
         page.get_by_role("radio", name=label).click()  # none of several clicks is lost
         page.wait_for_url(re.compile(f"serves={serves}"))
-    for serves, label in (("first", "The first result"), ("groups", "The whole group"), ("first", "The first result")):
+    for serves, label in (("first", "One match: the first result"), ("groups", "All of them: the whole group"), ("first", "One match: the first result")):
         page.go_back()
         page.wait_for_url(re.compile(f"serves={serves}"))
         expect(page.get_by_role("radio", name=label)).to_be_checked()
@@ -243,7 +243,7 @@ def test_the_best_search_is_found_in_the_background_and_used(
         settle(page)
         page.get_by_role("button", name="Find the best search").click()
         page.get_by_role("radio", name="2 min", exact=True).click()
-        page.get_by_role("radio", name="The whole group").click()
+        page.get_by_role("radio", name="All of them: the whole group").click()
         expect(page.get_by_text("All images of the same kind should come before all others.")).to_be_visible()
         page.locator(".st-key-advice-start").get_by_role("button").click()
         expect(page.get_by_role("button", name="Stop").first).to_be_visible()

@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from udml_core.base.errors import capitalized, counted
+from udml_core.base.errors import counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.plain_names import plain_line
@@ -31,10 +31,9 @@ from udml_core.exploration.race_figures import (
 from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words
 from udml_core.exploration.race_words import caution_words, judge_lines, needs_eyes, outcome_words
 from udml_core.exploration.search_names import other_search, plain_name
-from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs import runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
-from udml_core.runs.search import FINAL
 from udml_core.runs.search.differing import Results
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
@@ -46,37 +45,31 @@ from udml_core.work.jobs.advising import (
     restart_advice,
     start_advice,
 )
+from udml_core.work.jobs.answering import relation_to
 from udml_core.work.jobs.concluding import conclusion_of, results_of
 
-from ..shell.race_judgments import outcome_judgments, search_name
+from ..shell.race_judgments import outcome_judgments, recipe_of
 from ..shell.race_line import end_of
 from ..shell.run_status import ICONS, escaped
 from ..shell.user_errors import show_user_errors
 from ..shell.verdict_bars import show_verdict_bars
-from ..shell.views import open_view
+from .answer import own_line
 from .own_judgments import show_own_judgments
 from .race import explained, show_race
+from .race_next import is_kept, relation_words, search_with_own, show_kept, show_next, use_elsewhere, use_plain
 from .using import (
     BUDGETS,
     SEARCH,
     USE,
-    Kind,
     chosen_search,
-    open_used,
-    search_link,
     show_awaited,
     show_race_button,
     use_button,
 )
 
-ICON, JUDGE = ":material/trophy:", ":material/thumbs_up_down:"
-CONFIRM, CONTINUE = "Confirm by judgments", "Continue judging"
-LONG = 60
-"""Letters from which a sentence takes a line of its own beside its button."""
+ICON = ":material/trophy:"
 ALL_TRIED = "Every candidate was tried: more time tries nothing new. Run it again when encoders or images have changed."
 KEPT = "Computed features and trained heads are used again, so more candidates fit into the same time."
-JUDGING = ("You see a query and where the two searches differ, without their names: the first result, or the first ten "
-           "results if the race served whole groups.")
 
 
 def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderSpec,
@@ -98,7 +91,11 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
     for_other_aim = None if race.best is not None else _race_for_other_aim(dataset, encoder, race, analysis)
     of, elsewhere = conclusion_of(analysis, dataset, for_other_aim), None if other is None else other[0]
     again = partial(_show_again, dataset, encoder, race, for_other_aim) if is_done else None
+    own = chosen_search(dataset.name)
+    relation, part = ("unjudged", None) if own is None else relation_to(of, race, own[0].id, recipe_of(*own))
     with st.container(border=True, key="advice-verdict"):
+        if own is not None and relation != "same":
+            st.markdown(f"{own_line(*own)} {relation_words(race, relation, part)}")
         _show_headline(race, of)
         is_drawn = of.use is not None and show_verdict_bars(of.race, of.use)
         counted = "" if is_drawn else of.counted
@@ -112,10 +109,12 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
             st.caption(f":material/info: {escaped(caution)}")
         if awaited is not None:
             show_awaited(awaited)
-        elif of.action == "search" and of.basis != "contradicted" and (own := chosen_search(dataset.name)) is not None:
-            _show_kept(race, own)
+        elif own is not None and is_kept(of, relation, part):
+            show_kept(race, of, own, relation, elsewhere)
         else:
-            _show_next(race, of, elsewhere, again)
+            show_next(race, of, elsewhere, again)
+            if own is not None:
+                search_with_own(own, "tertiary")
         show_own_judgments(of, dataset)
         with st.expander("Details", icon=":material/list:"):
             _show_actions(race, of, other, again if of.action != "again" else None)
@@ -155,7 +154,8 @@ def _show_headline(race: Race, of: Conclusion) -> None:
     """
     is_sure = of.use is not None and (of.is_judged or of.use != race.best or not needs_eyes(race))
     sign = f":green[{ICON}]" if is_sure else ":material/balance:" if race.is_judged else ":material/help:"
-    st.markdown(f"#### {sign} {escaped(of.headline.removesuffix('.'))}")
+    aim = f"{MEASURES[race.serves].capitalize()}: " if of.use is None and best_otherwise(of.race) is not None else ""
+    st.markdown(f"#### {sign} {escaped(aim + of.headline.removesuffix('.'))}")
     if of.use is not None:
         scope = scope_words(of.use.setup)
         st.caption(escaped(" · ".join([plain_line(of.race, of.use.setup), f"{scope[:1].upper()}{scope[1:]}."])),
@@ -199,76 +199,6 @@ def _show_other_aim_words(of: Conclusion, best: Outcome | None, words: str) -> N
                        key="advice-otherwise")
 
 
-def _show_kept(race: Race, own: tuple[Run, str]) -> None:
-    """Show that the search that the user chose can stay where nothing speaks against it, and how to search with it."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
-        st.markdown(f"**Next:** keep {escaped(search_name(*own))}, which you chose for these images, or go back to the "
-                    "plain search.", width="stretch")
-        if st.button("Search with mine", icon=SEARCH, key="advice-own", type="primary"):
-            open_view("retrieval", query_params=search_link(*own))
-        _use_plain(race, "tertiary")
-
-
-def _show_next(race: Race, of: Conclusion, elsewhere: Elsewhere | None, again: Callable[[], None] | None) -> None:
-    """Show what is next: a sentence, the button that does it, and the other choice beside it."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
-        if of.next_step:
-            is_long = len(of.next_step) > LONG
-            st.markdown(f"**Next:** {escaped(of.after(of.next_step))}", width="stretch" if is_long else "content")
-        if of.action == "use":
-            _use(race, of, elsewhere, "primary")
-        elif of.action == "judge":
-            _judge(of, CONTINUE if of.is_begun else CONFIRM, "primary")
-        elif of.action == "name" and st.button("Name groups", icon=":material/label:", key="advice-name",
-                                               type="primary"):
-            open_view("labels", query_params={"run": of.use.run if of.use else race.run})
-        elif of.action == "search":
-            _use_plain(race, "primary")
-        elif of.action == "again" and again is not None:
-            again()
-        _show_other_choice(race, of, elsewhere)
-
-
-def _show_other_choice(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> None:
-    """Show what can be done in place of the next step: use the search, confirm it, or use it nevertheless."""
-    if of.action == "use" and not of.is_judged:
-        _judge(of, CONFIRM, "tertiary")
-    elif of.action == "judge" and of.use is not None:
-        _use(race, of, elsewhere, "tertiary")
-    elif of.action == "judge":
-        _use_plain(race, "tertiary")
-    elif of.action == "name" and of.use is not None:
-        _use(race, of, elsewhere, "tertiary", "Search with it")
-    elif of.is_overruled and of.candidate is not None:
-        use_button(f"Use {plain_name(of.candidate.setup, of.race.start)} nevertheless", SEARCH, of.race, of.candidate,
-                   "retrieval", USE, kind="tertiary", key="advice-nevertheless")
-    elif of.action == "search" and of.candidate is not None and not of.is_judged:
-        use_button("Judge the largest gain yourself", JUDGE, of.race, of.candidate, "compare",
-                   f"{capitalized(of.named)}: {JUDGING[0].lower()}{JUDGING[1:]}", kind="tertiary")
-
-
-def _use(race: Race, of: Conclusion, elsewhere: Elsewhere | None, kind: Kind, label: str = "") -> None:
-    """Show the button that searches with the search of a conclusion."""
-    assert of.use is not None, "there is a search to use"
-    if elsewhere is not None and elsewhere.wins(race):
-        _use_elsewhere(elsewhere, kind)
-    else:
-        use_button(label or "Use this", SEARCH, of.race, of.use, "retrieval", USE, kind=kind)
-
-
-def _judge(of: Conclusion, label: str, kind: Kind) -> None:
-    """Show the button that judges the search of a conclusion against the frozen features."""
-    assert of.candidate is not None, "there is a search to judge"
-    use_button(label, JUDGE, of.race, of.candidate, "compare", JUDGING, kind=kind)
-
-
-def _use_plain(race: Race, kind: Kind) -> None:
-    """Show the button that searches with the frozen features."""
-    if st.button("Use the plain search", icon=SEARCH, key="advice-frozen", type=kind):
-        with show_user_errors():  # its run may be gone
-            open_used(find_run(race.run, runs_folder()), FINAL)
-
-
 def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> None:
     """Show what judgments say, the figures of the race, and explanations."""
     if judged := _judgments(of, race):
@@ -302,20 +232,14 @@ def _show_actions(race: Race, of: Conclusion, other: tuple[Elsewhere, Analysis] 
     elsewhere = None if other is None else other[0]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if of.use is not None and of.action != "search" and race.best is None:
-            _use_plain(race, "secondary")
+            use_plain(race, "secondary")
         if elsewhere is not None and not elsewhere.wins(race):
-            _use_elsewhere(elsewhere, "secondary")
+            use_elsewhere(elsewhere, "secondary")
         if other is not None:
             when = "later" if other[0].is_later else "earlier"
             show_race_button(f"Show the {when} race", other[1].spec(), "advice-other-race")
         if again is not None:
             again()
-
-
-def _use_elsewhere(elsewhere: Elsewhere, kind: Kind) -> None:
-    """Show the button that uses the best search of another race."""
-    use_button(f"Use {escaped(elsewhere.search)}", SEARCH, elsewhere.race, elsewhere.best, "retrieval", USE, kind=kind,
-               key="advice-elsewhere")
 
 
 def _show_others(race: Race, of: Conclusion) -> None:

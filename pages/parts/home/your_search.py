@@ -6,17 +6,18 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_advice import both_aims_words
 from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_figures import MEASURES
 from udml_core.runs import Run
 from udml_core.runs.search import FINAL, FROZEN
-from udml_core.runs.used import used_search
-from udml_core.work.jobs.advising import judged_in_race, races_from
+from udml_core.runs.used import chosen_at, used_search
+from udml_core.work.jobs.advising import races_from
+from udml_core.work.jobs.answering import relation_to
 
+from ..data.answer import evidence_line, judged_of, judgments_line, own_line
 from ..data.using import SEARCH, USE, search_link, use_button
-from ..shell.race_judgments import outcome_judgments, recipe_of, search_name
+from ..shell.race_judgments import recipe_of
 from ..shell.race_verdict import concluded, conclusion_icon
 from ..shell.run_status import escaped
 from ..shell.verdict_bars import show_verdict_bars
@@ -41,15 +42,10 @@ def show_your_search(runs: Sequence[Run]) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small", key="home-used"):
         if used is not None:
             with st.container(width="stretch", gap="xsmall"):
-                st.markdown(f":material/push_pin: **{escaped(used[0].spec().dataset_title)}**: you chose "
-                            f"**{escaped(search_name(*used))}** for these images.")
-                if (judged := _judged(*used)) is not None and show_verdict_bars(*judged):
-                    if own := outcome_judgments(*judged, ("first", "ten")):
-                        st.caption(own)
-                    if found is not None and (found[1].use is None or found[1].use.setup != judged[1].setup):
-                        st.caption(_headline(found[1]))
-                elif found is not None:
-                    _show_found(found[1])
+                st.markdown(f"{own_line(*used)} For {escaped(used[0].spec().dataset_title)}.")
+                _show_evidence(*used)
+                if found is not None and (newer := _newer_words(*used, *found)):
+                    st.caption(newer)
             _link_search(search_link(*used))
         elif found is not None:
             run, of = found
@@ -83,10 +79,22 @@ def _show_found(of: Conclusion) -> None:
     above.caption(_headline(of, aims))
 
 
-def _judged(run: Run, frame: str) -> tuple[Race, Outcome] | None:
-    """Return the race that judged a search, and what it said; None without one."""
-    recipe = recipe_of(run, frame)
-    return None if recipe is None else judged_in_race(run, recipe)
+def _show_evidence(run: Run, frame: str) -> None:
+    """Show what judges and judgments say of the search that the user chose."""
+    judged = judged_of(run, frame)
+    words = judgments_line(run, frame) if judged is not None and show_verdict_bars(*judged) else (
+        evidence_line(run, frame))
+    if words:
+        st.caption(words)
+
+
+def _newer_words(run: Run, frame: str, start: Run, of: Conclusion) -> str:
+    """Return what a race advises that ended after a search was chosen, in Markdown; empty if it agrees."""
+    if not any(race == of.race and (analysis.stored_status().finished or 0.0) > chosen_at(run)
+               for race, _, analysis in races_from(start)):
+        return ""
+    relation, _ = relation_to(of, of.race, run.id, recipe_of(run, frame))
+    return "" if relation in ("same", "equal") or of.use is None else f":material/new_releases: {_headline(of)}"
 
 
 def _headline(of: Conclusion, more: str = "") -> str:

@@ -29,6 +29,8 @@ GALLERIES: tuple[Gallery, ...] = get_args(Gallery)[::-1]
 GALLERY_WORDS: dict[Gallery, str] = {"test": "test half", "all": "all images"}
 COUNT = "k"
 """Key of the number of results, and its parameter in the address."""
+FIRST = 20
+"""Results at first, which fill two rows; half as many with classes, whose hits are counted."""
 MORE = (50, 100, 200)
 """Numbers of results that a button below the results offers one after the other."""
 MOST_OFFERED = 300
@@ -70,7 +72,8 @@ def choose_filter(retrieval: Retrieval, query_images: Sequence[int]) -> Filter:
         retrieval: The search of a run.
         query_images: Indices of the query's data set images; their clusters are offered first.
     """
-    k = st.slider("Number of results", 5, MORE[-1], 10, key=COUNT, bind="query-params")
+    first = FIRST if retrieval.dataset.labels is None else FIRST // 2
+    k = st.slider("Number of results", 5, MORE[-1], first, key=COUNT, bind="query-params")
     gallery: Gallery = "all"
     if retrieval.split.name != "all":
         gallery = choose_segment("Search in", "gallery", GALLERIES, "all", key="search-in",

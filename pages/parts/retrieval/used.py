@@ -16,6 +16,7 @@ from udml_core.runs.search.judged_runs import is_frozen
 from udml_core.runs.used import chosen_at, use_search, used_search
 from udml_core.work.jobs.advising import is_trial
 
+from ..data.answer import own_lines
 from ..data.using import REPLACED, open_used, search_link
 from ..refine.cards import PARAMETER
 from ..runs.rivals import best_beside, offer_choice
@@ -28,7 +29,7 @@ from .embeddings import Column, show_alone, show_embedding
 from .query import kept_query
 
 
-def show_used(retrieval: Retrieval, columns: Sequence[Column]) -> None:
+def show_used(retrieval: Retrieval, columns: Sequence[Column]) -> tuple[Run, str] | None:
     """Show in a line which search the user chose, with a button that searches with it and one that keeps what is shown.
 
     Nothing is shown before a choice. While the chosen search is among the shown ones, the line offers the plain search
@@ -37,15 +38,18 @@ def show_used(retrieval: Retrieval, columns: Sequence[Column]) -> None:
     Args:
         retrieval: The search of the run that the page shows.
         columns: The shown embeddings.
+
+    Returns:
+        The run of the chosen search and its embedding; None before a choice.
     """
     runs = [other for other in list_runs(runs_folder()) if other.spec().dataset == retrieval.spec.dataset]
     used = used_search(runs)
     if used is None:
-        return
-    if any(_is_of(column, *used) for column in columns):
+        return None
+    if any(is_used(column, *used) for column in columns):
         _show_in_use(retrieval, *used, is_alone=len(columns) == 1)
         _offer_newer(runs, used[0])
-        return
+        return used
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-used"):
         st.markdown(f":material/push_pin: You chose **{escaped(search_name(*used))}** for these images.",
                     width="content")
@@ -61,6 +65,7 @@ def show_used(retrieval: Retrieval, columns: Sequence[Column]) -> None:
                 help=f"{escaped(last.title)}: Search begins with it, and Home links to it."):
             use_search(last.retrieval.run, last.frame.name)
             st.rerun()
+    return used
 
 
 def _search_with(retrieval: Retrieval, name: str) -> None:
@@ -73,9 +78,8 @@ def _show_in_use(retrieval: Retrieval, run: Run, frame: str, is_alone: bool) -> 
     """Say which search is in use, and offer the plain search beside it unless another is shown."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-in-use"):
         earlier = _replaced_by(run, frame)
-        instead = f" now, in place of **{escaped(search_name(*earlier))}**" if earlier else ""
-        st.markdown(f":material/push_pin: You search with **{escaped(search_name(run, frame))}**{instead}.",
-                    width="content")
+        st.markdown(own_lines(run, frame, f"It takes the place of {escaped(search_name(*earlier))}." if earlier else ""
+                              ), width="stretch")
         if earlier and st.button("Undo this choice", key="retrieval-use-again", type="tertiary", icon=":material/undo:",
                                  help="Searches with the earlier choice again."):
             open_used(*earlier)
@@ -117,7 +121,7 @@ def _offer_newer(runs: Sequence[Run], used: Run) -> None:
         offer_choice(newer, "retrieval-newer")
 
 
-def _is_of(column: Column, run: Run, frame: str) -> bool:
+def is_used(column: Column, run: Run, frame: str) -> bool:
     """Return whether an embedding is the chosen one; the plain search is in every run of the same features."""
     is_plain = run.spec().method == FROZEN and frame == FINAL and column.frame.name == FROZEN
     return is_plain or (column.retrieval.run.id, column.frame.name) == (run.id, frame)

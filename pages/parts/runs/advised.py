@@ -14,17 +14,23 @@ from udml_core.exploration.race_figures import MEASURES, recipe_words, said_word
 from udml_core.exploration.search_names import named_search, recipe_once
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis
+from udml_core.runs.recipe_choice import plainly
 from udml_core.runs.search import FROZEN
 from udml_core.work.jobs.advising import races_from
 from udml_core.work.jobs.concluding import advised_beside
 
-from ..data.using import SEARCH, use_button
+from ..data.answer import own_lines
+from ..data.using import SEARCH, chosen_search, search_link, use_button
 from ..shell.cached import dataset_at_hand
+from ..shell.race_judgments import recipe_of
 from ..shell.race_verdict import concluded, conclusion_icon, judgments_version, race_verdict, raced_with_steps
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_title
+from ..shell.views import view_link
 
 JUDGE, COMPARE = ":material/thumbs_up_down:", ":material/compare_arrows:"
+Advice = tuple[Run, Race, Outcome, Analysis]
+"""The run of the frozen features, a race from it, the search that it advises, and its analysis."""
 USES = "All images are prepared for this search first, in seconds, on the page Data; then Search opens."
 
 
@@ -35,11 +41,39 @@ def show_advised(runs: Sequence[Run], chosen: Sequence[Run] = ()) -> None:
         runs: The listed runs.
         chosen: The runs that are ticked in the table, with which a search can be compared.
     """
-    rows = list(_advised(runs))
+    own = _show_own(runs)
+    rows = [row for row in _advised(runs) if (row[2].run, row[2].setup.recipe) not in own]
     if not rows:
         return
-    st.markdown("**Best searches of races**", help="A race on the page Data compares ways to search. Blind judgments "
-                                                   "decide before the race.")
+    is_aside = {row[0].spec().dataset for row in rows} <= set(own.values())
+    with st.expander("What races advise beside it", icon=":material/trophy:") if is_aside else st.container():
+        if not is_aside:
+            st.markdown("**Best searches of races**", help="A race on the page Data compares ways to search. Blind "
+                                                           "judgments decide before the race.")
+        _show_rows(rows, chosen)
+
+
+def _show_own(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
+    """Show the search that the user chose for each data set of the listed runs, with what judges and judgments say.
+
+    Returns:
+        The names of the data sets by their search: its run and its recipe.
+    """
+    own = dict[tuple[str, str], str]()
+    for number, dataset in enumerate(dict.fromkeys(run.spec().dataset for run in runs)):
+        used = chosen_search(dataset)
+        if used is None:
+            continue
+        own[used[0].id, plainly(recipe_of(*used) or "")] = dataset
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"runs-own-{number}"):
+            st.markdown(own_lines(*used, f"For {escaped(used[0].spec().dataset_title)}."), width="stretch")
+            view_link("retrieval", label="Search with it", icon=SEARCH, query_params=search_link(*used),
+                      width="content")
+    return own
+
+
+def _show_rows(rows: Sequence[Advice], chosen: Sequence[Run]) -> None:
+    """Show the searches that races advise, each in a row."""
     for number, (start, race, outcome, analysis) in enumerate(rows):
         of, named = concluded(race), named_search(race, outcome.setup)
         said = f". {recipe_once([named, of.headline], named)[1]}" if of.is_judged else (
@@ -74,12 +108,12 @@ def _rival(chosen: Sequence[Run], start: Run, outcome: Outcome) -> Run | None:
     return rivals[0] if len(rivals) == 1 else None
 
 
-def _advised(runs: Sequence[Run]) -> Iterator[tuple[Run, Race, Outcome, Analysis]]:
-    """Yield the search that each newest race advises, or judgments prefer, unless it is a run; equal searches once."""
+def _advised(runs: Sequence[Run]) -> Iterator[Advice]:
+    """Yield the search to use after each newest race and judgments, unless it is a run; equal searches once."""
     known = set[tuple[str, str]]()
     for run in runs:
         for race, _, analysis in races_from(run) if run.spec().method == FROZEN else []:
-            best = race.best or concluded(race).use
+            best = concluded(race).use
             if best is not None and best.setup.recipe and (best.run, best.setup.recipe) not in known:
                 known.add((best.run, best.setup.recipe))
                 yield run, race, best, analysis

@@ -6,21 +6,19 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from udml_core.base.errors import listed
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_now
 from udml_core.exploration.race import FROZEN
-from udml_core.exploration.race_figures import setup_words
 from udml_core.methods import METHODS, Method, find_method
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.results.label_free import record_words
-from udml_core.runs import list_runs, runs_folder
+from udml_core.runs import runs_folder
 from udml_core.runs.search import FINAL
-from udml_core.runs.used import used_search
 from udml_core.work import jobs
 from udml_core.work.jobs.concluding import Suggestion, suggested_by_race
-from udml_core.work.jobs.verdicts import search_words
 
+from ..data.answer import own_lines
+from ..data.using import SEARCH, chosen_search, search_link
 from ..shell.race_verdict import conclusion_icon
 from ..shell.run_status import escaped
 from ..shell.views import open_view, view_link
@@ -121,31 +119,28 @@ def show_raced(dataset: Dataset) -> None:
     suggestion = suggested_by_race(dataset, runs_folder())
     if suggestion is None:
         return
+    of, own = suggestion.conclusion, chosen_search(dataset.name)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="lab-answer"):
+        if own is not None and not suggestion.is_trained:
+            st.markdown(own_lines(*own, "It needs no training; you can try one here."), width="stretch")
+            if st.button("Search with mine", icon=SEARCH, key="lab-next"):
+                open_view("retrieval", query_params=search_link(*own))
+            return
+        needs = "" if of.use is None or suggestion.is_trained else " It needs no training."
+        st.markdown(f"{conclusion_icon(of)} {escaped(suggestion.words)}{needs}", width="stretch")
+        _show_next(suggestion, dataset)
+
+
+def _show_next(suggestion: Suggestion, dataset: Dataset) -> None:
+    """Show the next step after the newest race and judgments."""
     of = suggestion.conclusion
-    st.markdown(f"{conclusion_icon(of)} {escaped(suggestion.words)} {escaped(_advises(suggestion, dataset))}".rstrip())
     label, icon, view = NEXT.get(of.action, NEXT[""])
     parameters = {"dataset": dataset.name, "view": "advice"} if view == "data" else (
         {"run": of.use.run} if of.use is not None else {"run": of.race.run, "compare": FINAL})
     if suggestion.is_trained:
         view_link(view, label=label, icon=icon, width="content", query_params=parameters)
-    elif st.button(label, icon=icon, type="primary", key="lab-next", width="stretch"):
+    elif st.button(label, icon=icon, type="primary", key="lab-next"):
         open_view(view, query_params=parameters)
-
-
-def _advises(suggestion: Suggestion, dataset: Dataset) -> str:
-    """Return that no training is advised, and which trainings the search to use includes; empty if one is advised."""
-    use = suggestion.conclusion.use
-    if use is None or suggestion.is_trained:
-        return ""
-    runs = [run for run in list_runs(runs_folder()) if run.spec().fingerprint == dataset.fingerprint]
-    used = used_search(runs)
-    is_used = used is not None and used[0].id == use.run and search_words(*used) == setup_words(
-        suggestion.race, use.setup)
-    included = [step.title[:1].lower() + step.title[1:] for step in use.setup.parsed.steps
-                if step.name in {method.card.name for method in METHODS}]
-    which = f"the search that you use{' already includes' if included else ' needs none'}" if is_used else (
-        "it already includes" if included else "it needs none")
-    return f"No training is advised: {which}{' ' * bool(included)}{listed(included)}."
 
 
 def suggested_method(dataset: Dataset) -> str:

@@ -28,6 +28,7 @@ from udml_core.runs.search_opinion import run_against_run
 from udml_core.runs.selection import preferred_epoch
 from udml_core.runs.used import used_search
 from udml_core.work.jobs.advising import is_trial, judged_in_race, race_words_of, races_of, refinement_of
+from udml_core.work.jobs.answering import aim_of
 from udml_core.work.jobs.concluding import advised_beside, suggested_by_race, ticket_of
 
 ADVISED, IN_USE = "the best search", "your search"
@@ -144,8 +145,7 @@ def _search_of(run: Run, dataset: Dataset) -> Rival | None:
     """Return the search of `rival_of`, even if it is of the run itself."""
     same = [other for other in list_runs(run.root) if other.spec().fingerprint == dataset.fingerprint]
     if (used := used_search(same)) is not None:
-        serves: Serves = next((race.serves for race in races_of(run)), "first")
-        return Rival(*used, search_words(*used), serves, IN_USE)
+        return Rival(*used, search_words(*used), _aim_of(*used), IN_USE)
     if (found := advised_beside(run, dataset)) is None:
         own = suggested_by_race(dataset, run.root)
         if own is None or own.conclusion.use is None or own.conclusion.use.run != run.id:
@@ -158,6 +158,14 @@ def _search_of(run: Run, dataset: Dataset) -> Rival | None:
         return None
     frame = FINAL if refined is None else refined.id
     return Rival(rival, frame, setup_words(race, best.setup), race.serves, ADVISED)
+
+
+def _aim_of(run: Run, frame: str) -> Serves:
+    """Return by which measure a search that the user chose is compared: what it gains, else what its race serves."""
+    judged = judged_in_race(run, "" if frame == FINAL else str(find_analysis(run, frame).spec().recipe))
+    if judged is None:
+        return next((race.serves for race in races_of(run)), "first")
+    return aim_of(*judged)
 
 
 def _begins(run: Run, search: Rival) -> bool:

@@ -1,0 +1,58 @@
+"""The search that the user chose for some images, in the same words on every page."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from udml_core.exploration.race import Outcome, Race
+from udml_core.runs import Run, runs_folder
+from udml_core.runs.search.judged_runs import is_frozen
+from udml_core.work.jobs.advising import judged_in_race
+from udml_core.work.jobs.answering import evidence_words, judged_words
+
+from ..shell.cached import dataset_at_hand
+from ..shell.race_judgments import recipe_of, search_name
+from ..shell.race_verdict import frame_verdict, judgments_version
+from ..shell.run_hash import RUN_HASH
+from ..shell.run_status import escaped
+
+PIN = ":material/push_pin:"
+UNKNOWN = "No judge has compared it with the plain search yet."
+
+
+def own_line(run: Run, frame: str) -> str:
+    """Return which search the user chose, in Markdown."""
+    return f"{PIN} **Your search: {escaped(search_name(run, frame))}.**"
+
+
+def own_lines(run: Run, frame: str, more: str = "") -> str:
+    """Return the same with more words, and with what judges and judgments say of it in a second line."""
+    evidence, line = evidence_line(run, frame), f"{own_line(run, frame)} {more}".rstrip()
+    return f"{line}  \n:small[:gray[{evidence}]]" if evidence else line
+
+
+def evidence_line(run: Run, frame: str) -> str:
+    """Return what judges and judgments say of a search against the plain search, in Markdown; empty for the latter."""
+    return escaped(_evidence(run, frame, judgments_version(run)))
+
+
+def judgments_line(run: Run, frame: str) -> str:
+    """Return what judgments alone say of a search, in Markdown; empty without any."""
+    judged = judged_of(run, frame)
+    said = "" if judged is None else judged_words(*judged, runs_folder(), dataset_at_hand(run.spec().dataset))
+    return f":material/thumbs_up_down: {escaped(said)}" if said else ""
+
+
+def judged_of(run: Run, frame: str) -> tuple[Race, Outcome] | None:
+    """Return the newest race that judged a search, and what it said; None without one."""
+    recipe = recipe_of(run, frame)
+    return None if recipe is None else judged_in_race(run, recipe)
+
+
+@st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
+def _evidence(run: Run, frame: str, version: tuple[int, ...]) -> str:  # noqa: ARG001 (of the judgments)
+    if is_frozen(run, frame):
+        return ""
+    if (judged := judged_of(run, frame)) is not None:
+        return evidence_words(*judged, runs_folder(), dataset_at_hand(run.spec().dataset))
+    return frame_verdict(run, frame)[0] or UNKNOWN

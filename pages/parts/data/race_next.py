@@ -1,0 +1,132 @@
+"""What is next after a race that ended: search with its winner, judge it, or keep the search that the user chose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from udml_core.base.errors import capitalized
+from udml_core.exploration.race import Outcome, Race
+from udml_core.exploration.race_conclusion import Conclusion
+from udml_core.exploration.race_elsewhere import Elsewhere
+from udml_core.exploration.race_figures import MEASURES, measured_words
+from udml_core.exploration.search_names import plain_name
+from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs.search import FINAL
+from udml_core.work.jobs.answering import Relation
+
+from ..shell.run_status import escaped
+from ..shell.user_errors import show_user_errors
+from ..shell.views import open_view
+from .using import SEARCH, USE, Kind, open_used, search_link, use_button
+
+JUDGE = ":material/thumbs_up_down:"
+CONFIRM, CONTINUE = "Confirm by judgments", "Continue judging"
+LONG = 60
+"""Letters from which a sentence takes a line of its own beside its button."""
+JUDGING = ("You see a query and where the two searches differ, without their names: the first result, or the first ten "
+           "results if the race served whole groups.")
+
+
+def relation_words(race: Race, relation: Relation, own: Outcome | None) -> str:
+    """Return how the search that the user chose stands in a race, in Markdown."""
+    if own is None:
+        return "It took no part in this race; run it again to compare it." if relation == "unjudged" else ""
+    if relation == "equal":
+        return "It does about as well as the best of this race."
+    return f"In this race: {escaped(measured_words(race.gain(own), MEASURES[race.serves]))}."
+
+
+def is_kept(of: Conclusion, relation: Relation, own: Outcome | None) -> bool:
+    """Return whether the next step is to keep the search that the user chose, because nothing speaks against it."""
+    is_worse = of.basis == "contradicted" or (own is not None and of.race.verdict(own) == "worse")
+    return relation == "equal" or (relation == "same" and of.action == "use") or (of.action == "search" and not is_worse)
+
+
+def show_kept(race: Race, of: Conclusion, own: tuple[Run, str], relation: Relation,
+               elsewhere: Elsewhere | None) -> None:
+    """Show that the search that the user chose can stay where nothing speaks against it, and how to search with it."""
+    says = {"same": "you search with it already.", "equal": "keep your search, which does about as well."}.get(
+                relation, "keep your search, against which nothing speaks here, or go back to the plain search.")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
+        st.markdown(f"**Next:** {says}", width="stretch" if len(says) > LONG else "content")
+        search_with_own(own, "primary")
+        if relation == "same" and of.candidate is not None and not of.is_judged:
+            _judge(of, CONFIRM, "tertiary")
+        elif relation == "equal":
+            _use(race, of, elsewhere, "tertiary", "Change to this one")
+        elif relation != "same":
+            use_plain(race, "tertiary")
+
+
+def search_with_own(own: tuple[Run, str], kind: Kind) -> None:
+    """Show the button that searches with what the user chose."""
+    if st.button("Search with mine", icon=SEARCH, key="advice-own", type=kind):
+        open_view("retrieval", query_params=search_link(*own))
+
+
+def show_next(race: Race, of: Conclusion, elsewhere: Elsewhere | None, again: Callable[[], None] | None) -> None:
+    """Show what is next: a sentence, the button that does it, and the other choice beside it."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
+        if of.next_step:
+            is_long = len(of.next_step) > LONG
+            st.markdown(f"**Next:** {escaped(of.after(of.next_step))}", width="stretch" if is_long else "content")
+        if of.action == "use":
+            _use(race, of, elsewhere, "primary")
+        elif of.action == "judge":
+            _judge(of, CONTINUE if of.is_begun else CONFIRM, "primary")
+        elif of.action == "name" and st.button("Name groups", icon=":material/label:", key="advice-name",
+                                               type="primary"):
+            open_view("labels", query_params={"run": of.use.run if of.use else race.run})
+        elif of.action == "search":
+            use_plain(race, "primary")
+        elif of.action == "again" and again is not None:
+            again()
+        _show_other_choice(race, of, elsewhere)
+
+
+def _show_other_choice(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> None:
+    """Show what can be done in place of the next step: use the search, confirm it, or use it nevertheless."""
+    if of.action == "use" and not of.is_judged:
+        _judge(of, CONFIRM, "tertiary")
+    elif of.action == "judge" and of.use is not None:
+        _use(race, of, elsewhere, "tertiary")
+    elif of.action == "judge":
+        use_plain(race, "tertiary")
+    elif of.action == "name" and of.use is not None:
+        _use(race, of, elsewhere, "tertiary", "Search with it")
+    elif of.is_overruled and of.candidate is not None:
+        use_button(f"Use {plain_name(of.candidate.setup, of.race.start)} nevertheless", SEARCH, of.race, of.candidate,
+                   "retrieval", USE, kind="tertiary", key="advice-nevertheless")
+    elif of.action == "search" and of.candidate is not None and not of.is_judged:
+        use_button("Judge the largest gain yourself", JUDGE, of.race, of.candidate, "compare",
+                   f"{capitalized(of.named)}: {JUDGING[0].lower()}{JUDGING[1:]}", kind="tertiary")
+
+
+def _use(race: Race, of: Conclusion, elsewhere: Elsewhere | None, kind: Kind, label: str = "") -> None:
+    """Show the button that searches with the search of a conclusion."""
+    assert of.use is not None, "there is a search to use"
+    if elsewhere is not None and elsewhere.wins(race):
+        use_elsewhere(elsewhere, kind)
+    else:
+        use_button(label or "Use this", SEARCH, of.race, of.use, "retrieval", USE, kind=kind)
+
+
+def _judge(of: Conclusion, label: str, kind: Kind) -> None:
+    """Show the button that judges the search of a conclusion against the frozen features."""
+    assert of.candidate is not None, "there is a search to judge"
+    use_button(label, JUDGE, of.race, of.candidate, "compare", JUDGING, kind=kind)
+
+
+def use_plain(race: Race, kind: Kind) -> None:
+    """Show the button that searches with the frozen features."""
+    if st.button("Use the plain search", icon=SEARCH, key="advice-frozen", type=kind):
+        with show_user_errors():  # its run may be gone
+            open_used(find_run(race.run, runs_folder()), FINAL)
+
+
+def use_elsewhere(elsewhere: Elsewhere, kind: Kind) -> None:
+    """Show the button that uses the best search of another race."""
+    use_button(f"Use {escaped(elsewhere.search)}", SEARCH, elsewhere.race, elsewhere.best, "retrieval", USE, kind=kind,
+               key="advice-elsewhere")

@@ -1,0 +1,130 @@
+"""The search that the user chose stands first on each page, with the same words about it."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+import streamlit as st
+
+from pages.parts.data import computed
+from tests.app.opening import opened, texts
+from tests.app.test_advice_page import LINK, button, finished, outcomes
+from tests.exploration.test_race import comparison
+from tests.running import worked
+from udml_core.exploration.race import Outcome, Race, Setup
+from udml_core.exploration.race_measured import Comparison
+from udml_core.runs import Run, runs_folder
+from udml_core.runs.analyses import Analysis, create_analysis, plan_analysis
+from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.used import use_search, used_search
+from udml_core.work.jobs.verdicts import rival_of
+from udml_core.work.workers import analyse as worker
+
+OWN = ":material/push_pin: **Your search: the refined search (re-ranking).**"
+
+
+@pytest.fixture(autouse=True)
+def _pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(computed, "DEFAULT_BACKBONE", "pixels")
+
+
+@pytest.fixture
+def frozen() -> Run:
+    """A finished run of the pixels of all digits, whose user searches with re-ranking."""
+    run = worked(runs_folder(), method="frozen", split="all")
+    use_search(run, worker.keep(run, plan_analysis(Refinement, recipe="rerank"), lambda _share, _step: None).id)
+    return run
+
+
+def reranked(run: Run, of: Comparison) -> Outcome:
+    return Outcome(name="Re-ranking", setup=Setup(backbone="pixels", recipe="rerank"), against_best=of,
+                   against_start=of, run=run.id)
+
+
+def ended(analysis: Analysis, seconds: float) -> None:
+    """Note that a race ended some seconds from now."""
+    status = analysis.stored_status()
+    analysis.write_status(status.model_copy(update={"finished": time.time() + seconds}))
+
+
+def plain(text: str) -> str:
+    return text.replace("\\", "")
+
+
+def next_words(text: str) -> str:
+    return plain(text).partition("**Next:** ")[2].partition("\n")[0]
+
+
+def test_a_search_that_does_about_as_well_is_kept_and_can_be_changed(frozen: Run) -> None:
+    level = comparison("cannot tell", "better")
+    finished(frozen, [outcomes(frozen)[1], reranked(frozen, level)])
+    test = opened("data", **LINK)
+    assert f"{OWN} It does about as well as the best of this race." in plain(texts(test))
+    assert next_words(texts(test)) == "keep your search, which does about as well."
+    assert test.button(key="advice-own").proto.type == "primary"
+    labels = [each.label for each in test.button]
+    assert "Change to this one" in labels
+    assert "Use this" not in labels
+    test.button(key="advice-own").click().run()
+    assert test.session_state["page"] == "retrieval"
+    assert used_search([frozen]) == (frozen, plan_analysis(Refinement, recipe="rerank").id), "nothing was changed"
+
+
+def test_a_search_that_took_no_part_does_not_stop_the_advice(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen)[:2])
+    test = opened("data", **LINK)
+    assert f"{OWN} It took no part in this race; run it again to compare it." in plain(texts(test))
+    assert test.button(key="advice-own").proto.type == "tertiary"
+    assert next_words(texts(test)).startswith("Search with it")
+
+
+def test_nothing_keeps_a_search_that_is_worse_than_the_plain_search(frozen: Run) -> None:
+    whitened = worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
+    use_search(frozen, whitened.id)
+    of = comparison("cannot tell", "worse")
+    finished(frozen, [outcomes(frozen)[1].model_copy(update={"against_best": of, "against_start": of, "kept": False})])
+    test = opened("data", **LINK)
+    assert "**Your search: the refined search (whitening).** In this race: worse whole groups" in plain(texts(test))
+    assert "nothing speaks" not in texts(test)
+    assert button(test, "Use the plain search").proto.type == "primary"
+
+
+def test_home_and_runs_begin_with_the_choice_and_name_a_race_only_if_it_advises_another_search_later(
+        frozen: Run) -> None:
+    analysis = finished(frozen, [outcomes(frozen)[1], reranked(frozen, comparison("cannot tell", "better"))])
+    ended(analysis, +60)
+    home = plain(texts(opened("home")))
+    assert OWN in home
+    assert "Best search:" not in home, "it does about as well as the search in use"
+    runs = opened("runs", run=frozen.id)
+    assert f"{OWN} For Digits." in plain(texts(runs))
+    assert "Whole group: better. First result: no clear difference." in plain(texts(runs))
+    assert "What races advise beside it" in [each.label for each in runs.expander]
+    assert "Best searches of races" not in texts(runs)
+    st.cache_data.clear()
+    race = Race(serves="groups", budget=5, start=Setup(backbone="pixels"), run=frozen.id,
+                outcomes=(outcomes(frozen)[1],))
+    analysis = create_analysis(frozen, plan_analysis(Advice, budget=5.0, serves="groups"), state="done",
+                               result={"race": np.array(race.model_dump_json())})
+    ended(analysis, -60)
+    assert "Best search:" not in plain(texts(opened("home"))), "the user chose after it"
+    ended(analysis, +60)
+    assert ":material/new_releases: The race for whole groups: Best search: the refined search (whitening)." in (
+        plain(texts(opened("home"))))
+
+
+def test_a_training_is_compared_with_the_search_in_use_by_what_that_gains(frozen: Run) -> None:
+    trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
+    rival = rival_of(trained, frozen.dataset())
+    assert rival is not None
+    assert rival.serves == "first", "nothing is known of it"
+    race = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run=frozen.id,
+                outcomes=(reranked(frozen, comparison("cannot tell", "better")),))
+    create_analysis(frozen, plan_analysis(Advice, budget=2.0, serves="first"), state="done",
+                    result={"race": np.array(race.model_dump_json())})
+    rival = rival_of(trained, frozen.dataset())
+    assert rival is not None
+    assert rival.serves == "groups", "although the race served first results"
