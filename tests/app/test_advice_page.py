@@ -851,15 +851,17 @@ def test_a_chosen_search_that_is_prepared_leaves_the_verdict_in_view_and_says_wh
     button(test, "Confirm by judgments").click().run()
     (refinement,) = launched
     with refinement.lock().acquire():
-        refinement.write_status(Status(state="running", phase="searching"))
+        now = time.time()
+        refinement.write_status(Status(state="running", phase="searching", share=0.5, phase_started=now - 8,
+                                       heartbeat=now))
         test.run()
         assert not test.exception
         assert verdict(test)[0] == ":green[:material/trophy:] Best search: the refined search (whitening)"
         (bar,) = [element.proto.text for element in test.get("progress")]
-        assert bar == "Judge opens by itself as soon as all images are prepared for this search (searching)."
+        assert bar == ("Judge opens by itself as soon as all images are prepared for this search (searching, about 8 s "
+                       "left).")
         assert "Use this" not in [element.label for element in test.button], "one search at a time"
         other = create_analysis(frozen, plan_analysis(kind="umap"))
-        now = time.time()
         other.write_status(Status(state="running", share=0.5, phase_started=now - 40, heartbeat=now))
         refinement.write_status(Status(state="waiting"))
         with other.lock().acquire():

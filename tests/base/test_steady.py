@@ -22,6 +22,9 @@ def test_an_estimate_that_jumps_raises_the_shown_time_by_one_step_at_most() -> N
     assert all(STEPS.index(shown[now]) == STEPS.index(shown[now - 1]) + 1 for now in rises)
     assert all(later - earlier >= PATIENCE for earlier, later in pairwise(rises))
     assert shown[-1] > 45, "an estimate that stays is followed"
+    assert steady.is_late, "what is shown is less than what is expected"
+    steady(100.0, 1.2 * shown[-1])
+    assert not steady.is_late, "a little more is no delay"
 
 
 def test_a_time_falls_with_its_estimate() -> None:

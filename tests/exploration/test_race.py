@@ -39,7 +39,7 @@ from udml_core.exploration.race_figures import (
     setup_words,
     verdict_words,
 )
-from udml_core.exploration.race_gaps import early_words, gap_words
+from udml_core.exploration.race_gaps import early_words, gap_words, took_words
 from udml_core.exploration.race_measured import FAMILY, REVERSED, Comparison, Count, Measured, Verdict
 from udml_core.exploration.race_parts import parts_of
 from udml_core.exploration.race_running import (
@@ -960,6 +960,15 @@ def test_a_race_that_ends_before_its_time_says_how_long_what_was_left_takes() ->
     assert early_words(one).endswith("what was left needs about 12 min.")
     for silent in ({"seconds": 0.0}, {"seconds": 290.0}, {"outcomes": (won,)}):
         assert early_words(early.model_copy(update=silent)) == "", "an earlier version, its time, nothing was left"
+
+
+def test_a_race_says_how_long_it_took_and_why_it_ended() -> None:
+    outcome = judged("Whitening", 0.02, 0.001)
+    assert not took_words(race_of(outcome)), "an earlier version stored no time"
+    whole = race_of(outcome, judged("PLM", 0.01, 0.001, "plm")).model_copy(update={"seconds": 192.0, "budget": 5.0})
+    assert took_words(whole) == "The race took 3:12 of 5:00 min: 2 candidates judged, every candidate was tried."
+    short = race_of(outcome, outcome_in("not tried", seconds=720)).model_copy(update={"seconds": 301.0, "budget": 5.0})
+    assert took_words(short) == "The race took 5:01 of 5:00 min: 1 candidate judged, 1 more did not fit into the time."
 
 
 class Trainings(Stub):

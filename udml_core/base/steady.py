@@ -7,6 +7,8 @@ STEPS = (5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 75.0, 120.0, 180.0, 300.0, 420
 """The times that are shown, in seconds; beyond, each is half as long again."""
 PATIENCE = 20.0
 """Seconds for which a shown time holds before it rises by a step."""
+LATE = 1.25
+"""Share of the shown time from which an estimate is clearly longer."""
 
 
 def step_from(seconds: float) -> float:
@@ -18,11 +20,15 @@ def step_from(seconds: float) -> float:
 
 
 class SteadyTime:
-    """A time that is left: it falls with its estimate, and rises by one step at most, after a while."""
+    """A time that is left: it falls with its estimate, and rises by one step at most, after a while.
+
+    Attributes:
+        is_late: Whether the estimate is clearly longer than what is shown.
+    """
 
     def __init__(self) -> None:
         """Begin without a time."""
-        self._shown, self._since = 0.0, 0.0
+        self._shown, self._since, self.is_late = 0.0, 0.0, False
 
     def __call__(self, now: float, expected: float) -> float:
         """Return the seconds to show.
@@ -38,4 +44,5 @@ class SteadyTime:
             self._shown, self._since = step_from(self._shown + 1), now
         elif step == self._shown:
             self._since = now
+        self.is_late = expected > LATE * self._shown
         return self._shown

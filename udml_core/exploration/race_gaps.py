@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from udml_core.base.errors import duration, listed
+from udml_core.base.errors import counted, duration, listed
 from udml_core.exploration.race import FROZEN, TIMES, Outcome, Race, State
 from udml_core.exploration.race_clock import clock_words
 from udml_core.numerics.refinement.recipe import Views
@@ -76,6 +76,16 @@ def gap_words(race: Race) -> str:
             words.append(f"{_begun(untried)} were not tried: they would not have fitted into the time that was left.")
         words.append(f"Run again with {minutes_words(gaps.minutes)}.")
     return " ".join(words)
+
+
+def took_words(race: Race) -> str:
+    """Return how long a race took, and why it ended, in a sentence; empty if an earlier version did not store it."""
+    if not race.seconds:
+        return ""
+    late = sum(outcome.state in LATE for outcome in race.outcomes)
+    rest = "every candidate was tried" if not late else f"{late} more did not fit into the time"
+    return (f"The race took {clock_words(race.seconds)} of {clock_words(HOUR * race.budget)} min: "
+            f"{counted(len(race.judged), 'candidate')} judged, {rest}.")
 
 
 def early_words(race: Race) -> str:

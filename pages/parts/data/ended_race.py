@@ -28,7 +28,7 @@ from udml_core.exploration.race_figures import (
     scope_words,
     setup_words,
 )
-from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words
+from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words, took_words
 from udml_core.exploration.race_words import caution_words, judge_lines, needs_eyes, outcome_words
 from udml_core.exploration.search_names import other_search, plain_name
 from udml_core.runs import runs_folder
@@ -107,6 +107,8 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         _show_both_aims(of, is_drawn)
         if of.use is not None and of.use == race.best and (caution := caution_words(race)):
             st.caption(f":material/info: {escaped(caution)}")
+        if is_done and (took := took_words(race)):
+            st.caption(f":material/timer: {took}")
         if awaited is not None:
             show_awaited(awaited)
         elif own is not None and is_kept(of, relation, part):

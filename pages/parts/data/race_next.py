@@ -40,8 +40,9 @@ def relation_words(race: Race, relation: Relation, own: Outcome | None) -> str:
 
 def is_kept(of: Conclusion, relation: Relation, own: Outcome | None) -> bool:
     """Return whether the next step is to keep the search that the user chose, because nothing speaks against it."""
-    is_worse = of.basis == "contradicted" or (own is not None and of.race.verdict(own) == "worse")
-    return relation == "equal" or (relation == "same" and of.action == "use") or (of.action == "search" and not is_worse)
+    if of.action == "search":
+        return of.basis != "contradicted" and (own is None or of.race.verdict(own) != "worse")
+    return relation == "equal" or (relation == "same" and of.action == "use")
 
 
 def show_kept(race: Race, of: Conclusion, own: tuple[Run, str], relation: Relation,

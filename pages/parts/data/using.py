@@ -119,10 +119,10 @@ def show_awaited(refinement: Analysis) -> None:
 def _step_words(refinement: Analysis, status: Status) -> str:
     """Return what a refinement does, or which analysis it waits for, with the time that this one still takes."""
     before = jobs.running_before(refinement) if status.state == "waiting" else None
-    if before is None:
-        return status.phase or "starting"
-    seconds = before.status().seconds_left
+    seconds = (status if before is None else before.status()).seconds_left
     left = f", about {duration(seconds)} left" if seconds else ""
+    if before is None:
+        return f"{status.phase or 'starting'}{left}"
     return f"waiting for the {before.spec().build_kind().noun} of {run_title(before.run)}{left}"
 
 

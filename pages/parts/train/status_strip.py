@@ -80,7 +80,7 @@ def cells_of(run: Run, status: Status, epoch: float | None, newest: float | None
         left, waited = _start_left(run, status), duration(max(0.0, time.time() - status.ticket))
         own = "" if left is not None else waited  # else it stands beside the time that is left
         return [(f"Starting, step {at + 1} of {len(STEPS)}", STEPS[at], own),
-                *([] if left is None else [("Results in", f"about {_steady_words(run, left)}", f"{waited} so far")])]
+                *([] if left is None else [("Results in", _steady_words(run, left), f"{waited} so far")])]
     if status.state != "running" or status.phase != "training":
         if epoch is None or status.state != "running":
             return [("Now", state_line(run, status).rstrip("."), ""), *score]
@@ -99,13 +99,17 @@ def _time_left(run: Run, status: Status) -> Cell:
     if left is None:
         return "Results in", "not known yet", "the first training here measures it"
     passed = time.time() - (status.started or time.time())
-    return "Results in", f"about {_steady_words(run, left)}", f"{duration(max(0.0, passed))} so far"
+    return "Results in", _steady_words(run, left), f"{duration(max(0.0, passed))} so far"
 
 
 def _steady_words(run: Run, left: float) -> str:
-    """Return the time left of a run in words, which holds while estimates jump on a busy machine."""
+    """Return the time left of a run in words, which holds while estimates jump on a busy machine.
+
+    While an estimate is longer, the words say so.
+    """
     steady: SteadyTime = st.session_state.setdefault(f"{STEADY}-{run.id}", SteadyTime())
-    return duration(steady(time.time(), left))
+    words = duration(steady(time.time(), left))
+    return f"{'more than' if steady.is_late else 'about'} {words}"
 
 
 def _start_left(run: Run, status: Status) -> float | None:
@@ -165,9 +169,9 @@ def progress_line(run: Run, status: Status) -> str:
     if status.phase != "training" or status.state != "running":
         left = _start_left(run, status)
         return state_line(run, status) if left is None else (
-            f"{status.phase.capitalize()}, results in about {_steady_words(run, left)}")
+            f"{status.phase.capitalize()}, results in {_steady_words(run, left)}")
     line = f"Training epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}"
     if status.is_paused:
         return f"{line}, paused"
     left = jobs.training_left(run.spec(), status)
-    return line if left is None else f"{line}, results in about {_steady_words(run, left)}"
+    return line if left is None else f"{line}, results in {_steady_words(run, left)}"
