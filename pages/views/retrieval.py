@@ -105,12 +105,11 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
             say_unlike(retrieval, query)
             frames = [] if query.words else [(column.retrieval.run, column.frame.name) for column in columns
                                              if used is None or not is_used(column, *used)]
+            notes = (f"{escaped(column.title)}: {column.frame.note}" for column in columns if column.frame.note)
             show_rankings(retrieval, rankings, lambda index: pick(query, index), badge_words(retrieval, strip),
-                          lambda: show_frames_verdict(frames))
+                          lambda: show_frames_verdict(frames),
+                          is_named=used is not None and len(columns) == 1 and not frames, notes="\n\n".join(notes))
             offer_more(search_filter, max(len(ranking.hits) for ranking in rankings))
-    for column in columns:
-        if column.frame.note:
-            st.caption(f"{escaped(column.title)}: {column.frame.note}")
     return query, rankings, search_filter.gallery
 
 

@@ -76,7 +76,7 @@ def test_a_search_that_does_about_as_well_is_kept_and_can_be_changed(frozen: Run
 def test_a_search_that_took_no_part_does_not_stop_the_advice(frozen: Run) -> None:
     finished(frozen, outcomes(frozen)[:2])
     test = opened("data", **LINK)
-    assert f"{OWN} It took no part in this race; run it again to compare it." in plain(texts(test))
+    assert f"{OWN} It took no part in this race." in plain(texts(test))
     assert test.button(key="advice-own").proto.type == "tertiary"
     assert next_words(texts(test)).startswith("Search with it")
 

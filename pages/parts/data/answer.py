@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
@@ -25,10 +27,22 @@ def own_line(run: Run, frame: str) -> str:
     return f"{PIN} **Your search: {escaped(search_name(run, frame))}.**"
 
 
-def own_lines(run: Run, frame: str, more: str = "") -> str:
-    """Return the same with more words, and with what judges and judgments say of it in a second line."""
-    evidence, line = evidence_line(run, frame), f"{own_line(run, frame)} {more}".rstrip()
-    return f"{line}  \n:small[:gray[{evidence}]]" if evidence else line
+def show_own(run: Run, frame: str, key: str, more: str, show_actions: Callable[[], object]) -> None:
+    """Show which search the user chose, actions beside it, and what judges and judgments say of it below.
+
+    Args:
+        run: The run of the search.
+        frame: Its embedding.
+        key: Key of the line.
+        more: What follows its name, in Markdown.
+        show_actions: Shows buttons or links.
+    """
+    with st.container(gap=None):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key=key):
+            st.markdown(f"{own_line(run, frame)} {more}".rstrip(), width="content")
+            show_actions()
+        if evidence := evidence_line(run, frame):
+            st.caption(evidence)
 
 
 def evidence_line(run: Run, frame: str) -> str:

@@ -56,7 +56,7 @@ from ..shell.verdict_bars import show_verdict_bars
 from .answer import own_line
 from .own_judgments import show_own_judgments
 from .race import explained, show_race
-from .race_next import is_kept, relation_words, search_with_own, show_kept, show_next, use_elsewhere, use_plain
+from .race_next import is_kept, relation_words, show_kept, show_next, use_elsewhere, use_plain
 from .using import (
     BUDGETS,
     SEARCH,
@@ -94,8 +94,12 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
     own = chosen_search(dataset.name)
     relation, part = ("unjudged", None) if own is None else relation_to(of, race, own[0].id, recipe_of(*own))
     with st.container(border=True, key="advice-verdict"):
+        asks_again = own is not None and part is None and of.action != "again"
         if own is not None and relation != "same":
-            st.markdown(f"{own_line(*own)} {relation_words(race, relation, part)}")
+            with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-choice"):
+                st.markdown(f"{own_line(*own)} {relation_words(race, relation, part)}", width="content")
+                if asks_again and again is not None:
+                    again()
         _show_headline(race, of)
         is_drawn = of.use is not None and show_verdict_bars(of.race, of.use)
         counted = "" if is_drawn else of.counted
@@ -114,12 +118,10 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         elif own is not None and is_kept(of, relation, part):
             show_kept(race, of, own, relation, elsewhere)
         else:
-            show_next(race, of, elsewhere, again)
-            if own is not None:
-                search_with_own(own, "tertiary")
+            show_next(race, of, own, elsewhere, again)
         show_own_judgments(of, dataset)
         with st.expander("Details", icon=":material/list:"):
-            _show_actions(race, of, other, again if of.action != "again" else None)
+            _show_actions(race, of, other, None if of.action == "again" or asks_again else again)
             _show_details(race, of, elsewhere)
             _show_others(race, of)
             show_race(race, f"race-{key}", is_live=False)

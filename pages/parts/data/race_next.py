@@ -32,7 +32,7 @@ JUDGING = ("You see a query and where the two searches differ, without their nam
 def relation_words(race: Race, relation: Relation, own: Outcome | None) -> str:
     """Return how the search that the user chose stands in a race, in Markdown."""
     if own is None:
-        return "It took no part in this race; run it again to compare it." if relation == "unjudged" else ""
+        return "It took no part in this race." if relation == "unjudged" else ""
     if relation == "equal":
         return "It does about as well as the best of this race."
     return f"In this race: {escaped(measured_words(race.gain(own), MEASURES[race.serves]))}."
@@ -52,7 +52,7 @@ def show_kept(race: Race, of: Conclusion, own: tuple[Run, str], relation: Relati
                 relation, "keep your search, against which nothing speaks here, or go back to the plain search.")
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
         st.markdown(f"**Next:** {says}", width="stretch" if len(says) > LONG else "content")
-        search_with_own(own, "primary")
+        _search_with_own(own, "primary")
         if relation == "same" and of.candidate is not None and not of.is_judged:
             _judge(of, CONFIRM, "tertiary")
         elif relation == "equal":
@@ -61,14 +61,15 @@ def show_kept(race: Race, of: Conclusion, own: tuple[Run, str], relation: Relati
             use_plain(race, "tertiary")
 
 
-def search_with_own(own: tuple[Run, str], kind: Kind) -> None:
+def _search_with_own(own: tuple[Run, str], kind: Kind) -> None:
     """Show the button that searches with what the user chose."""
     if st.button("Search with mine", icon=SEARCH, key="advice-own", type=kind):
         open_view("retrieval", query_params=search_link(*own))
 
 
-def show_next(race: Race, of: Conclusion, elsewhere: Elsewhere | None, again: Callable[[], None] | None) -> None:
-    """Show what is next: a sentence, the button that does it, and the other choice beside it."""
+def show_next(race: Race, of: Conclusion, own: tuple[Run, str] | None, elsewhere: Elsewhere | None,
+              again: Callable[[], None] | None) -> None:
+    """Show what is next: a sentence, the button that does it, the other choice beside it, and the search in use."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
         if of.next_step:
             is_long = len(of.next_step) > LONG
@@ -85,6 +86,8 @@ def show_next(race: Race, of: Conclusion, elsewhere: Elsewhere | None, again: Ca
         elif of.action == "again" and again is not None:
             again()
         _show_other_choice(race, of, elsewhere)
+        if own is not None:
+            _search_with_own(own, "tertiary")
 
 
 def _show_other_choice(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> None:

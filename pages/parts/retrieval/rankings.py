@@ -125,7 +125,8 @@ def say_unlike(retrieval: Retrieval, query: PageQuery) -> None:
 
 
 def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pick: Callable[[int], None],
-                  badges: str = "", show_verdict: Callable[[], object] = lambda: None) -> None:
+                  badges: str = "", show_verdict: Callable[[], object] = lambda: None, is_named: bool = False,
+                  notes: str = "") -> None:
     """Show the rankings side by side, the verdict on them directly below, then what is to see.
 
     Args:
@@ -134,6 +135,8 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
         on_pick: Called with an image that is clicked.
         badges: What stands below the images of the strip of queries.
         show_verdict: Shows what judges or people say of the embeddings.
+        is_named: Whether the page has named the only embedding already.
+        notes: What is said of the embeddings behind the "?".
     """
     st.html(HEADING_STYLE)
     is_wide = len(rankings) <= MOST_WIDE
@@ -142,13 +145,13 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
     for place, ranking, is_unnamed in zip(st.columns(len(rankings), gap="medium"), rankings, unnamed, strict=True):
         with place:
             _show_ranking(retrieval, ranking, is_wide, on_pick, _effect(ranking, rankings),
-                          says_searched=is_unnamed and not is_shared)
+                          says_searched=is_unnamed and not is_shared, is_named=is_named)
     show_verdict()
     is_dimmed = any(ranking.end and ranking.end < len(ranking.hits) for ranking in rankings)
     if marks := (*(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ())):
         color_legend("query", *marks)
     of_all = f" {rankings[0].searched}." if is_shared else ""
-    st.caption(f"{_explain(rankings)}{of_all} {badges}".strip())
+    st.caption(f"{_explain(rankings)}{of_all} {badges}".strip(), help=notes or None)
 
 
 def _names_images(retrieval: Retrieval, ranking: SearchResult) -> bool:
@@ -182,7 +185,7 @@ def effect_words(before: Sequence[Hit], after: Sequence[Hit]) -> str:
 
 
 def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on_pick: Callable[[int], None],
-                  effect: str, says_searched: bool) -> None:
+                  effect: str, says_searched: bool, is_named: bool) -> None:
     """Show one ranking; similarities say nothing without a scale, so that they stand in tooltips, beside the ranks.
 
     Args:
@@ -192,6 +195,7 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
         on_pick: Called with an image that is clicked.
         effect: What a refinement at once changes.
         says_searched: Whether it says how many images are searched.
+        is_named: Whether the page has named it already, so that only a score makes a heading.
     """
     column, hits = ranking.column, ranking.hits
     known = [hit.correct for hit in hits if hit.correct is not None]
@@ -199,10 +203,11 @@ def _show_ranking(retrieval: Retrieval, ranking: SearchResult, is_wide: bool, on
     separator = " · " if is_wide else "  \n"
     score = f"{separator}{sum(known)} of {len(known)} hits {ranking.pool}" if known else ""
     plain = "plain-" * _is_plain(column)  # app.css shows its results last on a phone
-    with st.container(key=f"heading-{plain}{column.name}"):
-        mark = f'<span style="color:{column.color}" aria-hidden="true">■</span>'
-        length = f"Each image is compared by {width}, its embedding." if width else None
-        st.markdown(f"{mark} **{escaped(column.title)}**{score}", unsafe_allow_html=True, help=length)
+    if score or not is_named:
+        with st.container(key=f"heading-{plain}{column.name}"):
+            mark = f'<span style="color:{column.color}" aria-hidden="true">■</span>'
+            length = f"Each image is compared by {width}, its embedding." if width else None
+            st.markdown(f"{mark} **{escaped(column.title)}**{score}", unsafe_allow_html=True, help=length)
     said: list[str] = []
     if ranking.problem:
         st.info(ranking.problem, icon=":material/block:")

@@ -16,7 +16,7 @@ from udml_core.runs.search.judged_runs import is_frozen
 from udml_core.runs.used import chosen_at, use_search, used_search
 from udml_core.work.jobs.advising import is_trial
 
-from ..data.answer import own_lines
+from ..data.answer import show_own
 from ..data.using import REPLACED, open_used, search_link
 from ..refine.cards import PARAMETER
 from ..runs.rivals import best_beside, offer_choice
@@ -76,10 +76,9 @@ def _search_with(retrieval: Retrieval, name: str) -> None:
 
 def _show_in_use(retrieval: Retrieval, run: Run, frame: str, is_alone: bool) -> None:
     """Say which search is in use, and offer the plain search beside it unless another is shown."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-in-use"):
-        earlier = _replaced_by(run, frame)
-        st.markdown(own_lines(run, frame, f"It takes the place of {escaped(search_name(*earlier))}." if earlier else ""
-                              ), width="stretch")
+    earlier = _replaced_by(run, frame)
+
+    def show_actions() -> None:
         if earlier and st.button("Undo this choice", key="retrieval-use-again", type="tertiary", icon=":material/undo:",
                                  help="Searches with the earlier choice again."):
             open_used(*earlier)
@@ -88,6 +87,9 @@ def _show_in_use(retrieval: Retrieval, run: Run, frame: str, is_alone: bool) -> 
                       icon=":material/compare:", on_click=show_embedding,
                       args=(retrieval, FINAL if retrieval.spec.method == FROZEN else FROZEN),
                       help="Both answer the same query.")
+
+    show_own(run, frame, "retrieval-in-use",
+             f"It takes the place of {escaped(search_name(*earlier))}." if earlier else "", show_actions)
 
 
 def _replaced_by(run: Run, frame: str) -> tuple[Run, str] | None:

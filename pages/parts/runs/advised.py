@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -19,7 +20,7 @@ from udml_core.runs.search import FROZEN
 from udml_core.work.jobs.advising import races_from
 from udml_core.work.jobs.concluding import advised_beside
 
-from ..data.answer import own_lines
+from ..data.answer import show_own
 from ..data.using import SEARCH, chosen_search, search_link, use_button
 from ..shell.cached import dataset_at_hand
 from ..shell.race_judgments import recipe_of
@@ -65,10 +66,9 @@ def _show_own(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
         if used is None:
             continue
         own[used[0].id, plainly(recipe_of(*used) or "")] = dataset
-        with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"runs-own-{number}"):
-            st.markdown(own_lines(*used, f"For {escaped(used[0].spec().dataset_title)}."), width="stretch")
-            view_link("retrieval", label="Search with it", icon=SEARCH, query_params=search_link(*used),
-                      width="content")
+        show_own(*used, f"runs-own-{number}", f"For {escaped(used[0].spec().dataset_title)}.", partial(
+            view_link, "retrieval", label="Search with it", icon=SEARCH, query_params=search_link(*used),
+            width="content"))
     return own
 
 

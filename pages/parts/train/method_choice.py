@@ -17,7 +17,7 @@ from udml_core.runs.search import FINAL
 from udml_core.work import jobs
 from udml_core.work.jobs.concluding import Suggestion, suggested_by_race
 
-from ..data.answer import own_lines
+from ..data.answer import show_own
 from ..data.using import SEARCH, chosen_search, search_link
 from ..shell.race_verdict import conclusion_icon
 from ..shell.run_status import escaped
@@ -120,12 +120,11 @@ def show_raced(dataset: Dataset) -> None:
     if suggestion is None:
         return
     of, own = suggestion.conclusion, chosen_search(dataset.name)
+    if own is not None and not suggestion.is_trained:
+        show_own(*own, "lab-answer", "", lambda: view_link(
+            "retrieval", label="Search with it", icon=SEARCH, width="content", query_params=search_link(*own)))
+        return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="lab-answer"):
-        if own is not None and not suggestion.is_trained:
-            st.markdown(own_lines(*own, "It needs no training; you can try one here."), width="stretch")
-            if st.button("Search with mine", icon=SEARCH, key="lab-next"):
-                open_view("retrieval", query_params=search_link(*own))
-            return
         needs = "" if of.use is None or suggestion.is_trained else " It needs no training."
         st.markdown(f"{conclusion_icon(of)} {escaped(suggestion.words)}{needs}", width="stretch")
         _show_next(suggestion, dataset)
