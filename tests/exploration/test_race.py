@@ -49,6 +49,7 @@ from udml_core.exploration.race_running import (
     complexity,
     list_ideas,
     run_race,
+    seconds_to_settle,
     settle,
     slow_steps_late,
     with_step,
@@ -781,7 +782,7 @@ def test_the_share_and_the_time_of_a_race_belong_together_and_the_bar_is_never_f
     assert seen == [(0.0, "judge · 0:00 of 5:00 min, 5:00 of its time left"),
                     (0.5, "judge · 2:30 of 5:00 min, 2:30 of its time left"),
                     (0.5, "trying Whitening · 2:30 of 5:00 min, about 2 min left"),
-                    (0.75, "training · 50 % · 3:00 of 5:00 min, about 60 s left"),
+                    (0.857, "training · 50 % · 3:00 of 5:00 min, about 30 s left"),
                     (0.99, "training · 60 % · 6:40 min, finishing")]
 
 
@@ -823,11 +824,15 @@ def test_the_clock_of_a_race_ticks_until_the_race_ends_and_an_error_in_it_harms_
 def test_the_shown_time_runs_down_and_never_rises() -> None:
     shown = Countdown()
     assert shown(0, 83) == 83
-    assert shown(2, 31) == 77, "a hasty estimate is reached by running three times as fast"
-    assert shown(20, 44) == 44
-    assert shown(21, 60) == 44, "it stands still while the estimate is longer"
-    assert shown(22, 30) == 41
-    assert shown(22, 62) == 41, "also while it is much longer"
+    assert shown(2, 31) == 56, "half of what it was too long is left after two seconds"
+    assert shown(8, 25) < 30, "and little soon"
+    assert shown(20, 24) == pytest.approx(24, abs=1)
+    assert not shown.is_late
+    before = shown(21, 24)
+    assert shown(21, 60) == before, "it stands still while the estimate is longer"
+    assert shown.is_late, "and this is said"
+    assert shown(22, 5) < before
+    assert not shown.is_late
     rng, left, _now = np.random.default_rng(0), [], 0.0
     # a true time of 60 s, guessed with errors of up to 20 %
     left.extend(shown(100 + now, (60 - now) * rng.uniform(0.8, 1.2)) for now in range(60))
@@ -850,8 +855,8 @@ def test_a_time_left_is_shown_from_the_first_second_and_never_rises_though_judge
     now[0] = 362.0
     progress.tick()
     assert seen == [*(f"{left} of its time left" for left in (
-        "5:00", "4:40", "1:10", "1:00", "1:00", "1:00", "0:40")), "about 40 s left", "about 22 s left",
-        "0:22 of its time left"], "the judges leave a fifth of the time in any case"
+        "5:00", "4:40", "1:10", "1:00", "1:00", "1:00", "0:40")), "about 40 s left", "about 8 s left",
+        "0:07 of its time left"], "the judges leave a fifth of the time in any case"
 
 
 def test_the_clock_of_a_race_stands_still_while_it_waits() -> None:
@@ -969,6 +974,14 @@ def test_a_race_says_how_long_it_took_and_why_it_ended() -> None:
     assert took_words(whole) == "The race took 3:12 of 5:00 min: 2 candidates judged, every candidate was tried."
     short = race_of(outcome, outcome_in("not tried", seconds=720)).model_copy(update={"seconds": 301.0, "budget": 5.0})
     assert took_words(short) == "The race took 5:01 of 5:00 min: 1 candidate judged, 1 more did not fit into the time."
+
+
+def test_settling_takes_a_usual_comparison_for_each_simpler_candidate() -> None:
+    rows = [judged("Whitening", 0.02, 0.001), judged("PLM", 0.03, 0.001, "plm"), judged("Averaging", 0.0, 0.1)]
+    race = race_of(*(row.model_copy(update={"seconds": seconds}) for row, seconds in zip(
+        rows, (4.0, 90.0, 2.0), strict=True)))
+    assert seconds_to_settle(race) == 4.0, "the trained search gains most, and one is simpler"
+    assert seconds_to_settle(race_of(rows[0])) == seconds_to_settle(race_of(rows[2])) == 0.0
 
 
 class Trainings(Stub):

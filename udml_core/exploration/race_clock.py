@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import RLock
 
 from udml_core.base.errors import duration
+from udml_core.base.steady import LATE
 from udml_core.base.ticking import ALMOST
 from udml_core.data.dataset import DETAIL, WAITING, step_name
 
@@ -14,8 +15,8 @@ TELLING_SHARE = 0.05
 """Smallest share of a step from which its time is estimated."""
 TELLING_SECONDS = 3.0
 """Shortest time of a training from which the rest is estimated."""
-FASTER = 3.0
-"""Speed of a shown time that is too long, in seconds a second."""
+HALVED = 2.0
+"""Seconds in which half of what a shown time is too long is taken from it."""
 FINISHING, LEFT = "finishing", " left"
 """What a reported time says at the end of a race, and how it ends before."""
 UNKNOWN = "how long this takes is not known yet"
@@ -94,14 +95,17 @@ class Forecast:
 class Countdown:
     """A time that is left as it is shown: it runs down or stands still, and never rises.
 
-    It begins with a bound. A shorter estimate is reached by running faster, so that an estimate which was too short is
-    hardly seen. While an estimate is longer than what is shown, the shown time stands still.
+    It begins with a bound. A shorter estimate is reached within seconds, and not at once, so that a single estimate
+    which was too short is hardly seen. While an estimate is longer than what is shown, the shown time stands still.
+
+    Attributes:
+        is_late: Whether the estimate is clearly longer than what is shown.
     """
 
     def __init__(self) -> None:
         """Begin without a time."""
         self._left: float | None = None
-        self._at = 0.0
+        self._at, self.is_late = 0.0, False
 
     def __call__(self, now: float, expected: float) -> float:
         """Return the seconds to show.
@@ -111,7 +115,10 @@ class Countdown:
             expected: The expected seconds that are left, or a bound of them.
         """
         passed, self._at = max(0.0, now - self._at), now
-        self._left = expected if self._left is None else max(min(self._left, expected), self._left - FASTER * passed)
+        left = expected if self._left is None else self._left
+        too_long = max(0.0, left - passed - expected)
+        self._left = min(left, expected + too_long * 0.5 ** (passed / HALVED))
+        self.is_late = expected > LATE * self._left
         return self._left
 
 
@@ -164,7 +171,8 @@ class RaceProgress:
         left, passed = self._shown(now, bound if expected is None else expected), clock_words(now)
         passed = f"{passed} of {clock_words(self._seconds)} min" if now < self._seconds else f"{passed} min"
         rest = FINISHING if left < 1 else (
-            f"{clock_words(left)} of its time{LEFT}" if expected is None else f"about {duration(left)}{LEFT}")
+            f"{clock_words(left)} of its time{LEFT}" if expected is None else
+            f"{'more than' if self._shown.is_late else 'about'} {duration(left)}{LEFT}")
         time_words = f"{passed}, {rest}"
         done = min(ALMOST, now / max(now + left, 1e-9))
         self._done = max(self._done, done)  # a bar that falls back looks like a fault

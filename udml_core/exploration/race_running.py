@@ -269,6 +269,15 @@ def settle(race: Race, track: Track) -> Race:
     return race.model_copy(update={"duels": tuple(duels)})
 
 
+def seconds_to_settle(race: Race) -> float:
+    """Return the expected seconds of `settle`: of a comparison for each simpler candidate, as long as most took."""
+    largest = race.largest
+    simpler = [] if largest is None else [other for other in race.certain if complexity(
+        race.start, other.setup) < complexity(race.start, largest.setup)]
+    took = sorted(outcome.seconds for outcome in race.judged if outcome.setup.method == FROZEN)
+    return len(simpler) * took[len(took) // 2] if simpler and took else 0.0
+
+
 def complexity(start: Setup, setup: Setup) -> tuple[bool, bool, int]:
     """Return how complex a search is, for comparisons: the smaller is simpler.
 

@@ -22,7 +22,7 @@ from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
 from udml_core.exploration.race_advice import advice_words
 from udml_core.exploration.race_measured import Serves
 from udml_core.exploration.race_parts import run_with_parts
-from udml_core.exploration.race_running import ROUGH, OutOfTimeError, list_ideas, settle
+from udml_core.exploration.race_running import ROUGH, OutOfTimeError, list_ideas, seconds_to_settle, settle
 from udml_core.exploration.race_words import caution_words, no_judge_words, outcome_words
 from udml_core.numerics.refinement.recipe import Views
 from udml_core.runs.analyses.fields import Frames, Judges
@@ -163,10 +163,11 @@ class Advice(AnalysisKind):
                     material.append(outcome.model_dump(mode="json") | {SPENT: clock() - began})
             took = clock() - began
             embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
-            progress.announce("the best candidates against each other", None, 0.0)
-            return settle(race.model_copy(update={
+            race = race.model_copy(update={
                 "outcomes": tuple(outcomes.values()), "weights": jury.weights, "group": jury.depth,
-                "images": len(indices), "seconds": took, "refused": refused}), track)
+                "images": len(indices), "seconds": took, "refused": refused})
+            progress.announce("the best candidates against each other", left := seconds_to_settle(race), left)
+            return settle(race, track)
 
     def _judges(self, material: Material, race: Race, indices: Integers, seconds: float,
                 clock: RaceClock) -> tuple[dict[str, Judge], tuple[str, ...]]:
