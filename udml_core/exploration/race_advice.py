@@ -10,6 +10,7 @@ from udml_core.base.errors import capitalized, counted
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
 from udml_core.exploration.race_certainty import (
+    TOO_LITTLE,
     called_otherwise,
     calls_words,
     certainty_words,
@@ -200,7 +201,7 @@ def _next_words(race: Race) -> str:
     largest = race.judged[0]
     effort, most = effort_of(race, largest), named_search(race, largest.setup)
     if effort == math.inf:
-        return f"Keep the plain search: {effort_words(effort)} judgments would be needed to tell {most} from it{again}."
+        return f"Keep the plain search: {most} changes {TOO_LITTLE}{again}."
     number = f" ({effort_words(effort)} judgments)" if effort else ""
     return f"Keep the plain search; to decide it, judge the largest gain yourself{number}: {most}{again}."
 

@@ -20,6 +20,8 @@ RARE = 0.001
 """The smallest chance that is named."""
 MANY = 100
 """Judgments that few people give."""
+TOO_LITTLE = "too little to be judged by eye"
+"""What a gain changes for which more judgments would be needed than that."""
 EYES = "Judges compare looks, not species or class: your own eyes decide what is right."
 """What no chance says."""
 TENS = 10
@@ -61,8 +63,8 @@ def effort_of(race: Race, outcome: Outcome) -> float | None:
 
 
 def effort_words(effort: float) -> str:
-    """Return a number of judgments in words, such as `about 30` or `more than 100`."""
-    return f"about {effort:.0f}" if effort <= MANY else f"more than {MANY}"
+    """Return a finite number of judgments in words, such as `about 30`."""
+    return f"about {effort:.0f}"
 
 
 def certainty_words(race: Race, outcome: Outcome, is_done: bool = True) -> str:

@@ -14,7 +14,7 @@ from typing import Literal
 from udml_core.base.errors import capitalized
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_advice import AT_HAND, Advised, equals_words, reason_words, tell_advice
-from udml_core.exploration.race_certainty import certainty_words, effort_of, effort_words, is_close
+from udml_core.exploration.race_certainty import TOO_LITTLE, certainty_words, effort_of, effort_words, is_close
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_measured import Verdict
 from udml_core.exploration.race_words import changed_sentence, decider_words, is_unseen, needs_eyes
@@ -225,8 +225,8 @@ def _headline(basis: Basis, judgments: Judgments, name: str) -> str:
 def _beside(basis: Basis, name: str, is_advised: bool) -> str:
     """Return what the race says beside what decides."""
     if basis == "unseen":
-        return (f"The judges of the race prefer it, but {effort_words(math.inf)} blind judgments would be needed to "
-                "see it, and the benchmark knows no training without labels that finds more right first images.")
+        return ("The judges of the race prefer it, but the benchmark knows no training without labels that finds more "
+                "right first images.")
     if basis == "confirmed":
         return "The judges of the race prefer it, too."
     if basis == "preferred":
@@ -276,7 +276,6 @@ def _confirm(race: Race, use: Outcome) -> tuple[str, Action]:
     """Return what is next for a search that changes little or may be chance: judge it, unless that takes too long."""
     effort = effort_of(race, use)
     if effort == math.inf:
-        return (f"Search with it if you like: it changes so little that {effort_words(effort)} blind judgments would "
-                "be needed to confirm it.", "use")
+        return f"Search with it if you like: it changes {TOO_LITTLE}.", "use"
     number = f"{effort_words(effort)} " if effort else ""
     return f"Confirm it by {number}blind judgments before you use it.", "judge"
