@@ -39,7 +39,9 @@ def file(tmp_path: Path) -> str:
 
 
 def test_a_sweep_from_a_file_to_its_best_combination(capsys: pytest.CaptureFixture[str],
-                                                     monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+                                                     monkeypatch: pytest.MonkeyPatch, file: str, tmp_path: Path
+                                                     ) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))  # other tests measured such runs
     planned = answer(capsys, monkeypatch, "sweep", file, "--plan")
     assert (planned["criterion"], planned["new"], len(planned["runs"])) == ("validation map@r", 2, 2)
     assert planned["expected_seconds"] is None, "no such run was measured here"
