@@ -24,6 +24,8 @@ def test_blind_judgments_are_counted_and_say_what_is_next(judgments: Judgments, 
 
 
 def test_judges_and_pairs_are_counted_too() -> None:
+    own = judging_lines(RACE, UNJUDGED, 0, "Whole group: your 13 judgments agree.")["blind"]
+    assert "So far: none. Of your search: Whole group: your 13 judgments agree. Next: judge 20" in own
     lines = judging_lines(RACE.model_copy(update={"images": 1500}), UNJUDGED, 1)
     assert "So far: 1 judge compared 1 search with the plain search on 1,500 images." in lines["race"]
     assert "So far: 1 pair. Next: go on" in lines["same"]

@@ -16,13 +16,14 @@ PLAN = 20
 """Blind judgments that are asked first."""
 
 
-def judging_lines(race: Race, judgments: Judgments, pairs: int) -> dict[Kind, str]:
+def judging_lines(race: Race, judgments: Judgments, pairs: int, of_own: str = "") -> dict[Kind, str]:
     """Return what each kind of judging answers, what is done so far, and what is next, in sentences.
 
     Args:
         race: The race, which judges compared.
         judgments: Blind judgments of its advice, or of its largest gain, against the plain search.
         pairs: Number of pairs that the user called the same or different.
+        of_own: What judgments say of the search in use, if it is another, in sentences.
     """
     names = {name for outcome in race.judged if outcome.against_start for name in outcome.against_start.judges}
     images = f" on {race.images:,} images" if race.images else ""
@@ -32,8 +33,8 @@ def judging_lines(race: Race, judgments: Judgments, pairs: int) -> dict[Kind, st
                 f"the query. So far: {counted(len(names), 'judge')} compared {searches} with the plain search{images}. "
                 "Next: nothing, the race has ended.",
         "blind": "You choose between the results of two searches without their names. You answer which search is "
-                 f"better for you, and your answer counts more than the race. So far: {_blind_count(judgments)}. Next: "
-                 f"{_next_blind(judgments)}",
+                 f"better for you, and your answer counts more than the race. So far: {_blind_count(judgments)}. "
+                 f"{f'Of your search: {of_own} ' if of_own else ''}Next: {_next_blind(judgments)}",
         "same": "You say of two images whether they show the same kind. You answer down to which similarity results "
                 "belong together, which says nothing about which search is better. So far: "
                 f"{counted(pairs, 'pair')}. Next: "

@@ -119,7 +119,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
             show_kept(race, of, own, relation, elsewhere)
         else:
             show_next(race, of, own, elsewhere, again)
-        show_own_judgments(of, dataset)
+        show_own_judgments(of, dataset, part)
         with st.expander("Details", icon=":material/list:"):
             _show_actions(race, of, other, None if of.action == "again" or asks_again else again)
             _show_details(race, of, elsewhere)

@@ -27,10 +27,10 @@ def show_races(run: Run, races: Sequence[Raced]) -> None:
     for race, _, analysis in races:
         of = conclusion_of(analysis, dataset_at_hand(run.spec().dataset))
         headline, *more = of.once(of.headline, of.counted, of.sure, of.beside)
-        words = f"**{escaped(headline)}** {escaped(' '.join(more))}"
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"race-{analysis.id}"):
             measure = MEASURES[race.serves].capitalize()
-            st.markdown(f"{conclusion_icon(of)} {measure}: {words}", width="stretch")
+            st.markdown(f"{conclusion_icon(of)} {measure}: **{escaped(headline)}**", width="stretch",
+                        help=escaped(" ".join(more)) or None)
             view_link("data", label="Details", icon=":material/arrow_forward:", query_params={
                 "dataset": run.spec().dataset, "view": "advice", "budget": f"{race.budget:g}",
                 "serves": race.serves}, help="The race on the page Data: all candidates, with their figures.")
