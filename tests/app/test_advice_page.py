@@ -360,6 +360,7 @@ def test_the_card_says_that_others_do_as_well_and_that_one_judge_decides(frozen:
     assert any("In the race, one judge decides: the opinion of A judge counts for 90 %." in words for words in card)
     assert "1 other candidate does about as well. Why this search: its gain is the largest." in card
     assert any("About as good: several views" in each.value.replace("\\", "") for each in inside)
+    assert not any("only all of them together" in each.value for each in inside), "one decides"
 
 
 def test_a_table_of_vectors_says_which_judge_it_needs(tmp_path: Path) -> None:

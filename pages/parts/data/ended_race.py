@@ -28,22 +28,16 @@ from udml_core.exploration.race_figures import (
     scope_words,
     setup_words,
 )
-from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words, took_words
+from udml_core.exploration.race_gaps import took_words
 from udml_core.exploration.race_words import caution_words, judge_lines, needs_eyes, outcome_words
 from udml_core.exploration.search_names import other_search, plain_name
-from udml_core.runs import runs_folder
-from udml_core.runs.analyses import Analysis, plan_analysis
-from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.analyses import Analysis
 from udml_core.runs.search.differing import Results
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     elsewhere_of,
-    find_advice,
     finished_race,
-    other_finished_races,
     race_of,
-    restart_advice,
-    start_advice,
 )
 from udml_core.work.jobs.answering import relation_to
 from udml_core.work.jobs.concluding import conclusion_of, results_of
@@ -56,9 +50,9 @@ from ..shell.verdict_bars import show_verdict_bars
 from .answer import own_line
 from .own_judgments import show_own_judgments
 from .race import explained, show_race
+from .race_again import race_for_other_aim, show_again
 from .race_next import is_kept, relation_words, show_kept, show_next, use_elsewhere, use_plain
 from .using import (
-    BUDGETS,
     SEARCH,
     USE,
     chosen_search,
@@ -68,8 +62,6 @@ from .using import (
 )
 
 ICON = ":material/trophy:"
-ALL_TRIED = "Every candidate was tried: more time tries nothing new. Run it again when encoders or images have changed."
-KEPT = "Computed features and trained heads are used again, so more candidates fit into the same time."
 
 
 def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderSpec,
@@ -88,9 +80,9 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
     if status.state != "done":
         _show_stopped(analysis)
     other = elsewhere_of(analysis) if is_done else None
-    for_other_aim = None if race.best is not None else _race_for_other_aim(dataset, encoder, race, analysis)
+    for_other_aim = None if race.best is not None else race_for_other_aim(dataset, encoder, race, analysis)
     of, elsewhere = conclusion_of(analysis, dataset, for_other_aim), None if other is None else other[0]
-    again = partial(_show_again, dataset, encoder, race, for_other_aim) if is_done else None
+    again = partial(show_again, dataset, encoder, race, for_other_aim) if is_done else None
     own = chosen_search(dataset.name)
     relation, part = ("unjudged", None) if own is None else relation_to(of, race, own[0].id, recipe_of(*own))
     with st.container(border=True, key="advice-verdict"):
@@ -218,9 +210,9 @@ def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> No
                    help=f"{COUNTED[race.serves]} {group_size_words(race.group) if is_groups else ''}".rstrip())
     if named is not None:
         if lines := judge_lines(race, named):
-            st.markdown(f"What each judge alone says of {escaped(setup_words(race, named.setup))}; only all of them "
-                        "together decide:\n" + "\n".join(
-                f"- {escaped(line)}" for line in lines))
+            together = "" if of.decider else "; only all of them together decide"
+            st.markdown(f"What each judge alone says of {escaped(setup_words(race, named.setup))}{together}:\n"
+                        + "\n".join(f"- {escaped(line)}" for line in lines))
         if of.use is None:  # else it stands below the headline
             st.caption(f"{escaped(plain_line(race, named.setup))}.", help=explained(race, named.setup))
 
@@ -264,49 +256,3 @@ def _show_others(race: Race, of: Conclusion) -> None:
 def _gain_words(race: Race, outcome: Outcome) -> str:
     """Return the verdict on a candidate and its figures in the served measure."""
     return measured_words(race.gain(outcome), MEASURES[race.serves])
-
-
-def _show_again(dataset: Dataset, encoder: EncoderSpec, race: Race, for_other_aim: Race | None) -> None:
-    """Show what runs the race once more, and where candidates are better for the other aim, what leads to it."""
-    if race.best is None and race.better_otherwise:
-        _show_other_aim(dataset, encoder, race, for_other_aim)
-    enough = find_gaps(race).minutes
-    with st.popover("Run it again", icon=":material/replay:", key="advice-again"):
-        st.caption(KEPT if any(outcome.state in LATE for outcome in race.outcomes) else ALL_TRIED)
-        for minutes in BUDGETS:
-            fits = ", in which what was left out fits" if int(minutes) == enough else ""
-            if st.button(f"{minutes_words(int(minutes))}{fits}", icon=":material/replay:",
-                         key=f"advice-again-{minutes}", width="stretch"):
-                _start_again(dataset, encoder, race, minutes)
-
-
-def _race_for_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis) -> Race | None:
-    """Return the finished race that serves what a race does not serve; None without one."""
-    for spec in other_finished_races(dataset, encoder, analysis.spec(), runs_folder()):
-        if isinstance(kind := spec.build_kind(), Advice) and kind.serves == OTHER[race.serves]:
-            found = find_advice(dataset, encoder, spec, runs_folder()).analysis
-            return None if found is None else finished_race(found)
-    return None
-
-
-def _show_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, for_other_aim: Race | None) -> None:
-    """Show the button that leads to the finished race for the other aim, or starts it."""
-    aim = OTHER[race.serves]
-    found = None if for_other_aim is None else for_other_aim.budget
-    label = f"See {MEASURES[aim]}" if found else f"Find the best search for {MEASURES[aim]}"
-    if st.button(label, icon=":material/swap_horiz:", key="advice-other-aim",
-                 help=None if found else f"A race of {minutes_words(race.budget)}, which keeps this one."):
-        with show_user_errors():
-            if found is None:
-                start_advice(dataset, encoder, plan_analysis(Advice, budget=race.budget, serves=aim), runs_folder())
-            st.query_params.update(budget=f"{found or race.budget:g}", serves=aim)
-            st.rerun()
-
-
-def _start_again(dataset: Dataset, encoder: EncoderSpec, race: Race, minutes: str) -> None:
-    """Run a race once more in a time; a finished race of the same time stays until the new race has finished."""
-    with show_user_errors():
-        spec = plan_analysis(Advice, budget=float(minutes), serves=race.serves)
-        restart_advice(dataset, encoder, spec, runs_folder())
-        st.query_params["budget"] = minutes
-        st.rerun()
