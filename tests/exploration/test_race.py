@@ -824,7 +824,7 @@ def test_the_clock_of_a_race_ticks_until_the_race_ends_and_an_error_in_it_harms_
 def test_the_shown_time_runs_down_and_never_rises() -> None:
     shown = Countdown()
     assert shown(0, 83) == 83
-    assert shown(2, 31) == 56, "half of what it was too long is left after two seconds"
+    assert shown(2, 31) == 56, "after two seconds, half of the excess is left"
     assert shown(8, 25) < 30, "and little soon"
     assert shown(20, 24) == pytest.approx(24, abs=1)
     assert not shown.is_late
