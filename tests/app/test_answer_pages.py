@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
@@ -114,6 +115,17 @@ def test_home_and_runs_begin_with_the_choice_and_name_a_race_only_if_it_advises_
     ended(analysis, +60)
     assert ":material/new_releases: The race for whole groups: Best search: the refined search (whitening)." in (
         plain(texts(opened("home"))))
+
+
+def test_search_judges_what_the_search_in_use_gains_against_the_plain_search_first(frozen: Run) -> None:
+    finished(frozen, [reranked(frozen, comparison("cannot tell", "better"))])
+    refinement = plan_analysis(Refinement, recipe="rerank").id
+    test = opened("retrieval", run=frozen.id, compare=f"{refinement}~2~final", add="3")
+    (link,) = [link for link in test.get("page_link") if link.proto.label == "Judge them blind"]
+    sides = parse_qs(link.proto.query_string)
+    assert (sides["a"], sides["b"]) == ([f"{frozen.id}:final"], [f"{frozen.id}:{refinement}"]), (
+        "under the names of earlier judgments, however the results stand")
+    assert sides["results"] == ["ten"]
 
 
 def test_a_training_is_compared_with_the_search_in_use_by_what_that_gains(frozen: Run) -> None:

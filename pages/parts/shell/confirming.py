@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from udml_core.runs import Run
-from udml_core.runs.recipe_choice import plainly
 from udml_core.runs.search import epoch_of
 from udml_core.runs.search.differing import side_name
+from udml_core.runs.search.judged_runs import is_frozen
+from udml_core.work.jobs.advising import judged_in_race
+from udml_core.work.jobs.answering import aim_of
 
 from .race_judgments import recipe_of
-from .race_verdict import advised_search
 from .views import view_link
 
 
@@ -23,7 +24,7 @@ def link_to_judging(embeddings: Sequence[tuple[Run, str]]) -> None:
     """
     judged = [(run, frame) for run, frame in embeddings if epoch_of(frame) is None]
     if len(judged) > 1:
-        first, last = judged[0], judged[-1]
+        first, last = sorted((judged[0], judged[-1]), key=lambda side: not is_frozen(*side))  # as each race names them
         view_link("compare", label="Judge them blind", icon=":material/how_to_vote:",
                   help="See queries with the results in each embedding, without names, and choose the better.",
                   query_params={"part": "Judge", "a": side_name(first[0].id, first[1]),
@@ -31,8 +32,7 @@ def link_to_judging(embeddings: Sequence[tuple[Run, str]]) -> None:
 
 
 def results_of(run: Run, frame: str) -> dict[str, str]:
-    """Return what is judged of an embedding, for an address: the first ten results if a race advises it for groups."""
-    advised = advised_search(run)
-    is_for_groups = advised is not None and advised.serves == "groups" and plainly(advised.outcome.setup.recipe) == (
-        plainly(recipe_of(run, frame) or ""))
-    return {"results": "ten"} if is_for_groups else {}
+    """Return what is judged of an embedding, for an address: the first ten results if judges see a gain in groups."""
+    recipe = recipe_of(run, frame)
+    judged = None if recipe is None else judged_in_race(run, recipe)
+    return {"results": "ten"} if judged is not None and aim_of(*judged) == "groups" else {}
