@@ -120,6 +120,7 @@ const LESSON = {
     <p class="aside">${say("<b>Coverage</b> is the share of images in clusters of two or more, here {coverage}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.", { coverage: percent(coverage) })}</p>`,
   caption: [0, 1, 3],
   presented: { see: [[0, 1], [2, 3]], fails: [0, 1, 2] },
+  states: { see: [{}, { epsilon: 0.5 }], fails: { images: "digits", epsilon: 0.3 } },
   fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two images share a pseudo-label to learn from. High purity alone is not a success: there it comes from singletons.",
   takeaway: "ε is the minimum relevancy of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",
   open: { page: "clusters", label: "clusters of a run", query: ({ epsilon }) => ({ epsilon: String(epsilon) }) },

@@ -249,6 +249,7 @@ const LESSON = {
   },
   caption: [0, 1, 4],
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1] },
+  states: { see: [{}, { epochs: 1 }] },
   fails: "Train one epoch: on the map <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Then choose <b>Only those with right labels</b>: with as many triplets and steps it falls to 79.6 ± 1.4 % only. So most of the harm came from the labels. The rest comes from hardness: shrinking all distances is the easiest way to lower the loss of a hard triplet. In later epochs the spread of <b>Hard</b> rises again: after the first, only 261 of its 600 triplets are still hard, and the others push their negatives away. Do not compare the far left this way: 96 % of its triplets contain a wrong label, and the other 10 make a single step. With right labels, extend your range from −0.9 to 0.1: hard and semi-hard together reach 90.0 ± 1.4 % after four epochs, semi-hard alone 89.5 ± 1.1 %. Five seeds cannot tell them apart.",
   takeaway: "While labels can be wrong, train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
   open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },

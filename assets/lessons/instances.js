@@ -152,6 +152,7 @@ const LESSON = {
   },
   caption: [0, 1, 3],
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1] },
+  states: { see: [{}, {}], fails: { image: 0, temperature: 0.1 } },
   fails: "Choose the 0 or the 1 and set τ to 0.1. A random crop changed its second view so much that other images are more similar: P is nearly zero. At τ = 0.05 a few look-alikes take nearly the whole push. At τ = 1 nearly all views share it, even views of very different digits, and the model learns little from any of them.",
   takeaway: "Instance discrimination pushes look-alikes apart, because it treats every image as a class of its own. τ decides how many of them share the push.",
   open: { page: "instances", label: "competitors at this τ and η", query: ({ temperature, eta }) => ({ temperature: String(temperature), eta }) },

@@ -268,6 +268,7 @@ const LESSON = {
     ${say("<b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.")}</p>`,
   caption: [0, 1, 2, 3],
   presented: { see: [[0, 1, 2]], fails: [0, 1], more: [0, 1] },
+  states: { see: [{}] },
   fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, at perplexity 5 still 24, at 30 only 4, at 100 again 16. But the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
   open: { page: "explore", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },

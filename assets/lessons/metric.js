@@ -147,6 +147,7 @@ const LESSON = {
   },
   caption: [2, 3, 5],
   presented: { see: [[0, 1], [2, 3]], fails: [0, 1] },
+  states: { fails: { data: "ring", axis: [1.4, 0.765], other: 0.4 } },
   fails: "Choose “Two rings”. An ellipse that helps at one place of the rings harms at another. The direction that separates the classes changes from place to place, but the ellipse is the same everywhere. Such data need a model that bends the plane first, for example a neural network. The points that it returns are called an embedding. And with two bands, turn the ellipse across them: now it is worse than the circle.",
   takeaway: "A metric is a choice of what counts as near. Metric learning makes this choice so that neighbors share a class.",
   open: { page: "retrieval", label: "nearest images before and after a metric was learned" },

@@ -182,6 +182,7 @@ const LESSON = {
   },
   caption: [0, 2],
   presented: { see: [[0, 1, 2]], fails: [0, 1] },
+  states: { see: [{}], formula: {}, fails: { n: 5, draw: LUCKY }, check: {}, takeaway: {} },
   fails: "Choose comparison 1, draw 5 runs of each setting and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain passes the test, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
   takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",
   open: { page: "compare", label: "two runs side by side" },

@@ -192,6 +192,7 @@ const LESSON = {
   },
   caption: [1, 2, 3],
   presented: { see: [[0, 1], [2, 3]], fails: [0] },
+  states: { fails: { gamma: 0.99, step: ALL_STEPS } },
   fails: "Set γ to 0.99 with all steps: colors travel farther, and the leak grows. Label only the point where a dashed arrow begins: its color leaks at full strength. Remove the label of the triangles: a class without a label gets the color of another class, or none.",
   takeaway: "Labels spread along the edges of the neighbor graph, so a wrong edge carries a wrong label. Ask for a label where two classes touch.",
   open: { page: "labels", label: "give labels and watch them spread, at this γ", query: ({ gamma }) => ({ gamma: String(gamma) }) },

@@ -79,7 +79,8 @@ class SlideFit {
 
   // Build the picture at the width from which it can be enlarged most, so that its letters are as large as possible.
   buildPicture(box) {
-    const key = [...box, HANDS_ON.includes(this.frame.root.dataset.slide)].join(" ");
+    const { slide, slides } = this.frame.presentation;
+    const key = JSON.stringify([box, HANDS_ON.includes(slides[slide].kind), slides[slide].state]);
     if (key === this.built) return;
     this.built = key;
     const { frame, frame: { stage } } = this;

@@ -113,7 +113,7 @@ class Lesson {
     Object.assign(this.state, to);
     this.update();
     clearTimeout(this.writing);
-    this.writing = setTimeout(() => this.writeAddress(), ADDRESS_MS);
+    if (!this.presentation.isOn) this.writing = setTimeout(() => this.writeAddress(), ADDRESS_MS);
   }
 
   // Build the picture for the width that the stage has now, and draw it.
@@ -137,7 +137,7 @@ class Lesson {
     evenSigns(this.formula);
     breakFormulas(this.formula);
     fitFormulas(this.formula);
-    if (lesson.decisions && !this.isPrinting) this.decide(lesson.decisions.made(this.state));
+    if (lesson.decisions && !this.isPrinting && !this.presentation.isOn) this.decide(lesson.decisions.made(this.state));
     this.numbers = numbers;
     this.root.dataset.drawn = (performance.now() - began).toFixed(1);
   }
@@ -212,7 +212,7 @@ class Lesson {
     const made = new Set([...(this.kept.decided ?? []), ...names]);
     if (made.size === (this.kept.decided?.length ?? 0)) return;
     this.kept.decided = [...made];
-    if (!this.presentation.isOn) keepCourse(this.course); // an audience keeps nothing
+    keepCourse(this.course);
     this.showFails();
   }
 
@@ -352,13 +352,6 @@ class Lesson {
     if (this.lesson[name].shows) this.show(this.lesson[name].shows); // the picture shows the case of the question
     if (isOn) this.presentation.makeRoom();
     else if (readCourse().isCounted) this.outside.answered?.(name, choice, this.course.reader);
-  }
-
-  // A presentation asks again, so the picture leaves the case of the question.
-  hideCase() {
-    const shown = Object.entries(this.lesson.before.shows ?? {});
-    if (!shown.every(([name, value]) => String(this.state[name]) === String(value))) return;
-    this.show(structuredClone(Object.fromEntries(shown.map(([name]) => [name, this.start[name]]))));
   }
 
   // The controls, and the claim that would give the answer away, wait for a prediction, or for the reader to skip it.

@@ -6,16 +6,22 @@ const BLANK = ["b", "B", "."];
 const sentencesOf = (html) => html.split(/(?<=[.!?])\s+/);
 
 // The slides of a lesson, at most eight: {kind, text}. Its `presented` lists the sentences of each text that are shown; the page has all.
-// The sentences of `see` that a lesson's `meet` counts come before the question.
-function slidesOf({ touch, see, fails, more, decisions, meet = 0, presented = {} }) {
-  const slide = (kind, text, shown) => {
+// The sentences of `see` that a lesson's `meet` counts come before the question. Each slide begins in a state of its own:
+// the lesson's start, and what its `states` change for this slide. After the last slide that tries, this is the case of the question unless `states` says otherwise.
+function slidesOf({ touch, see, fails, more, decisions, before, summary, meet = 0, presented = {}, states = {} }) {
+  const answered = before.shows ?? summary ?? {};
+  const slide = (kind, text, shown, state = states[kind] ?? answered) => {
     const sentences = sentencesOf(text);
-    return { kind, text: (shown ?? [...sentences.keys()]).map((at) => sentences[at]).join(" ") };
+    return { kind, text: (shown ?? [...sentences.keys()]).map((at) => sentences[at]).join(" "), state };
   };
-  return [...(meet ? [slide("meet", see, Array.from({ length: meet }, (_none, at) => at))] : []), { kind: "predict" }, slide("do", touch, presented.do),
-    ...(presented.see ?? [[...sentencesOf(see).keys()].slice(meet)]).map((shown) => slide("see", see, shown)), { kind: "formula" },
-    ...(decisions ? [{ kind: "fails", text: say("Has everyone decided all comparisons? The next slide says what is true of one of them.") }] : []),
-    slide("fails", fails, presented.fails), ...(more ? [slide("more", more.words, presented.more)] : []), { kind: "check" }, { kind: "takeaway" }];
+  const untouched = (kind) => states[kind] ?? {};
+  return [...(meet ? [slide("meet", see, Array.from({ length: meet }, (_none, at) => at), untouched("meet"))] : []),
+    { kind: "predict", state: untouched("predict") }, slide("do", touch, presented.do, untouched("do")),
+    ...(presented.see ?? [[...sentencesOf(see).keys()].slice(meet)]).map((shown, at) => slide("see", see, shown, states.see?.[at])),
+    { kind: "formula", state: states.formula ?? answered },
+    ...(decisions ? [{ kind: "fails", state: {}, text: say("Has everyone decided all comparisons? The next slide says what is true of one of them.") }] : []),
+    slide("fails", fails, presented.fails), ...(more ? [slide("more", more.words, presented.more, {})] : []),
+    { kind: "check", state: states.check ?? answered }, { kind: "takeaway", state: states.takeaway ?? answered }];
 }
 
 class Presentation {
@@ -55,15 +61,15 @@ class Presentation {
       : element("p", {}, say("This was the last lesson.")));
   }
 
-  // A presentation begins without answers: what the teacher answered at home is not shown.
+  // A presentation begins without answers and decisions: what the teacher did at home is not shown, and is there again afterwards.
   set(isOn, keepAddress) {
     const wasOn = this.isOn;
-    Object.assign(this, { isOn, slide: 0, answers: {} });
+    if (isOn && !wasOn) this.own = structuredClone(this.frame.state);
+    Object.assign(this, { isOn, slide: 0, answers: {}, prepared: null, decided: this.frame.undecided() });
     this.keys.hidden = this.blank.hidden = true;
     this.frame.root.classList.toggle(PRESENT, isOn);
     this.frame.lock();
-    if (isOn || wasOn) this.frame.show(isOn ? this.frame.undecided() : this.frame.keptState()); // nor what the teacher decided
-    if (isOn) this.frame.hideCase();
+    if (wasOn && !isOn) this.frame.show(this.own);
     document.body.classList.toggle("udml-present", isOn);
     if (keepAddress) {
       const address = new URL(location.href);
@@ -80,8 +86,9 @@ class Presentation {
 
   show() {
     const { root, lesson, panel, besidePicture, secondText, second } = this.frame;
-    const { kind, text } = this.slides[this.slide];
+    const { kind, text, state } = this.slides[this.slide];
     root.dataset.slide = kind;
+    this.prepare(state);
     if (kind in besidePicture) panel.append(besidePicture[kind]);
     if (kind === "more") {
       second.section.open = true;
@@ -94,6 +101,15 @@ class Presentation {
     this.title.textContent = `${lesson.title} · ${this.slide + 1} / ${this.slides.length}`;
     this.step.innerHTML = kind === "fails" ? `<b>${say("When it fails")}</b><br>${text}` : text ?? "";
     this.fitted.fit(kind);
+  }
+
+  // Put the lesson into the state of the slide, once: what the audience changes there stays while the slide is shown, and what it decided stays until the end.
+  prepare(state) {
+    if (this.prepared === this.slide) return;
+    const isAnswered = this.slides[this.slide].kind === "predict" && typeof this.answers.before === "number";
+    if (this.prepared !== null) for (const name of Object.keys(this.decided)) this.decided[name] = this.frame.state[name];
+    this.prepared = this.slide;
+    this.frame.show(structuredClone({ ...this.frame.start, ...state, ...(isAnswered ? this.frame.lesson.before.shows : {}), ...this.decided }));
   }
 
   restore() {

@@ -1,0 +1,98 @@
+"""Each slide of a presentation begins in the state that its words describe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.tiers import fast_first
+from udml_core.results.lessons import Lesson, course
+
+pytestmark = pytest.mark.browser
+
+Open = Callable[..., Page]
+LESSONS = [pytest.param(lesson, id=lesson.id) for lesson in course()]
+FAILURES = {
+    "metric": "state.data === 'ring' && numbers.recall < c({ data: 'ring' }).recall",
+    "triplets": "numbers.value > 0 && String(numbers.stepped[2]) === String(state.negative)",
+    "hardness": "state.epochs === 1 && state.labels === 'all' && Math.abs(numbers.results.hard.mean - 0.718) < 0.0005",
+    "epsilon": "state.images === 'digits' && state.epsilon === 0.3 && numbers.purity < 0.95",
+    "flat": "state.k === 24 && state.threshold === 0.3 && numbers.strangers > 0",
+    "spread": "state.gamma === 0.99 && state.step === 60 && numbers.wrong.length > c({ step: 60 }).wrong.length",
+    "instances": "state.temperature === 0.1 && numbers.probability < 0.02",
+    "collapse": "numbers.size === 100 && numbers.runs[0].rank.toFixed(1) === '4.8'",
+    "measures": "numbers.recall1 === 1 && numbers.mapAtR === 0.25",
+    "maps": "state.points === 'noise' && numbers.value === 2 && numbers.groups.count === 73",
+    "seeds": "state.comparison === 'nothing' && state.n === 5 && numbers.gain / numbers.error > numbers.limit",
+    "reranking": "state.k === 10 && state.times === '2'",
+    "better": "state.comparison === 'nothing' && numbers.opinion.verdict === 'cannot tell' && state.asked === 200",
+    "encoders": "state.second === 'pairs' && numbers.recalls[2] <= numbers.recalls[0]",
+}
+"""What the slide "When it fails" shows, by lesson, where `c` computes another state."""
+TURN = """kind => {
+    const { presentation } = lesson;
+    presentation.turn(presentation.slides.findLastIndex((slide) => slide.kind === kind) - presentation.slide);
+}"""
+STATE = "({ ...lesson.state })"
+
+
+@pytest.mark.parametrize("lesson", fast_first(LESSONS, 2))
+def test_a_presentation_begins_unspoiled_and_shows_each_failure(open_lesson: Open, lesson: Lesson) -> None:
+    page = open_lesson(lesson.id)
+    start = page.evaluate("({ ...lesson.start })")
+    page.locator(".question input").first.check()  # at home the picture shows the case of the answer
+    page.evaluate("lesson.change(lesson.lesson.before.shows ?? lesson.lesson.summary)")
+    page.get_by_role("button", name="Present").click()
+    for kind in (*(["meet"] if page.evaluate("Boolean(lesson.lesson.meet)") else []), "predict"):
+        page.evaluate(TURN, kind)
+        assert page.evaluate(STATE) == start, kind
+    page.evaluate(TURN, "fails")
+    assert page.evaluate(f"""(({{ numbers, state, start, data, lesson: own }}) => {{
+        const c = (changed) => own.compute({{ ...start, ...changed }}, data);
+        return {FAILURES[lesson.id]};
+    }})(lesson)"""), page.evaluate(STATE)
+
+
+def test_a_change_stays_on_its_slide_and_the_reader_s_own_state_comes_back(open_lesson: Open) -> None:
+    page = open_lesson("epsilon", "?epsilon=0.62")
+    page.get_by_role("button", name="Skip the question").click()
+    page.get_by_role("button", name="Present").click()
+    assert page.evaluate("lesson.state.epsilon") == 0.3
+    page.evaluate(TURN, "do")
+    page.keyboard.press("ArrowUp")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.evaluate("new Promise(requestAnimationFrame)")
+    assert page.evaluate("lesson.state.epsilon") == 0.31
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("lesson.state.epsilon") == 0.3
+    page.evaluate(TURN, "fails")
+    page.wait_for_timeout(400)  # longer than the address waits
+    assert "epsilon=0.62" in page.url
+    assert "images" not in page.url
+    page.keyboard.press("Escape")
+    assert page.evaluate("lesson.state.epsilon") == 0.62
+    expect(page.get_by_role("slider")).to_have_value("0.62")
+
+
+def test_an_answer_of_the_class_shows_its_case_again_and_decisions_last_for_the_presentation(open_lesson: Open) -> None:
+    page = open_lesson("maps", "?present=1")
+    page.locator(".question:visible input").first.check()
+    assert page.evaluate("lesson.state.size") == 0
+    page.evaluate(TURN, "do")
+    assert page.evaluate("lesson.state.size") == 2
+    page.evaluate(TURN, "predict")
+    assert page.evaluate("lesson.state.size") == 0
+    page = open_lesson("better", "?present=1")
+    page.evaluate(TURN, "do")
+    page.get_by_role("button", name="The left result is more similar").click()
+    page.evaluate(TURN, "see")
+    assert page.evaluate("lesson.state['judged-joined'].length") == 1
+    page.keyboard.press("Escape")
+    assert page.evaluate("lesson.state['judged-joined'].length") == 0
+    page = open_lesson("seeds", "?present=1")
+    page.evaluate(TURN, "fails")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Skip the question").click()
+    expect(page.locator(".fails")).to_be_hidden()  # the reader has decided nothing
