@@ -106,10 +106,11 @@ const LESSON = {
   readout: (numbers) => [[say("you"), LESSON.ownWords(numbers)], [say("second opinion"), LESSON.counted(numbers.opinion)],
     [say("R@1 from labels"), numbers.isDone ? LESSON.change(numbers.recall) : say("after {count} judgments", { count: PLANNED })]],
   build({ stage, data: { digits }, state, change }) {
-    const asking = element("div", { style: "display:grid;gap:6px;justify-items:start;min-height:128px;align-content:start" });
+    const asking = element("div", { "data-part": "pair", style: "display:grid;gap:6px;justify-items:start;min-height:128px;align-content:start" });
     stage.append(asking);
     const plane = new Plane(stage, { x: [-0.28, 1.12], y: [0.35, 2.4], width: 640, height: 175 * Math.max(1, leastLetters(stage) / 16), equal: false, label: "Intervals of the judgments" });
     plane.svg.classList.add("later");
+    plane.svg.dataset.part = "bars";
     const picture = (row) => digits.pixels.subarray(64 * row, 64 * row + 64);
     const judgments = () => `judged-${state().comparison}`;
     const judge = (pair, vote) => change({ [judgments()]: [...state()[judgments()], CHOICES * pair + vote] });
@@ -160,6 +161,7 @@ const LESSON = {
   caption: [0, 1, 2],
   presented: { do: [0, 2, 3], see: [[0, 1, 2]], fails: [0] },
   states: { fails: { comparison: "nothing", asked: MOST } },
+  parts: { predict: "pair", see: ["bars"], formula: "bars", fails: "bars", check: "bars", takeaway: "bars" },
   fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. In comparison 2 move the slider slowly: the bar leaves the line at 125 pairs, crosses it again at 140, leaves it at 180, crosses it at 190, leaves it at 195, and crosses it once more at 200. If you stop when you like, you choose the verdict. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",
   takeaway: "Judge blindly, ask a judge that took no part, decide in advance how many pairs you judge, and report the interval together with the share.",
   open: { page: "compare", label: "blind pairs and the second opinion for two runs" },

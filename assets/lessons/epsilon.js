@@ -53,9 +53,9 @@ const LESSON = {
   build({ stage, state, change, data: { digits: { pixels }, epsilon } }) {
     const image = (row) => pixels.subarray(64 * row, 64 * row + 64);
     const nameOf = (row) => (state().images === "digits" ? say("digit {name}", { name: epsilon.digits.classes[row] }) : say("group {name}", { name: epsilon.points.classes[row] + 1 }));
-    const [map, small] = [element("div", {}), element("div", { role: "group", class: "later", "aria-label": say("The same images at other values of ε"),
+    const [map, small] = [element("div", {}), element("div", { role: "group", class: "later", "data-part": "small", "aria-label": say("The same images at other values of ε"),
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
-    stage.append(element("div", { class: "with-small-maps wide", style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr))" }, map, small));
+    stage.append(element("div", { class: "with-small-maps", style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr))" }, map, small));
     const clouds = { // the one of the points has no pictures
       points: new Cloud(map, { label: "45 points", height: 320, title: nameOf }),
       digits: new Cloud(map, { label: "Map of the digits", height: 320, title: nameOf, paint: (context, row, size) => paintDigit(context, image(row), size) }),
@@ -67,7 +67,7 @@ const LESSON = {
       small.append(button);
       return { value, canvas, button };
     });
-    const row = element("div", { style: "min-height:70px" });
+    const row = element("div", { "data-part": "sizes", style: "min-height:70px" });
     const body = element("tbody", {});
     const head = ["ε", say("clusters"), say("largest"), say("singletons"), say("coverage"), say("purity")];
     stage.append(row, element("details", { class: "later aside" }, element("summary", {}, say("The same as a table")), element("table", {},
@@ -121,6 +121,7 @@ const LESSON = {
   caption: [0, 1, 3],
   presented: { see: [[0, 1], [2, 3]], fails: [0, 1, 2] },
   states: { see: [{}, { epsilon: 0.5 }], fails: { images: "digits", epsilon: 0.3 } },
+  parts: { predict: "map", see: ["map", "map"], formula: "map sizes", fails: "map small", check: "map sizes", takeaway: "map small" },
   fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two images share a pseudo-label to learn from. High purity alone is not a success: there it comes from singletons.",
   takeaway: "ε is the minimum relevancy of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",
   open: { page: "clusters", label: "clusters of a run", query: ({ epsilon }) => ({ epsilon: String(epsilon) }) },

@@ -16,7 +16,7 @@ const LESSON = {
     because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, the loss of a hard triplet falls fastest when all points move together.",
   },
   touch: "Train an epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps. How much of the harm comes from wrong labels? Train on right labels only.",
-  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin. Below: the map after training on each choice, at the same scale. Each character is an image of a handwritten digit; one image in ten has a wrong label. R@1 is the share of images whose nearest image is the same digit. This share is the mean over five seeds, which draw triplets and their order; ± bounds what chance leaves in 19 of 20 cases, and the map shows the first seed. Spread is the size of the map, compared with its size before training.",
+  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin. Each map shows the images after training on one choice; all maps have the same scale. Each character is an image of a handwritten digit; one image in ten has a wrong label. R@1 is the share of images whose nearest image is the same digit. This share is the mean over five seeds, which draw triplets and their order; ± bounds what chance leaves in 19 of 20 cases, and the map shows the first seed. Spread is the size of the map, compared with its size before training.",
   controls: [
     { name: "epochs", kind: "slider", label: "Epochs of training", low: 0, high: 4, step: 1, start: 0 },
     { name: "labels", kind: "choice", label: "Triplets", start: "all", options: [{ value: "all", words: "All" }, { value: "right", words: "Only those with right labels" }] },
@@ -143,7 +143,7 @@ const LESSON = {
       : say("do not differ clearly")]],
   points: (difference, reach) => ({ difference: `${fixed(100 * difference, 1)} ± ${fixed(100 * reach, 1)}` }),
   interval: ({ mean: middle, reach }) => `${fixed(100 * middle, 1)} ± ${percent(reach)}`,
-  build({ stage, data, state, change }) {
+  build({ stage, data, state, change, parts }) {
     const [left, right] = [-0.9, 1.2];
     const { differences } = LESSON.prepare(data);
     const bins = 42;
@@ -170,9 +170,10 @@ const LESSON = {
       const words = element("div", { class: "numbers", style: "font-size:0.85em;min-height:5.4em" });
       return { name, title, canvas, words, box: element("div", { class: "trained" }, element("b", { style: "font-size:0.9em" }, title), canvas, words) };
     });
-    const isTight = plane.isCrowded && parseFloat(stage.parentElement.style.width) < 620; // pixels of a slide: room for R@1 alone
-    if (plane.isCrowded && !isTight) stage.append(element("div", {}, say("R@1, spread, steps:")));
-    stage.append(element("div", { class: plane.isCrowded ? "crowded" : null, style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(max(130px,min(50% - 8px,(560px - 100%) * 999)),1fr));gap:8px" }, maps.map(({ box }) => box)));
+    const isTight = plane.isCrowded && (!parts || parseFloat(stage.parentElement.style.width) < 620); // room for R@1 alone, below the bars or on a narrow slide
+    plane.svg.dataset.part = "bars";
+    if (plane.isCrowded && !isTight) stage.append(element("div", { "data-part": "maps" }, say("R@1, spread, steps:")));
+    stage.append(element("div", { "data-part": "maps", class: plane.isCrowded ? "crowded" : null, style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(max(130px,min(50% - 8px,(560px - 100%) * 999)),1fr));gap:8px" }, maps.map(({ box }) => box)));
     const button = element("button", { type: "button", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, say("Train one epoch"));
     const isPresented = stage.closest(".present") !== null; // then there is no room for what the slider does, and what all maps share
     if (!isPresented) stage.append(button);
@@ -187,7 +188,7 @@ const LESSON = {
       }));
       for (const { name, canvas } of maps) {
         const { positions, middle } = shown.results[name];
-        const size = canvas.clientWidth;
+        const size = Math.min(canvas.clientWidth, canvas.clientHeight);
         if (!size) continue;
         const ratio = window.devicePixelRatio || 1;
         const unit = (size / 2 - 8) / reach;
@@ -250,6 +251,7 @@ const LESSON = {
   caption: [0, 1, 4],
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1] },
   states: { see: [{}, { epochs: 1 }] },
+  parts: { predict: "maps", see: ["bars", "maps"], formula: "bars", fails: "maps", check: "maps", takeaway: "maps" },
   fails: "Train one epoch: on the map <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Then choose <b>Only those with right labels</b>: with as many triplets and steps it falls to 79.6 ± 1.4 % only. So most of the harm came from the labels. The rest comes from hardness: shrinking all distances is the easiest way to lower the loss of a hard triplet. In later epochs the spread of <b>Hard</b> rises again: after the first, only 261 of its 600 triplets are still hard, and the others push their negatives away. Do not compare the far left this way: 96 % of its triplets contain a wrong label, and the other 10 make a single step. With right labels, extend your range from −0.9 to 0.1: hard and semi-hard together reach 90.0 ± 1.4 % after four epochs, semi-hard alone 89.5 ± 1.1 %. Five seeds cannot tell them apart.",
   takeaway: "While labels can be wrong, train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
   open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },

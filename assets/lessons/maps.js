@@ -194,7 +194,7 @@ const LESSON = {
     const pixelsOf = () => maps[state().points].pixels;
     const picture = (row) => pixelsOf().subarray(64 * row, 64 * row + 64);
     const words = (row) => (state().points === "digits" ? say("digit {digit}", { digit: maps.classes[row] }) : say("image {row}", { row }));
-    const [map, small] = [element("div", {}), element("div", { role: "group", class: "later", "aria-label": say("The same images with other settings"),
+    const [map, small] = [element("div", {}), element("div", { role: "group", class: "later", "data-part": "small", "aria-label": say("The same images with other settings"),
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
     stage.append(element("div", { class: "with-small-maps", style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(280px,100%),1fr));margin-bottom:6px" }, map, small));
     const cloud = new Cloud(map, { label: "Map", height: 340, title: words,
@@ -210,7 +210,7 @@ const LESSON = {
       const kept = Array.from({ length: count }, (_empty, row) => countKept(pixelsOf(), positions, row));
       change({ image: kept.indexOf(Math.min(...kept)) });
     };
-    const row = element("div", {});
+    const row = element("div", { "data-part": "pictures" });
     let numbers = null; // what is shown now
     let shown = ""; // the small maps that are drawn
     const sizes = element("b", { style: "grid-column:1/-1;font-size:0.85em" });
@@ -244,7 +244,7 @@ const LESSON = {
       const walk = (words, onclick) => element("button", { type: "button", onclick }, words);
       const focused = row.contains(row.getRootNode().activeElement) ? [...row.querySelectorAll("button")].indexOf(row.getRootNode().activeElement) : -1;
       row.replaceChildren(
-        element("div", { class: "choice pressed", style: "margin-bottom:4px" },
+        element("div", { class: "choice pressed spare", style: "margin-bottom:4px" },
           walk(say("Image that lost the most neighbors"), findWorst),
           walk(say("Previous image"), () => change({ image: (image + drawn.count - 1) % drawn.count })),
           walk(say("Next image"), () => change({ image: (image + 1) % drawn.count }))),
@@ -269,6 +269,7 @@ const LESSON = {
   caption: [0, 1, 2, 3],
   presented: { see: [[0, 1, 2]], fails: [0, 1], more: [0, 1] },
   states: { see: [{}] },
+  parts: { predict: "map", see: ["map"], formula: "map pictures", fails: "map small", check: "map small", takeaway: "map small" },
   fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, at perplexity 5 still 24, at 30 only 4, at 100 again 16. But the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
   open: { page: "explore", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },

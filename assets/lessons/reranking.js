@@ -86,9 +86,11 @@ const LESSON = {
     ["MAP@R", change100(measuresBefore.map, measures.map)]],
   build({ stage, data: { reranking }, change }) {
     const plane = new Plane(stage, { x: [-0.68, 0.62], y: [-0.52, 0.5], height: 285, label: "Images before and after averaging" });
+    plane.svg.dataset.part = "plane";
     const handle = plane.handle({ label: "Query", sign: "★", low: [-0.6, -0.5], high: [0.6, 0.48], step: 0.02, moved: (query) => change({ query }) });
-    stage.append(element("small", {}, say("Galleries of digits, by k")));
-    const chart = new Chart(stage, { x: [0, 20], y: [30, 100], width: 640, height: 140, right: 190, ticks: [0, 5, 10, 15, 20], xLabel: "k",
+    const curves = element("div", { "data-part": "curves" }, element("small", {}, say("Galleries of digits, by k")));
+    stage.append(curves);
+    const chart = new Chart(curves, { x: [0, 20], y: [30, 100], width: 640, height: 140, right: 190, ticks: [0, 5, 10, 15, 20], xLabel: "k",
       yLabel: "", format: (value) => percent(value / 100, 0), label: "Measures on digits by k" });
     const form = ([x, y], classNumber, size) => {
       const [left, top] = plane.at([x, y]);
@@ -139,6 +141,7 @@ const LESSON = {
   caption: [0, 1, 3],
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0] },
   states: { do: { k: 0 }, see: [{}, {}] },
+  parts: { see: ["plane"] },
   fails: "With k = 10, twice, the five triangles cannot fill a neighborhood, and their means leave them. With k = 20 every class is smaller than a neighborhood, and all classes move together. And drag the query a little to the right, into the gap: averaging decides for a side, and the few hits that the query had are lost. On the digits with k = 5, once, MAP@R rises from 54 % to 66 %, and R@1 falls from 93 % to 90 %.",
   takeaway: "Neighbors vote without labels. Their vote helps while a neighborhood is smaller than its class. It makes a query between two classes more certain, not more correct.",
   open: { page: "refine", label: "this recipe", query: ({ k, times }) => ({ recipe: `average:k=${k}${times === "1" ? "" : ",times=2"}+expand:k=${k}` }) },

@@ -88,17 +88,19 @@ const LESSON = {
   build({ stage, state, change }) {
     const width = stage.clientWidth < 480 ? 380 : 640; // so that a phone shows legible text
     const button = (words, onclick) => element("button", { type: "button", onclick }, words);
-    stage.append(element("div", { class: "choice pressed" },
+    stage.append(element("div", { class: "choice pressed", "data-part": "draws" },
       button(say("Draw other runs"), () => change({ draw: Math.floor(state().draw + 1) })),
       button(say("Luckiest draw for B"), () => change({ draw: LUCKY }))));
     const strip = new Plane(stage, { x: [93.2, 98.4], y: [-0.75, 1.6], label: "Runs", width, height: 185, equal: false });
+    strip.svg.dataset.part = "runs";
     const verdicts = VERDICTS.map(([value, words]) => button(words, () => change({ verdict: `${state().comparison}-${value}` })));
-    const truth = element("p", { role: "status", style: "margin:4px 0;min-height:1.5em" });
-    stage.append(element("div", { class: "choice pressed", role: "group", "aria-label": say("Your decision") }, element("b", {}, say("Your decision")), verdicts), truth);
-    const title = element("small", { style: "display:block" }, say("Gain B − A in points, all possible draws"));
-    const wait = element("p", { style: "text-align:center;margin:6px 0 0" }, say("Decide first: which setting is better?"));
+    const truth = element("p", { role: "status", "data-part": "gains", style: "margin:4px 0;min-height:1.5em" });
+    stage.append(element("div", { class: "choice pressed", "data-part": "gains", role: "group", "aria-label": say("Your decision") }, element("b", {}, say("Your decision")), verdicts), truth);
+    const title = element("small", { "data-part": "gains", style: "display:block" }, say("Gain B − A in points, all possible draws"));
+    const wait = element("p", { "data-part": "gains", style: "text-align:center;margin:6px 0 0" }, say("Decide first: which setting is better?"));
     stage.append(title, wait);
     const histogram = new Plane(stage, { x: [-3, 4.2], y: [-0.3, 1.15], label: "Gain in all possible draws", width, height: 150, equal: false });
+    histogram.svg.dataset.part = "gains";
 
     const mark = (name, recall, row, isDrawn, at) => {
       const place = [recall, row + (at % 5 - 2) * 0.07];
@@ -183,6 +185,7 @@ const LESSON = {
   caption: [0, 2],
   presented: { see: [[0, 1, 2]], fails: [0, 1] },
   states: { see: [{}], formula: {}, fails: { n: 5, draw: LUCKY }, check: {}, takeaway: {} },
+  parts: { predict: "runs", see: ["runs"], formula: "runs", fails: "draws runs", check: "runs", takeaway: "runs" },
   fails: "Choose comparison 1, draw 5 runs of each setting and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain passes the test, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
   takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",
   open: { page: "compare", label: "two runs side by side" },

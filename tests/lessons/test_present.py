@@ -23,6 +23,10 @@ PICTURES = ("meet", "predict", "do", "see", "formula", "fails", "check", "takeaw
 MOST_SLIDES = 8
 LEAST_TEXT, LEAST_CHART, LOW_CHART = 24, 28, 24  # pixels
 LEAST_RADIUS, LEAST_OF_MANY = 7, 3  # pixels
+LEAST_HEIGHT, LEAST_WIDTH, LEAST_BESIDE = 0.7, 0.9, 0.38
+"""Shares of the screen that a picture takes: of the height, or of the width where it is limited."""
+LEAST_MAP, LEAST_SMALL_MAP = 0.3, 110
+"""Share of the width that the map of lesson 10 takes, and pixels of the height of a map of lesson 3."""
 MOST_COVERED = 0.35
 """Share of a map that its points would cover if none overlapped."""
 
@@ -91,10 +95,10 @@ def test_every_slide_fits_a_projector_and_is_read_from_the_last_row(open_lesson:
                     assert slide["chart"] >= (LEAST_CHART if height >= 768 else LOW_CHART), case
                     assert slide["outside"] <= 8, case  # pixels, of letters beside the picture
                     assert slide["words"] <= 50, case  # whole sentences, and the heading of a failure
-                if slide["kind"] in ("meet", "see"):
-                    assert slide["stage"] >= 0.6 or slide["across"] >= 0.55, case
-                if slide["kind"] in ("predict", "do") and width > 1024:
-                    assert slide["stage"] >= 0.5 or slide["across"] >= 0.5, case
+                if slide["kind"] in ("meet", "see"):  # text stands beside the picture or below it
+                    assert slide["stage"] >= LEAST_HEIGHT or slide["across"] >= LEAST_WIDTH, case
+                if slide["kind"] in ("do", "fails", "takeaway"):  # more text, beside it
+                    assert slide["stage"] >= LEAST_HEIGHT or slide["across"] >= LEAST_BESIDE, case
 
 
 POINTS = """() => {
@@ -138,6 +142,28 @@ def test_points_of_a_picture_are_seen_from_the_last_row(open_lesson: Open, name:
             if name == "maps":
                 covered = page.evaluate(COVERED)
                 assert covered < MOST_COVERED, (width, slide, "points hide the groups that they form", covered)
+
+
+def test_maps_use_the_place_of_their_slide(open_lesson: Open) -> None:
+    sizes = """selector => [...document.querySelectorAll(selector)].filter((canvas) => canvas.clientWidth).map((canvas) => {
+        const { width, height } = canvas.getBoundingClientRect();
+        return [width / innerWidth, height];
+    })"""
+    for name, selector in (("maps", ".stage canvas.cloud"), ("hardness", ".stage .trained canvas")):
+        page = open_lesson(name, "?present=1")
+        for width, height in SCREENS:
+            page.set_viewport_size({"width": width, "height": height})
+            for slide in slides_of(page):
+                case = (name, width, height, slide["kind"])
+                if slide["kind"] == "formula":
+                    continue  # its text needs more room
+                page.evaluate("""kind => {
+                    const { presentation } = lesson;
+                    presentation.slide = presentation.slides.findLastIndex((slide) => slide.kind === kind);
+                    presentation.show();
+                }""", slide["kind"])
+                for across, high in page.evaluate(sizes, selector):
+                    assert across >= LEAST_MAP if name == "maps" else high >= LEAST_SMALL_MAP, (case, across, high)
 
 
 def test_the_live_map_has_letters_for_the_last_row(open_lesson: Open) -> None:

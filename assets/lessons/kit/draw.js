@@ -54,6 +54,9 @@ const leastLetters = (node) => Number(getComputedStyle(node).getPropertyValue("-
 // The smallest radius of a point of a picture: a presentation asks for larger points.
 const leastRadius = (node) => Number(getComputedStyle(node).getPropertyValue("--dot")) || 0;
 
+// How much higher a presentation makes a picture whose height carries no meaning.
+const tallOf = (node) => Math.max(1, Number(getComputedStyle(node).getPropertyValue("--tall"))); // a lower plane would lay its letters over each other
+
 // The largest radius of many points, as a share of the side of the square that each has for itself.
 const LARGEST_SHARE = 0.3;
 
@@ -73,7 +76,7 @@ class Plane {
   constructor(stage, { x, y, label, width = 640, height = 420, equal = true }) {
     const share = shareOf(stage, width);
     width *= share;
-    height *= share;
+    height *= share * (equal ? 1 : tallOf(stage));
     const least = leastLetters(stage);
     Object.assign(this, { width, height, least, leastRadius: leastRadius(stage), isCrowded: isCrowded(least, width) });
     let [across, up] = [width / (x[1] - x[0]), height / (y[1] - y[0])];
@@ -187,7 +190,7 @@ class Plane {
 class Cloud {
   constructor(stage, { label, height = 420, title = null, paint = null, picked = null, stretch = false }) {
     Object.assign(this, { title, paint, stretch, content: null });
-    this.canvas = element("canvas", { class: "cloud", role: "img", "aria-label": say(label), style: `height:${height}px` });
+    this.canvas = element("canvas", { class: "cloud", role: "img", "aria-label": say(label), style: `height:calc(${height}px * var(--tall, 1))` });
     this.tip = element("div", { class: "tip", hidden: true });
     this.box = element("div", { class: "cloud-box" }, this.canvas, this.tip);
     stage.append(this.box);

@@ -7,14 +7,18 @@ const SMALLER_LETTERS = [22, 20, 18]; // where nothing else helps
 const LEAST_FORMULA = 0.8; // of the letters around it
 const NARROW_LETTERS = 17;
 const WIDTHS = [340, 420, 500, 600, 720, 860]; // at which the picture is tried before it is enlarged
-const PASSES = 12;
-const LEAST_LETTERS = 29; // pixels of the screen, of the letters in a picture: 28 stay where larger letters make it higher
+const [PASSES, SETTLING] = [12, 8];
+const LEAST_LETTERS = 29.5; // pixels of the screen, of the letters in a picture: 28 stay where larger letters make it higher
 const LOW_LETTERS = 26; // on a screen of less than LOW pixels
 const LEAST_RADIUS = 7.2; // pixels of the screen, of the points in a picture
 const LOW = 768;
 const SIDE_BY_SIDE = 1.5; // width by height of a screen on which all text stands beside the picture
 const NARROW = 700; // pixels of a telephone, whose slides scroll
-const AROUND = 104; // pixels of a screen's height that the title and the keys take
+const AROUND = 64; // pixels of a screen's height that the keys take
+const BELOW = 52; // and what stays free above the keys, below a second figure
+const SHOWN_SLIDES = ["meet", "see"]; // their few sentences may stand below the picture
+const HEIGHTS = [0.8, 0.78, 0.76, 0.74, 0.72, 0.7, 0.68, 0.66, 0.64, 0.62, 0.6, 0.56, 0.52]; // of a screen, for a picture above its text
+const [SHORTEST, TALLEST, HALVINGS] = [0.4, 3, 5]; // how much the height of a picture may change where it carries no meaning, and how exactly
 
 class SlideFit {
   // size: of the letters beside the picture on the slide before, which stays where it fits
@@ -37,10 +41,8 @@ class SlideFit {
     const isNarrow = innerWidth < NARROW;
     stage.style.display = "none"; // the picture of the slide before takes no room
     root.classList.toggle("narrow", isNarrow);
-    const boxes = this.boxes(kind);
-    const tried = [...boxes.map((box) => [box, LETTERS]), [boxes.at(-1), SMALLER_LETTERS]];
-    const [box] = (isNarrow ? [] : tried).find(([one, sizes]) => { this.reserve(one); return this.write(sizes); }) ?? [boxes.at(-1)];
-    if (isNarrow) this.reserve(box);
+    const box = isNarrow ? this.boxes(kind)[0] : this.bestBox(kind);
+    this.reserve(box);
     stage.style.removeProperty("display");
     if (box) {
       this.buildPicture(box.box);
@@ -52,6 +54,30 @@ class SlideFit {
       this.size = TEXT_SLIDES.includes(kind) && kind !== "predict" ? size : null;
     }
     if (kind === "more") this.enlargeSecond();
+  }
+
+  // The box in which the picture is largest while the text fits, beside the text or above it.
+  bestBox(kind) {
+    const { stage } = this.frame;
+    const isWithText = ([box, sizes]) => { this.reserve(box); return this.write(sizes); };
+    const boxes = this.boxes(kind);
+    const [beside] = [...boxes.map((box) => [box, LETTERS]), [boxes.at(-1), SMALLER_LETTERS]].find(isWithText) ?? [boxes.at(-1)];
+    if (!SHOWN_SLIDES.includes(kind)) return beside;
+    const above = HEIGHTS.map((share) => ({ isSide: false, box: [innerWidth - 48, innerHeight * share] })).find((box) => isWithText([box, LETTERS.slice(-1)]));
+    if (!above) return beside;
+    stage.style.removeProperty("display");
+    const area = (box) => {
+      this.reserve(box);
+      this.buildPicture(box.box);
+      return stage.offsetWidth * stage.offsetHeight * this.scaleIn(box.box) ** 2;
+    };
+    return area(above) > area(beside) ? above : beside;
+  }
+
+  // How much the picture is enlarged in a box.
+  scaleIn([width, height]) {
+    const { stage } = this.frame;
+    return Math.min(width / stage.offsetWidth, height / stage.offsetHeight);
   }
 
   // Take the first size of letters with which the slide fits.
@@ -80,24 +106,23 @@ class SlideFit {
   // Build the picture at the width from which it can be enlarged most, so that its letters are as large as possible.
   buildPicture(box) {
     const { slide, slides } = this.frame.presentation;
-    const key = JSON.stringify([box, HANDS_ON.includes(slides[slide].kind), slides[slide].state]);
-    if (key === this.built) return;
-    this.built = key;
+    const { kind, state, parts } = slides[slide];
+    const key = JSON.stringify([box, HANDS_ON.includes(kind), parts]);
+    const built = key + JSON.stringify(state);
+    if (built === this.built) return;
+    this.built = built;
     const { frame, frame: { stage } } = this;
     const enlarged = (width) => {
       Object.assign(stage.style, { width: `${width}px` });
-      const mark = (share) => { // letters and points that are large enough when the picture is enlarged by a share
-        stage.style.setProperty("--dot", LEAST_RADIUS / share);
-        stage.style.setProperty("--least", (innerWidth < NARROW ? LOW_LETTERS / 2 : innerHeight < LOW ? LOW_LETTERS : LEAST_LETTERS) / share);
-      };
+      stage.style.setProperty("--tall", 1);
       let [lowest, former] = [box[0] / width, 0]; // no picture is enlarged more
       let scale = lowest;
-      mark(lowest);
+      this.mark(lowest);
       for (let pass = 0; pass < PASSES && Math.abs(lowest / former - 1) > 0.01; pass += 1) { // larger letters make some pictures higher
         frame.drawStage();
         scale = Math.min(box[0] / width, box[1] / stage.offsetHeight);
         [former, lowest] = [lowest, Math.min(lowest, scale)];
-        mark(lowest);
+        this.mark(lowest);
       }
       return stage.scrollWidth > stage.clientWidth + 1 ? scale / 10 : scale; // with letters outside of it only if it must
     };
@@ -106,13 +131,47 @@ class SlideFit {
       this.widths.set(key, WIDTHS[scales.indexOf(Math.max(...scales))]);
     }
     enlarged(this.widths.get(key));
+    if (!this.fill(box)) enlarged(this.widths.get(key));
+    for (let pass = 0; pass < SETTLING && this.scaleIn(box) < 0.99 * this.marked; pass += 1) { // its last letters made it higher
+      this.mark(this.scaleIn(box));
+      frame.drawStage();
+    }
+  }
+
+  // Give letters and points the size that is large enough when the picture is enlarged by a share.
+  mark(share) {
+    const { style } = this.frame.stage;
+    this.marked = share;
+    style.setProperty("--dot", LEAST_RADIUS / share);
+    style.setProperty("--least", (innerWidth < NARROW ? LOW_LETTERS / 2 : innerHeight < LOW ? LOW_LETTERS : LEAST_LETTERS) / share);
+  }
+
+  // Let a picture whose height may change take all of its box: say whether it can.
+  fill(box) {
+    const { frame, frame: { stage } } = this;
+    const isWithin = (tall) => {
+      stage.style.setProperty("--tall", tall);
+      frame.drawStage();
+      return stage.scrollWidth <= stage.clientWidth + 1 && stage.offsetHeight * box[0] / stage.offsetWidth <= box[1];
+    };
+    const start = stage.offsetHeight;
+    const isHigh = start * box[0] / stage.offsetWidth > box[1];
+    if (isHigh) this.mark(box[0] / stage.offsetWidth);
+    let [low, high] = isHigh ? [SHORTEST, 1] : [1, TALLEST];
+    if (isHigh && !isWithin(low)) return false;
+    if (!isHigh && (isWithin(high) || stage.offsetHeight === start)) return true;
+    for (let pass = 0; pass < HALVINGS; pass += 1) {
+      const middle = (low + high) / 2;
+      if (isWithin(middle)) low = middle;
+      else high = middle;
+    }
+    return isWithin(low);
   }
 
   // Enlarge the picture into its box.
   place(box) {
     const { stage, stage: { parentElement: picture } } = this.frame;
-    const [width, height] = [stage.offsetWidth, stage.offsetHeight];
-    const scale = Math.min(box[0] / width, box[1] / height);
+    const [width, height, scale] = [stage.offsetWidth, stage.offsetHeight, this.scaleIn(box)];
     stage.style.setProperty("--scale", scale);
     Object.assign(picture.style, { width: `${width * scale}px`, height: `${height * scale}px` });
   }
@@ -121,7 +180,7 @@ class SlideFit {
   enlargeSecond() {
     const { root, second: { section } } = this.frame;
     root.style.removeProperty("--second");
-    const free = root.getBoundingClientRect().bottom - section.getBoundingClientRect().bottom - AROUND / 2;
+    const free = root.getBoundingClientRect().bottom - section.getBoundingClientRect().bottom - BELOW;
     const height = parseFloat(getComputedStyle(section.querySelector(".second canvas")).height);
     if (free > 0) root.style.setProperty("--second", `${Math.floor(height + free)}px`);
   }

@@ -120,7 +120,9 @@ class Lesson {
   drawStage() {
     const { lesson, stage, data } = this;
     stage.replaceChildren();
-    this.view = lesson.build({ stage, data, state: () => this.state, change: (to) => this.change(to) });
+    const parts = this.presentation.parts();
+    this.view = lesson.build({ stage, data, state: () => this.state, change: (to) => this.change(to), parts });
+    for (const part of stage.querySelectorAll("[data-part]")) part.classList.toggle("away", parts !== null && !parts.includes(part.dataset.part));
     this.update();
   }
 
@@ -168,7 +170,7 @@ class Lesson {
       markup("p", lesson.touch, { class: "do" }), on("do fails", this.controls), on("do fails", this.readout));
     this.explain = element("section", { class: "explain", "data-on": "" }, this.besidePicture.formula, this.failsBox());
     this.closing = element("section", { class: "end" }, this.besidePicture.takeaway, this.besidePicture.check);
-    this.root.replaceChildren(...[this.presentation.title, this.heading(position),
+    this.root.replaceChildren(...[this.heading(position),
       element("section", { class: "touch", "data-on": PICTURE_SLIDES.join(" ") },
         element("div", { class: "picture", "data-on": PICTURE_SLIDES.join(" ") }, this.stage, markup("p", lesson.see, { class: "see" })), this.panel),
       this.explain,

@@ -2,26 +2,25 @@
 const PRESENT = "present";
 const TURNS = { ArrowRight: 1, PageDown: 1, " ": 1, Enter: 1, ArrowLeft: -1, PageUp: -1, Home: -Infinity, End: Infinity };
 const BLANK = ["b", "B", "."];
+const UNANSWERED = ["meet", "predict", "do", "more"]; // slides that begin with the lesson's start
 
 const sentencesOf = (html) => html.split(/(?<=[.!?])\s+/);
 
-// The slides of a lesson, at most eight: {kind, text}. Its `presented` lists the sentences of each text that are shown; the page has all.
-// The sentences of `see` that a lesson's `meet` counts come before the question. Each slide begins in a state of its own:
-// the lesson's start, and what its `states` change for this slide. After the last slide that tries, this is the case of the question unless `states` says otherwise.
-function slidesOf({ touch, see, fails, more, decisions, before, summary, meet = 0, presented = {}, states = {} }) {
-  const answered = before.shows ?? summary ?? {};
-  const slide = (kind, text, shown, state = states[kind] ?? answered) => {
+// The slides of a lesson, at most eight: {kind, text, state, parts}. Its `presented` lists the sentences of each text that are shown; the page has all.
+// The sentences of `see` that a lesson's `meet` counts come before the question. Each slide begins in a state of its own: the lesson's start, and what
+// its `states` change for this slide. Without them a slide up to `touch` shows the start, and a later one the case of the question.
+// `parts` names the parts of the picture (`data-part`) that a slide shows; without it all.
+function slidesOf({ touch, see, fails, more, decisions, before, summary, meet = 0, presented = {}, states = {}, parts = {} }) {
+  const slide = (kind, text = "", shown = null, at = null) => {
+    const of = (declared) => (at === null ? declared[kind] : declared[kind]?.[at]);
     const sentences = sentencesOf(text);
-    return { kind, text: (shown ?? [...sentences.keys()]).map((at) => sentences[at]).join(" "), state };
+    return { kind, text: (shown ?? [...sentences.keys()]).map((number) => sentences[number]).join(" "),
+      state: of(states) ?? (UNANSWERED.includes(kind) ? {} : before.shows ?? summary ?? {}), parts: of(parts)?.split(" ") ?? null };
   };
-  const untouched = (kind) => states[kind] ?? {};
-  return [...(meet ? [slide("meet", see, Array.from({ length: meet }, (_none, at) => at), untouched("meet"))] : []),
-    { kind: "predict", state: untouched("predict") }, slide("do", touch, presented.do, untouched("do")),
-    ...(presented.see ?? [[...sentencesOf(see).keys()].slice(meet)]).map((shown, at) => slide("see", see, shown, states.see?.[at])),
-    { kind: "formula", state: states.formula ?? answered },
-    ...(decisions ? [{ kind: "fails", state: {}, text: say("Has everyone decided all comparisons? The next slide says what is true of one of them.") }] : []),
-    slide("fails", fails, presented.fails), ...(more ? [slide("more", more.words, presented.more, {})] : []),
-    { kind: "check", state: states.check ?? answered }, { kind: "takeaway", state: states.takeaway ?? answered }];
+  return [...(meet ? [slide("meet", see, Array.from({ length: meet }, (_none, at) => at))] : []), slide("predict"), slide("do", touch, presented.do),
+    ...(presented.see ?? [[...sentencesOf(see).keys()].slice(meet)]).map((shown, at) => slide("see", see, shown, at)), slide("formula"),
+    ...(decisions ? [{ kind: "fails", state: {}, parts: null, text: say("Has everyone decided all comparisons? The next slide says what is true of one of them.") }] : []),
+    slide("fails", fails, presented.fails), ...(more ? [slide("more", more.words, presented.more)] : []), slide("check"), slide("takeaway")];
 }
 
 class Presentation {
@@ -41,7 +40,7 @@ class Presentation {
   // What stands below every slide: buttons for a hand on the screen, and the keys.
   bar() {
     const button = (sign, words, onclick) => element("button", { type: "button", class: "plain", "aria-label": words, onclick }, sign);
-    return element("div", { class: "hint" }, element("span", {}, say("→ next · ← previous · ↑ ↓ move a slider · B blanks the screen · ? all keys · Esc ends")),
+    return element("div", { class: "hint" }, this.title, element("span", {}, say("→ next · ← previous · ↑ ↓ move a slider · B blanks the screen · ? all keys · Esc ends")),
       button("←", say("Previous slide"), () => this.turn(-1)), button("→", say("Next slide"), () => this.turn(1)),
       button("✕", say("End the presentation"), () => this.set(false, true)));
   }
@@ -98,10 +97,13 @@ class Presentation {
     for (const part of root.querySelectorAll("[data-on]")) {
       part.classList.toggle("away", part.dataset.on !== "all" && !part.dataset.on.split(" ").includes(kind));
     }
-    this.title.textContent = `${lesson.title} · ${this.slide + 1} / ${this.slides.length}`;
-    this.step.innerHTML = kind === "fails" ? `<b>${say("When it fails")}</b><br>${text}` : text ?? "";
+    this.title.textContent = `${this.slide + 1} / ${this.slides.length} · ${lesson.title}`;
+    this.step.innerHTML = kind === "fails" ? `<b>${say("When it fails")}</b><br>${text}` : text;
     this.fitted.fit(kind);
   }
+
+  // The parts of the picture that the slide shows; null for all.
+  parts() { return this.isOn ? this.slides[this.slide].parts : null; }
 
   // Put the lesson into the state of the slide, once: what the audience changes there stays while the slide is shown, and what it decided stays until the end.
   prepare(state) {
