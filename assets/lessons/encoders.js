@@ -116,7 +116,7 @@ const LESSON = {
       plane.svg.setAttribute("aria-label", say("Of 600 images, A finds {one}, the second encoder {two}, and both with weight {weight} find {joined}. Of the {count} images on which both fail, {both} are found by the joined vector.", {
         one: percent(recalls[0]), two: percent(recalls[1]), joined: percent(recalls[2]), weight, count: cells[0][0].count, both: cells[0][0].both }));
       const names = ["A", NAMES[second], say("both")];
-      row.replaceChildren(element("button", { type: "button", class: "pressed", onclick: () => change({ query: (Math.round(state().query) + 1) % doubtful }) }, say("Another query")),
+      row.replaceChildren(element("button", { type: "button", class: "pressed main", onclick: () => change({ query: (Math.round(state().query) + 1) % doubtful }) }, say("Another query")),
         digitTiles([{ pixels: picture(image), kind: "query", words: String(digits.classes[image]), label: say("Query: digit {digit}", { digit: digits.classes[image] }) },
           ...results.map((other, at) => ({ pixels: picture(other), kind: right[at] ? "hit" : "miss", words: names[at],
             label: right[at] ? say("Nearest by {name}: digit {digit}, right", { name: names[at], digit: digits.classes[other] })

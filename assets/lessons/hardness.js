@@ -174,9 +174,10 @@ const LESSON = {
     plane.svg.dataset.part = "bars";
     if (plane.isCrowded && !isTight) stage.append(element("div", { "data-part": "maps" }, say("R@1, spread, steps:")));
     stage.append(element("div", { "data-part": "maps", class: plane.isCrowded ? "crowded" : null, style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(max(130px,min(50% - 8px,(560px - 100%) * 999)),1fr));gap:8px" }, maps.map(({ box }) => box)));
-    const button = element("button", { type: "button", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, say("Train one epoch"));
+    const button = element("button", { type: "button", class: "main", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, say("Train one epoch"));
     const isPresented = stage.closest(".present") !== null; // then there is no room for what the slider does, and what all maps share
-    if (!isPresented) stage.append(button);
+    button.hidden = isPresented;
+    stage.append(button);
     const { classes } = data.hardness;
     const digits = [0, 1, 2, 3, 4, 6];
     const painted = new Map();
@@ -251,7 +252,7 @@ const LESSON = {
   caption: [0, 1, 4],
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1] },
   states: { see: [{}, { epochs: 1 }] },
-  parts: { predict: "maps", see: ["bars", "maps"], formula: "bars", fails: "maps", check: "maps", takeaway: "maps" },
+  parts: { maps: "predict see1 fails check takeaway", bars: "see0 formula" },
   fails: "Train one epoch: on the map <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Then choose <b>Only those with right labels</b>: with as many triplets and steps it falls to 79.6 ± 1.4 % only. So most of the harm came from the labels. The rest comes from hardness: shrinking all distances is the easiest way to lower the loss of a hard triplet. In later epochs the spread of <b>Hard</b> rises again: after the first, only 261 of its 600 triplets are still hard, and the others push their negatives away. Do not compare the far left this way: 96 % of its triplets contain a wrong label, and the other 10 make a single step. With right labels, extend your range from −0.9 to 0.1: hard and semi-hard together reach 90.0 ± 1.4 % after four epochs, semi-hard alone 89.5 ± 1.1 %. Five seeds cannot tell them apart.",
   takeaway: "While labels can be wrong, train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
   open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },

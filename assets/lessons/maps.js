@@ -241,7 +241,7 @@ const LESSON = {
       });
       shown = key;
       const tile = (other, kind, label) => ({ pixels: picture(other), kind, label, onclick: () => change({ image: other }) });
-      const walk = (words, onclick) => element("button", { type: "button", onclick }, words);
+      const walk = (words, onclick) => element("button", { type: "button", class: onclick === findWorst ? "main" : null, onclick }, words);
       const focused = row.contains(row.getRootNode().activeElement) ? [...row.querySelectorAll("button")].indexOf(row.getRootNode().activeElement) : -1;
       row.replaceChildren(
         element("div", { class: "choice pressed spare", style: "margin-bottom:4px" },
@@ -269,7 +269,7 @@ const LESSON = {
   caption: [0, 1, 2, 3],
   presented: { see: [[0, 1, 2]], fails: [0, 1], more: [0, 1] },
   states: { see: [{}] },
-  parts: { predict: "map", see: ["map"], formula: "map pictures", fails: "map small", check: "map small", takeaway: "map small" },
+  parts: { map: "predict see0 formula fails check takeaway", pictures: "formula", small: "fails check takeaway" },
   fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, at perplexity 5 still 24, at 30 only 4, at 100 again 16. But the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
   open: { page: "explore", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },

@@ -195,7 +195,7 @@ const LESSON = {
   caption: [0, 1, 3, 4],
   presented: { do: [0, 1], see: [[0, 1, 2], [3, 4, 6]], fails: [0] },
   states: { see: [{}, {}], formula: {} },
-  parts: { predict: "ranking", do: "ranking", see: ["ranking"], fails: "ranking" },
+  parts: { ranking: "predict do see0 fails" },
   fails: "Press <b>A hit first, then misses</b>: R@1 is at its maximum, although the other hits are last. Press <b>Every picture alone</b>: no two pictures share a cluster, yet NMI stays above one half. NMI tends to grow with the number of clusters, and is far above 0 even for meaningless ones, so compare it only at the same number. And with <b>Nearest pixels</b> and <b>k-means</b>, all 8s share a cluster while R@1 is 0. Each measure alone tells half of the story.",
   takeaway: "Choose the measure by what your user sees: the first result, the first k results, all images of a class, or groups. Report it with its k and the number of queries.",
   open: { page: "retrieval", label: "hits and misses of a query" },

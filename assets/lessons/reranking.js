@@ -141,7 +141,7 @@ const LESSON = {
   caption: [0, 1, 3],
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0] },
   states: { do: { k: 0 }, see: [{}, {}] },
-  parts: { see: ["plane"] },
+  parts: { plane: "see0" },
   fails: "With k = 10, twice, the five triangles cannot fill a neighborhood, and their means leave them. With k = 20 every class is smaller than a neighborhood, and all classes move together. And drag the query a little to the right, into the gap: averaging decides for a side, and the few hits that the query had are lost. On the digits with k = 5, once, MAP@R rises from 54 % to 66 %, and R@1 falls from 93 % to 90 %.",
   takeaway: "Neighbors vote without labels. Their vote helps while a neighborhood is smaller than its class. It makes a query between two classes more certain, not more correct.",
   open: { page: "refine", label: "this recipe", query: ({ k, times }) => ({ recipe: `average:k=${k}${times === "1" ? "" : ",times=2"}+expand:k=${k}` }) },

@@ -87,9 +87,9 @@ const LESSON = {
   },
   build({ stage, state, change }) {
     const width = stage.clientWidth < 480 ? 380 : 640; // so that a phone shows legible text
-    const button = (words, onclick) => element("button", { type: "button", onclick }, words);
+    const button = (words, onclick, name = null) => element("button", { type: "button", class: name, onclick }, words);
     stage.append(element("div", { class: "choice pressed", "data-part": "draws" },
-      button(say("Draw other runs"), () => change({ draw: Math.floor(state().draw + 1) })),
+      button(say("Draw other runs"), () => change({ draw: Math.floor(state().draw + 1) }), "main"),
       button(say("Luckiest draw for B"), () => change({ draw: LUCKY }))));
     const strip = new Plane(stage, { x: [93.2, 98.4], y: [-0.75, 1.6], label: "Runs", width, height: 185, equal: false });
     strip.svg.dataset.part = "runs";
@@ -185,7 +185,7 @@ const LESSON = {
   caption: [0, 2],
   presented: { see: [[0, 1, 2]], fails: [0, 1] },
   states: { see: [{}], formula: {}, fails: { n: 5, draw: LUCKY }, check: {}, takeaway: {} },
-  parts: { predict: "runs", see: ["runs"], formula: "runs", fails: "draws runs", check: "runs", takeaway: "runs" },
+  parts: { runs: "predict see0 formula fails check takeaway", draws: "fails" },
   fails: "Choose comparison 1, draw 5 runs of each setting and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain passes the test, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
   takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",
   open: { page: "compare", label: "two runs side by side" },

@@ -143,7 +143,7 @@ const LESSON = {
       else change({ step: step + 1 });
     };
     const pause = () => { clearInterval(timer); timer = 0; play.textContent = isStill ? say("Next step") : say("Play"); };
-    const play = element("button", { type: "button", onclick: () => {
+    const play = element("button", { type: "button", class: "main", onclick: () => {
       if (timer) { pause(); return; }
       if (state().step >= ALL_STEPS) change({ step: 0 });
       if (isStill) { advance(); return; }

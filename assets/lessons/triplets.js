@@ -77,7 +77,7 @@ const LESSON = {
       moved: (point) => change({ [name]: point }) }));
     let [stepped, value, isTried] = [null, 0, false]; // isTried: a step outside the region, which moved nothing
     const inside = (point) => [clamp(point[0], -3, 3), clamp(point[1], -2, 2)];
-    const step = element("button", { type: "button", class: "pressed", style: "white-space:nowrap", onclick: () => {
+    const step = element("button", { type: "button", class: "pressed main", style: "white-space:nowrap", onclick: () => {
       isTried = value === 0;
       change(Object.fromEntries(names.map((name, row) => [name, inside(stepped[row])])));
       isTried = false;

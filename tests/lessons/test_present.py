@@ -256,7 +256,7 @@ def test_the_list_of_keys_holds_the_slide(open_lesson: Open) -> None:
 def test_a_key_blanks_the_screen_and_any_key_shows_the_slide_again(open_lesson: Open) -> None:
     page = open_lesson("epsilon", "?present=1")
     blank = page.locator(".slide-blank")
-    expect(page.locator(".hint")).to_contain_text("B blanks the screen")
+    expect(page.locator(".hint")).to_contain_text("B blank")
     for key in ("b", "."):
         page.keyboard.press(key)
         expect(blank).to_be_visible()
@@ -418,6 +418,41 @@ def test_arrows_up_and_down_move_the_first_slider_or_the_one_that_was_used_last(
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("ArrowUp")
     assert page.evaluate(state) == [k + 1, threshold, slide]
+
+
+def test_keys_press_the_main_button_and_move_the_slider(open_lesson: Open) -> None:
+    state = "JSON.stringify(lesson.state)"
+    for lesson in course():
+        page = open_lesson(lesson.id, "?present=1")
+        start = page.evaluate(state)
+        page.keyboard.press("s")
+        page.keyboard.press("+")
+        assert page.evaluate(state) == start, lesson.id  # nothing answers the question
+        while page.locator(".lesson").get_attribute("data-slide") != "do":
+            page.keyboard.press("ArrowRight")
+        has_choice = page.locator(".controls .choice, .stage .main, .stage .choice").count() > 0
+        hint = page.locator(".hint")
+        expect(hint).to_contain_text("S main button" if has_choice else "+ − slider")
+        begun = page.evaluate(state)
+        page.keyboard.press("s")
+        assert (page.evaluate(state) != begun) == has_choice or lesson.id == "spread", lesson.id  # spread plays
+        if page.locator(".controls input[type=range]:visible").count():
+            begun = page.evaluate(state)
+            page.keyboard.press("+")
+            moved = page.evaluate(state)
+            page.keyboard.press("-")
+            assert moved != begun, lesson.id
+            assert page.evaluate(state) == begun or lesson.id == "spread", lesson.id
+        page.close()
+    page = open_lesson("triplets", "?present=1")
+    page.evaluate("lesson.presentation.turn(2)")
+    before = page.evaluate("lesson.numbers.value")
+    page.keyboard.press("S")
+    assert page.evaluate("lesson.numbers.value") < before
+    page = open_lesson("hardness", "?present=1")
+    page.evaluate("lesson.presentation.turn(1)")
+    page.keyboard.press("S")
+    assert page.evaluate("lesson.state.epochs") == 1
 
 
 def test_an_arrow_moves_a_slider_and_no_answer(open_lesson: Open) -> None:

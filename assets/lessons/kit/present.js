@@ -2,6 +2,8 @@
 const PRESENT = "present";
 const TURNS = { ArrowRight: 1, PageDown: 1, " ": 1, Enter: 1, ArrowLeft: -1, PageUp: -1, Home: -Infinity, End: Infinity };
 const BLANK = ["b", "B", "."];
+const MOVES = { "+": true, "=": true, "-": false, "−": false }; // "=" is the key of "+" on many keyboards
+const MAIN_BUTTON = "button.main"; // of a picture: what its lesson does, such as a step
 const UNANSWERED = ["meet", "predict", "do", "more"]; // slides that begin with the lesson's start
 
 const sentencesOf = (html) => html.split(/(?<=[.!?])\s+/);
@@ -9,13 +11,14 @@ const sentencesOf = (html) => html.split(/(?<=[.!?])\s+/);
 // The slides of a lesson, at most eight: {kind, text, state, parts}. Its `presented` lists the sentences of each text that are shown; the page has all.
 // The sentences of `see` that a lesson's `meet` counts come before the question. Each slide begins in a state of its own: the lesson's start, and what
 // its `states` change for this slide. Without them a slide up to `touch` shows the start, and a later one the case of the question.
-// `parts` names the parts of the picture (`data-part`) that a slide shows; without it all.
+// `parts` lists the slides that show a part of the picture (`data-part`), such as "see0 fails"; a slide that is not listed shows all parts.
 function slidesOf({ touch, see, fails, more, decisions, before, summary, meet = 0, presented = {}, states = {}, parts = {} }) {
   const slide = (kind, text = "", shown = null, at = null) => {
-    const of = (declared) => (at === null ? declared[kind] : declared[kind]?.[at]);
+    const name = at === null ? kind : `${kind}${at}`;
+    const shownParts = Object.keys(parts).filter((part) => parts[part].split(" ").includes(name));
     const sentences = sentencesOf(text);
     return { kind, text: (shown ?? [...sentences.keys()]).map((number) => sentences[number]).join(" "),
-      state: of(states) ?? (UNANSWERED.includes(kind) ? {} : before.shows ?? summary ?? {}), parts: of(parts)?.split(" ") ?? null };
+      state: (at === null ? states[kind] : states[kind]?.[at]) ?? (UNANSWERED.includes(kind) ? {} : before.shows ?? summary ?? {}), parts: shownParts.length ? shownParts : null };
   };
   return [...(meet ? [slide("meet", see, Array.from({ length: meet }, (_none, at) => at))] : []), slide("predict"), slide("do", touch, presented.do),
     ...(presented.see ?? [[...sentencesOf(see).keys()].slice(meet)]).map((shown, at) => slide("see", see, shown, at)), slide("formula"),
@@ -31,6 +34,7 @@ class Presentation {
     this.step = element("p", { class: "step", "data-on": "meet do see fails more" });
     this.keys = this.listOfKeys();
     this.blank = element("div", { class: "slide-blank", role: "img", "aria-label": say("The screen is blank"), hidden: true, onclick: () => { this.blank.hidden = true; } });
+    this.keyWords = element("span", {});
     this.hint = this.bar();
     this.onResize = () => { if (this.isOn) this.show(); };
     window.addEventListener("resize", this.onResize);
@@ -40,14 +44,14 @@ class Presentation {
   // What stands below every slide: buttons for a hand on the screen, and the keys.
   bar() {
     const button = (sign, words, onclick) => element("button", { type: "button", class: "plain", "aria-label": words, onclick }, sign);
-    return element("div", { class: "hint" }, this.title, element("span", {}, say("→ next · ← previous · ↑ ↓ move a slider · B blanks the screen · ? all keys · Esc ends")),
+    return element("div", { class: "hint" }, this.title, this.keyWords,
       button("←", say("Previous slide"), () => this.turn(-1)), button("→", say("Next slide"), () => this.turn(1)),
       button("✕", say("End the presentation"), () => this.set(false, true)));
   }
 
   listOfKeys() {
     const keys = [[say("→, Space, Enter, Page Down"), say("next slide")], [say("←, Page Up"), say("previous slide")], [say("Home, End"), say("first slide, last slide")],
-      ["1, 2, 3", say("answer the question")], ["↑ ↓", say("move a slider")], [say("Enter"), say("on the last slide: present the next lesson")], [say("B, period"), say("blank the screen; any key shows the slide again")], ["?", say("show or hide these keys")], ["Esc", say("end the presentation")]];
+      ["1, 2, 3", say("answer the question")], ["↑ ↓, + −", say("move the first slider, or the one that was used last")], ["S", say("press the main button, such as “Take a step”, or the next choice")], [say("Enter"), say("on the last slide: present the next lesson")], [say("B, period"), say("blank the screen; any key shows the slide again")], ["?", say("show or hide these keys")], ["Esc", say("end the presentation")]];
     return element("div", { class: "slide-keys", role: "dialog", "aria-label": say("Keys"), hidden: true }, element("h2", {}, say("Keys")),
       element("dl", {}, keys.flatMap(([key, words]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, words)])));
   }
@@ -98,6 +102,8 @@ class Presentation {
       part.classList.toggle("away", part.dataset.on !== "all" && !part.dataset.on.split(" ").includes(kind));
     }
     this.title.textContent = `${this.slide + 1} / ${this.slides.length} · ${lesson.title}`;
+    this.keyWords.textContent = this.mainButton() === undefined ? say("← → slides · + − slider · B blank · ? all keys · Esc end")
+      : say("← → slides · + − slider · S main button · B blank · ? all keys · Esc end");
     this.step.innerHTML = kind === "fails" ? `<b>${say("When it fails")}</b><br>${text}` : text;
     this.fitted.fit(kind);
   }
@@ -143,6 +149,8 @@ class Presentation {
     else if (isHelp) this.keys.hidden = false;
     else if (event.key === "Escape") this.set(false, true);
     else if (answer) answer.click();
+    else if (event.key === "s" || event.key === "S") this.mainButton()?.click();
+    else if (event.key in MOVES) this.moveSlider(MOVES[event.key]);
     else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
       if (event.composedPath()[0].closest?.(".handle, .cloud, .tile, input[type=range]")) return;
       this.moveSlider(event.key === "ArrowUp");
@@ -162,6 +170,16 @@ class Presentation {
     if (isUp) slider.stepUp();
     else slider.stepDown();
     slider.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
+  // What the key S presses on a slide with controls: the main button of the picture, or else the next option of the first choice.
+  mainButton() {
+    const { root, stage } = this.frame;
+    if (!HANDS_ON.includes(this.slides[this.slide].kind)) return undefined; // a step could answer the question
+    const main = stage.querySelector(MAIN_BUTTON);
+    if (main) return main.disabled ? null : main;
+    const options = [...root.querySelector(".controls .choice, .stage .choice")?.querySelectorAll("button") ?? []];
+    return options[(options.findIndex((option) => option.getAttribute("aria-pressed") === "true") + 1) % options.length];
   }
 
   // The choices of the question on the slide, which keys answer.
