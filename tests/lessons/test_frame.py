@@ -107,6 +107,39 @@ def test_a_telephone_shows_a_picture_with_its_controls_and_targets_for_fingers(o
     assert not page.evaluate(SMALL, FINGER)
 
 
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["metric", "hardness"])
+def test_a_telephone_shows_question_and_picture_together(open_lesson: Open, name: str) -> None:
+    page = open_lesson(name)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    page.wait_for_selector(".lesson[data-drawn]")
+    tops = "['.touch .question', '.stage', '.because', '.claim', '.controls'].map((name) => " \
+        "document.querySelector(name).getBoundingClientRect())"
+    question, stage, *_ = page.evaluate(tops)
+    assert question["top"] <= 250
+    assert stage["top"] <= 600  # on the same screen
+    page.locator(".question input").first.check()
+    page.wait_for_timeout(100)
+    _, stage, because, claim, _ = page.evaluate(tops)
+    assert 0 <= because["top"] < stage["top"] <= 300, (because, stage)  # the explanation, with the picture below it
+    assert claim["top"] > stage["bottom"]
+    for target in (".touch .question", ".takeaway"):
+        page.evaluate("target => document.querySelector(target).scrollIntoView()", target)
+        page.wait_for_timeout(100)
+        covered = page.evaluate("""() => {
+            const box = document.querySelector(".controls").getBoundingClientRect();
+            const parts = document.querySelectorAll(".touch .question, .readout, .see, .do, .takeaway, .formula");
+            return [...parts].filter((part) => part.getClientRects().length).map((part) => part.getBoundingClientRect())
+                .filter((part) => part.top < box.bottom - 1 && box.top < part.bottom - 1).length;
+        }""")
+        assert not covered, target
+    page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    links = page.evaluate("""() => [...document.querySelectorAll(".lesson a")].filter((link) => link.offsetParent)
+        .map((link) => link.getBoundingClientRect().height)""")
+    assert min(links) >= 24, links
+
+
 def test_the_course_is_numbered_without_gaps() -> None:
     assert [lesson.number for lesson in course()] == list(range(1, len(course()) + 1))
 

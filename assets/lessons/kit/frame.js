@@ -3,6 +3,7 @@
 // answers in the browser, and draws again after every change.
 
 const ADDRESS_MS = 250;
+const PHONE = 500; // pixels of a telephone, as in lesson.css
 const isWholeBelow = (number, count) => Number.isInteger(number) && number >= 0 && number < count;
 
 // Name the slide of the presentation that shows a part.
@@ -28,6 +29,7 @@ class Lesson {
     this.build();
     this.lock();
     this.drawStage();
+    new IntersectionObserver(([{ isIntersecting }]) => root.classList.toggle("at-picture", isIntersecting), { rootMargin: "-50% 0px -49% 0px" }).observe(this.stage);
     this.presentation.set(new URLSearchParams(location.search).get(PRESENT) === "1");
     this.onKey = (event) => this.presentation.key(event);
     document.addEventListener("keydown", this.onKey, true); // before an answer or a slider, which the arrows would change
@@ -173,6 +175,7 @@ class Lesson {
     this.root.replaceChildren(...[this.heading(position),
       element("section", { class: "touch", "data-on": PICTURE_SLIDES.join(" ") },
         element("div", { class: "picture", "data-on": PICTURE_SLIDES.join(" ") }, this.stage, markup("p", lesson.see, { class: "see" })), this.panel),
+      innerWidth < PHONE ? this.claim : null, // there it would push the question away from the picture
       this.explain,
       this.closing,
       this.more(),
@@ -224,7 +227,7 @@ class Lesson {
     return element("header", {},
       header.heading ? element("h1", {}, lesson.title) : null,
       element("p", { class: "aim" }, `${say("{minutes} minutes.", lesson)} ${lesson.aim ?? ""}`),
-      this.claim,
+      innerWidth < PHONE ? null : this.claim,
       element("div", { class: "tools" },
         element("span", {}, say("Lesson {number} of {count}", { number: position + 1, count: header.course.length })),
         this.needs(),
@@ -352,6 +355,7 @@ class Lesson {
     this.lock();
     if (typeof choice !== "number") return;
     if (this.lesson[name].shows) this.show(this.lesson[name].shows); // the picture shows the case of the question
+    if (!isOn && name === "before" && innerWidth < PHONE) this.before.querySelector(".because").scrollIntoView(); // with the picture below it
     if (isOn) this.presentation.makeRoom();
     else if (readCourse().isCounted) this.outside.answered?.(name, choice, this.course.reader);
   }
