@@ -154,7 +154,7 @@ const LESSON = {
     : say("The second opinion has judged no pairs.")}</p>
       ${isDone && count ? `<p>${say("Asked about all {images} images, the second opinion says <b>{verdict}</b>: its cosine between a query and its first result changes by {low} to {high}. This can decide where {count} votes cannot, because it uses more images and also how much more similar a result is.", {
     images, count, low: fixed(whole[0], 3), high: fixed(whole[1], 3), verdict: VERDICTS[wholeVerdict] })}</p>` : ""}
-      <p class="aside">${say("How far can you trust it? On six data sets with labels, {differences} pairs of embeddings differed by more than two points of R@1. The second opinion decided {decided} of them, and {right} of these verdicts were right: a share between {low} and {high}, by the same test.", {
+      <p class="aside">${say("How far can you trust it? On six data sets with labels, {differences} pairs of embeddings differed by more than two points of R@1. The second opinion decided {decided} of them, and {right} of these verdicts were right: a share between {low} and {high}, by the same test. This interval treats the pairs as independent. They are not, because each data set lends its images to many pairs and an embedding stands in several of them: the true interval is wider.", {
       differences: record.large, decided: record.decided, right: record.right,
       ...Object.fromEntries(shareInterval(record.right, record.decided).map((share, at) => [["low", "high"][at], percent(share, at ? 0 : 1)])) })}</p>`;
   },

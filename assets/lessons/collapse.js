@@ -88,7 +88,7 @@ const LESSON = {
   },
   formula: (_state, { runs: [orthonormal, free], number }) => {
     const line = ({ part, rank }) => `<math><mi>p</mi><mo>=</mo><mo>(</mo>${part.slice(0, 4).map((share) => `<mn>${fixed(share, 2)}</mn>`).join(`<mo>${LIST_SIGN}</mo>`)}<mo>${LIST_SIGN}</mo><mi>…</mi><mo>)</mo></math>, ${say("effective rank {rank}", { rank: fixed(rank, 2) })}`;
-    return `<p>${say("{formula}, where p are the singular values of the centered embedding (the lengths of its main directions), divided by their sum. It is 8 if all directions are equally long, and 1 on a line.", {
+    return `<p>${say("{formula}, where log is the natural logarithm and p are the singular values of the centered embedding (the lengths of its main directions), divided by their sum. It is 8 if all directions are equally long, and 1 on a line.", {
       formula: `<math><mtext>${say("effective rank")}</mtext><mo>=</mo><mi>exp</mi><mo>(</mo><mo>−</mo><munder><mo>∑</mo><mi>k</mi></munder><msub><mi>p</mi><mi>k</mi></msub><mi>log</mi><msub><mi>p</mi><mi>k</mi></msub><mo>)</mo></math>` })}</p>
       <p>${say("After {number} steps: orthonormal {orthonormal}; free {free}.", { number, orthonormal: line(orthonormal), free: line(free) })}</p>
       <p class="aside">${say("Both train with the angular loss J and a strict bound, α = 15°. Free: {free}. Orthonormal: the same step, then back to the nearest L with {constraint}.", {

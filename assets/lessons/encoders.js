@@ -79,8 +79,10 @@ const LESSON = {
     return { recalls: right.map(share), cells, row, results: found.map((list) => list[row]), right: right.map((list) => list[row]),
       cosines: spaces.map((rows) => dotProduct(rows[row], rows[other])), sameErrors: cells[0][0].count / (cells[0][0].count + cells[0][1].count), allErrors: 1 - share(right[1]), doubtful: doubtful.length };
   },
+  // How far chance moves a share, in percent, of so many images in 19 of 20 cases.
+  reach: (value, images) => 1.96 * Math.sqrt(value * (100 - value) / images),
   readout: ({ recalls: [one, two, both], sameErrors, allErrors }, { second }) => [["R@1, A", percent(one)], [`R@1, ${NAMES[second]}`, percent(two)], [say("R@1, both"), percent(both)],
-    [say("A’s errors that {name} makes too (of all images: {share})", { name: NAMES[second], share: percent(allErrors) }), percent(sameErrors)]],
+    [say("images that A misses and {name} misses too (of all images: {share})", { name: NAMES[second], share: percent(allErrors) }), percent(sameErrors)]],
   build({ stage, data: { digits }, change, state }) {
     const plane = new Plane(stage, { x: [-0.02, leastLetters(stage) ? 1.5 : 1.37], y: [-0.03, 1.1], width: 640, height: 330, equal: false, label: "Errors of two encoders" });
     const row = element("div", {});
@@ -127,13 +129,14 @@ const LESSON = {
     const square = Number((weight ** 2).toFixed(2));
     const digits = digitsThatHold(cosines.slice(0, 2), (a, b) => (a + square * b) / (1 + square), 3);
     const number = (value, count = digits) => `<mn>${fixed(value, count)}</mn>`;
-    const cells = (list) => list.map((value) => `<td style="padding:0 8px;text-align:right">${fixed(value, 1)}</td>`).join("");
+    const cells = (list) => list.map((words) => `<td style="padding:0 8px;text-align:right;white-space:nowrap">${words}</td>`).join("");
+    const ofImages = (value, images) => `${fixed(value, 1)} ± ${fixed(LESSON.reach(value, images), 1)}`;
     const mean = `<math><mi>c</mi><mo>=</mo><mfrac><mrow><msub><mi>c</mi><mi>A</mi></msub><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup><msub><mi>c</mi><mi>${NAMES[second]}</mi></msub></mrow><mrow><mn>1</mn><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup></mrow></mfrac></math>
       <math><mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${fixed(weight ** 2, 2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${fixed(1 + weight ** 2, 2)}</mn></mfrac><mo>=</mo>${number(cosines[2], 3)}</math>`;
     return `<p>${say("Both vectors have length 1 before they are joined, so the cosine of the joined vectors is a weighted mean of both cosines: {formula}, for the query ★ and its nearest image by the joined vector.", { formula: mean })}</p>
-      <p class="aside">${say("Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent.")}</p>
+      <p class="aside">${say("Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent. ± bounds in 19 of 20 cases what the choice of images leaves open; the record has no such bound for MAP@R. A shared error above is an image on which both fail, whether or not they find the same wrong neighbor.")}</p>
       <table class="aside"><thead><tr><td></td>${["R@1", "MAP@R"].map((name) => `<th scope="colgroup" colspan="3" style="padding:0 8px">${name}</th>`).join("")}</tr><tr><td></td>${["E", "S", say("both"), "E", "S", say("both")].map((name) => `<th scope="col" style="padding:0 8px">${name}</th>`).join("")}</tr></thead>
-      <tbody>${encoders.record.map(({ name, first, second, both }) => `<tr><th scope="row" style="text-align:left">${IMAGE_SETS[name]}</th>${cells([first[0], second[0], both[0], first[1], second[1], both[1]])}</tr>`).join("")}</tbody></table>`;
+      <tbody>${encoders.record.map(({ name, images, first, second, both }) => `<tr><th scope="row" style="text-align:left">${IMAGE_SETS[name]}</th>${cells([...[first, second, both].map(([recall]) => ofImages(recall, images)), ...[first, second, both].map(([, map]) => fixed(map, 1))])}</tr>`).join("")}</tbody></table>`;
   },
   caption: [0, 1, 2, 3],
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1, 2] },

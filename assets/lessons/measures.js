@@ -188,7 +188,7 @@ const LESSON = {
     return `<p>${say("<b>R@1</b> (recall@1): is rank 1 a hit? {answer}.", { answer: answer(recall1) })}
       ${say("<b>R@{k}</b> (recall@{k}): is a hit among the first {k}? {answer}. Both are then averaged over all queries.", { k, answer: answer(recallK) })}</p>
       <p>${say("<b>MAP@R</b>, mean average precision at R, is the mean over all queries. For one query it adds the precision at each hit among the first R ranks and divides by R:")}<br>${sum}</p>
-      <p class="aside">${say("<b>NMI</b>, normalized mutual information: I is what clusters C and classes Y tell about each other, and the entropy H says how evenly the images are spread:")}<br>
+      <p class="aside">${say("<b>NMI</b>, normalized mutual information: I is what clusters C and classes Y tell about each other, and the entropy H says how evenly the images are spread, both with the natural logarithm (the quotient is the same with any base):")}<br>
       <math><mfrac><mrow><mn>2</mn><mi>I</mi><mo>(</mo><mi>C</mi><mo>,</mo><mi>Y</mi><mo>)</mo></mrow><mrow><mi>H</mi><mo>(</mo><mi>C</mi><mo>)</mo><mo>+</mo><mi>H</mi><mo>(</mo><mi>Y</mi><mo>)</mo></mrow></mfrac>
       <mo>=</mo><mfrac><mrow><mn>2</mn><mo>·</mo>${number(Math.abs(information))}</mrow><mrow>${number(ofClusters)}<mo>+</mo>${number(ofClasses)}</mrow></mfrac><mo>=</mo>${number(nmi, 3)}</math></p>`;
   },

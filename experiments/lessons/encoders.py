@@ -13,8 +13,8 @@ DATA_SETS = {"Birds, 100 species, 112 px": "birds", "Emoji, 1,214 drawings, 96 p
 
 
 def encoders() -> dict[str, Any]:
-    """Return R@1 and MAP@R of both encoders, apart and joined, by data set."""
+    """Return the number of queries, and R@1 and MAP@R of both encoders, apart and joined, by data set."""
     record = json.loads((ASSETS / "results" / "side-by-side.json").read_text(encoding="utf-8"))
-    return {"record": [{"name": words} | {
+    return {"record": [{"name": words, "images": record["datasets"][name]["images"]} | {
         key: [record["datasets"][name]["rows"][row][measure] for measure in ("recall@1", "map@r")]
         for key, row in ROWS.items()} for name, words in DATA_SETS.items()]}
