@@ -137,6 +137,7 @@ const LESSON = {
   },
   caption: [0, 1, 3],
   presented: { see: [[1, 2, 3]], fails: [0, 1] },
+  summary: {}, // the step of the question moves nothing, so it would draw no arrow
   states: { see: [{}], formula: {}, fails: { negative: [-0.4, 0] }, check: {}, takeaway: {} },
   fails: "With the margin, drag N exactly onto A; with the angle, onto M, the middle between A and P. N could not be worse, but its arrow disappears: every direction is equally good, so the step prefers none. And with the margin, shrink the whole triangle. The margin μ stays, so even a well-shaped small triangle violates the bound.",
   takeaway: "A triplet that violates its bound moves its points; any other triplet teaches nothing. The margin bounds a difference of squared distances. The angle bounds the shape of the triangle.",

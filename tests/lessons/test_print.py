@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, PdfMargins
@@ -145,7 +146,7 @@ def test_one_sheet_holds_a_summary_and_two_a_handout_with_letters_of_nine_points
             button.click()
             sheet = context.new_page()
             sheet.set_content(page.evaluate("window.sheet"))
-            margin: PdfMargins = {"top": "10mm", "bottom": "10mm", "left": "10mm", "right": "10mm"}
+            margin: PdfMargins = {"top": "0", "bottom": "0", "left": "0", "right": "0"}  # as the page asks for
             for paper in ("A4", "Letter"):
                 pdf = sheet.pdf(format=paper, margin=margin)
                 assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == pages, language
@@ -162,7 +163,7 @@ def test_one_sheet_holds_a_summary_and_two_a_handout_with_letters_of_nine_points
 
 
 def test_a_handout_leaves_room_for_what_the_figure_needs(open_lesson: Open) -> None:
-    wanted = {"triplets": ("half angle at N", "loss after one step"), "seeds": ("gain B − A",),
+    wanted = {"hardness": ("Your range, from … to …", "spread of its map"), "triplets": ("half angle at N", "loss after one step"), "seeds": ("gain B − A",),
               "measures": ("Ranking: ✓ or ✕ from first to last", "Pictures in each cluster", "R@k")}
     for lesson, columns in wanted.items():
         body = printed(open_lesson(lesson), "Print handout")
@@ -171,6 +172,37 @@ def test_a_handout_leaves_room_for_what_the_figure_needs(open_lesson: Open) -> N
         assert "<th>R@2</th>" not in body
         assert body.count("<tr>") == 3
         assert body.count('class="lines"') == 3
+
+
+def test_the_summary_on_triplets_draws_the_arrows_that_it_explains(open_lesson: Open) -> None:
+    page = open_lesson("triplets")
+    body = printed(page, "Print summary")
+    assert "An arrow shows" in body
+    page.set_content(body)
+    heads = page.locator("svg.plane > g").first.locator("path[fill=currentColor]")
+    assert heads.count() == 3  # of A, P and N
+
+
+def test_a_sheet_has_no_address_of_a_browser_or_of_the_own_computer(open_lesson: Open) -> None:
+    page = open_lesson("encoders")
+    body = printed(page, "Print summary")
+    sheet = page.evaluate("window.sheet")
+    assert "@page { margin: 0; }" in sheet  # without margins there is no place for the address
+    assert "<title>Two weak encoders</title>" in sheet
+    assert "file:" not in body
+    page.set_content(sheet)
+    tops = page.evaluate("[...document.querySelectorAll('.picture .tile')].map((tile) => tile.offsetTop)")
+    assert len(tops) == 4
+    assert len(set(tops)) == 1, tops  # side by side
+
+
+def test_a_sheet_says_its_address_unless_it_is_the_own_computer_s(context: BrowserContext, exported: Path) -> None:
+    for host, is_said in (("localhost:8501", False), ("127.0.0.1", False), ("course.school", True)):
+        page = context.new_page()
+        page.route("**/*", lambda route: route.fulfill(path=exported / "encoders.html"))
+        page.goto(f"http://{host}/encoders.html")
+        page.wait_for_selector(".lesson[data-drawn]")
+        assert (host in printed(page, "Print handout").split("<h1>")[0]) == is_said, host
 
 
 def test_each_handout_has_a_question_and_columns_of_its_own() -> None:

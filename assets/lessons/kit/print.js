@@ -1,8 +1,9 @@
 // What a lesson prints: a summary, a handout with exercises that gives no answer away, and the teacher's notes with all answers.
-const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page { margin: 10mm; }
+const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page { margin: 0; }
   body { font: 10.5pt/1.3 system-ui, sans-serif; color: #000; margin: 0; } h1 { font-size: 16pt; margin: 0; }
   h2 { font-size: 11.5pt; margin: 7pt 0 1pt; break-after: avoid; } p, ul { margin: 2pt 0; } li { margin: 1pt 0; } section { break-inside: avoid; display: flow-root; }
-  svg, img { max-height: 7.5cm; max-width: 100%; } svg { overflow: visible; } .sheet, .legend { font-size: 9.5pt; color: #333; } .page + .page { break-before: page; }
+  svg, img { max-height: 7.5cm; max-width: 100%; } svg { overflow: visible; } .sheet, .legend { font-size: 9.5pt; color: #333; } .page { box-sizing: border-box; padding: 10mm; } .page + .page { break-before: page; }
+  .tiles { display: flex; flex-wrap: wrap; gap: 4px; } .tile { text-align: center; }
   .picture :is(b, small, span, div, button, p, th, td, summary) { font-size: calc(9.5pt / var(--share, 1)) !important; }
   .picture { zoom: var(--share, 1); width: 18cm; } .beside .picture { float: right; margin-left: 14pt; } [hidden], button:not(:has(img)) { display: none; }
   button { border: 1px solid #999; background: none; padding: 2px; } img, button > * { display: block; } button img { margin: auto; }
@@ -10,21 +11,23 @@ const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page 
   table { border-collapse: collapse; width: 100%; font-size: 9.5pt; } th, td { border: 1px solid #999; padding: 2pt 5pt; text-align: left; height: 0.75cm; font-weight: 400; }
   math { font-family: "Cambria Math", "STIX Two Math", "Latin Modern Math", "Libertinus Math", "DejaVu Math TeX Gyre", math, serif; font-size: 1.1em; } mfrac > * { padding-block: 0.12em; }
   .boxes { display: flex; flex-wrap: wrap; gap: 0 16pt; padding: 0; list-style: none; } .boxes li::before { content: "□ "; } .name { float: right; }`;
-const PAPER = [190, 252]; // mm inside of margins of 10 mm, on A4 and on Letter
+const PAPER = [210, 272]; // mm with the margins of 10 mm, which a page has itself: in margins of the sheet a browser writes its address
 const MM = 96 / 25.4; // pixels of a millimeter
 const PICTURES = [1, 0.85, 0.7]; // shares: the largest picture with which its sheet holds all
 const PRINTED_LETTERS = 20.5; // of a picture of 640 pixels: at least 9 points on the smallest
 const BESIDE = 0.7; // at which text stands beside the picture
 const SMALLEST = 0.7; // share of the letters, which no lesson needs in a language of the course
 const WRITTEN_ROWS = 2;
+const OWN_COMPUTER = /^(localhost|127\..*|\[::1\])$/; // an address that nobody else reaches
 
 // What a picture's signs mean, of which only those on the picture are printed.
 const SIGNS = [["★", say("the query or the chosen image")], ["✓", say("a hit, or a neighbor that is kept")], ["✕", say("a miss, a mistake, or a neighbor that is lost")]];
 
-// Which lesson and sheet, when, and where it stands; a file on a disk has no address.
+// Which lesson and sheet, when, and where it stands; a file on a disk and the own computer have no address.
 function sheetLine({ lesson, header }, page = 1, pages = 1) {
   const number = header.course.findIndex(({ id }) => id === lesson.id) + 1;
-  const address = location.protocol.startsWith("http") ? location.href.split("#")[0] : "";
+  const isReached = location.protocol.startsWith("http") && !OWN_COMPUTER.test(location.hostname);
+  const address = isReached ? location.href.split("#")[0] : "";
   return `<p class="sheet">${[say("Lesson {number} of {count}: {title}", { number, count: header.course.length, title: lesson.title }), say("page {page} of {pages}", { page, pages }), new Intl.DateTimeFormat(LANGUAGE, { year: "numeric", month: "2-digit", day: "2-digit" }).format(new Date()),
     address.replace(/&/g, "&amp;").replace(/</g, "&lt;")].filter(Boolean).join(" · ")}</p>`;
 }
@@ -72,7 +75,7 @@ function printedPicture({ stage, lesson }, isHandout = false) {
 function summaryToPrint(frame) {
   const { lesson, state, start } = frame;
   const isUntouched = JSON.stringify(state) === JSON.stringify(start);
-  return isUntouched ? madeIn(frame, lesson.before.shows ?? lesson.summary, summaryOf) : withLargeLetters(frame, summaryOf);
+  return isUntouched ? madeIn(frame, lesson.summary ?? lesson.before.shows, summaryOf) : withLargeLetters(frame, summaryOf);
 }
 
 function summaryOf(frame) {
@@ -139,6 +142,7 @@ function printPage(root, body) {
   page.documentElement.lang = LANGUAGE;
   page.head.append(element("style", {}, PRINT_STYLE));
   page.body.innerHTML = body;
+  page.title = page.querySelector("h1").textContent;
   fitPaper(page);
   frame.contentWindow.addEventListener("afterprint", () => frame.remove());
   frame.contentWindow.print();
