@@ -104,7 +104,7 @@ def test_a_language_translates_each_text_and_no_other(language: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_translation_keeps_placeholders_markup_signs_and_numbers(language: str) -> None:
     def counted(text: str, pattern: str) -> list[str]:
-        whole = re.sub(r"(?<=\d)[.,](?=\d)", "", text)  # 1,797 and 1.797, 0.5 and 0,5
+        whole = re.sub(r"(?<=\d)[.,\u202f](?=\d)", "", text)  # 1,797 and 1.797, 0.5 and 0,5
         return sorted(re.findall(pattern, whole))
 
     for text, words in translations()[language].items():
@@ -115,13 +115,15 @@ def test_a_translation_keeps_placeholders_markup_signs_and_numbers(language: str
         assert not re.search(r"\"|(^|\s)'|'(\s|$)", words), words
 
 
-NO_TERMS = {"de": ("unentschieden", "einhalb", "mittelschwer", "Neuordnung", "Positives", "Negatives", "Glücklichste",
+NO_TERMS = {"de": ("unentschieden", "einhalb", "Neuordnung", "Positives", "Negatives", "Glücklichste",
                    "Sicherheitsabstand", "[Ss]emi-schwer", "in Mining", "Baut auf", "Flachstück", "geweißt",
-                   "und weißen", "Stapel", "verschmilz", "Metrisches Lernen", "[Dd]as NMI", "dem höheren NMI",
-                   "Nächste Pixel", "Von vorn", "Triplett", "lecken", "leckt"),
+                   "und weißen", "Stapel", "verschmilz", "[Dd]as NMI", "dem höheren NMI",
+                   "Nächste Pixel", "Von vorn", "Triplett", "lecken", "leckt",
+                   "Metrik-Lernen", "ebene[ns]? Stück", "[Ll]abel(n|t|st)\\b", "Margin", "Semi-hard"),
             "es": ("doble el plano", "intermedio", "cifra", "mando", "Compruébalo", "regla", "mismos tripletes",
                    "Él solo", "C solo", "frontera", "clasificación", "F con", "aventajar? por", "por menos que",
-                   "es cerca", "es de cerca", "agrupamiento", "más que A por sí solo", "similitud", "órdenes")}
+                   "es cerca", "es de cerca", "agrupamiento", "más que A por sí solo", "similitud", "órdenes",
+                   "monedas? justa", "veces más (ancho|lejos)", "ciegos?\\b")}
 """Words that textbooks do not use for the terms of the course, or that mean something else."""
 
 
@@ -230,6 +232,25 @@ def test_the_first_visit_follows_the_browser(browser: Browser, exported: Path) -
             page = context.new_page()
             page.goto((exported / "index.html").as_uri())
             assert page.evaluate("document.documentElement.lang") == wanted
+
+
+def test_spanish_texts_group_digits_as_the_pictures_do() -> None:
+    texts = translations()["es"].values()
+    assert not [text for text in texts if re.search(r"\d\.\d{3}(?!\d)", text)]
+    assert [text for text in texts if "10\u202f000" in text]
+
+
+@pytest.mark.browser
+def test_spanish_groups_the_digits_of_numbers_by_a_space(open_lesson: Open) -> None:
+    for language, wanted in (("es", "11\u202f690"), ("de", "11.690"), ("en", "11,690")):
+        page = open_lesson("maps", f"?language={language}")
+        page.click(".skip")
+        assert wanted in page.locator(".formula").inner_text()
+    page = open_lesson("epsilon", "?language=es&images=digits&epsilon=0.9")
+    page.click(".skip")
+    count = page.evaluate("lesson.numbers.count")
+    assert count >= 1000
+    assert str(count) in page.locator(".readout").inner_text()
 
 
 @pytest.mark.browser

@@ -18,13 +18,15 @@ const LANGUAGE = (() => {
 const TRANSLATED = new Map((COURSE_TEXTS.languages[LANGUAGE] ?? []).map((text, at) => [COURSE_TEXTS.english[at], text]));
 
 // Numbers as the language writes them, with a true minus. They are rounded as toFixed and toPrecision round.
+const THIN_SPACE = "\u202f"; // Spanish groups numbers of five digits and more by a space that breaks no line, and no others
 const formatters = new Map(); // a formatter is slow to make
 function formatted(value, kind, least, most) {
   const key = `${kind} ${least} ${most}`;
   if (!formatters.has(key)) {
     formatters.set(key, new Intl.NumberFormat(LANGUAGE, { signDisplay: "negative", [`minimum${kind}Digits`]: least, [`maximum${kind}Digits`]: most }));
   }
-  return formatters.get(key).format(value).replace("-", "−");
+  const parts = formatters.get(key).formatToParts(value);
+  return parts.map(({ type, value: words }) => (type === "group" && LANGUAGE === "es" ? THIN_SPACE : words)).join("").replace("-", "−");
 }
 const fixed = (value, digits) => formatted(Number(value.toFixed(digits)), "Fraction", digits, digits);
 const significant = (value, digits) => formatted(value, "Significant", digits, digits);
