@@ -17,6 +17,7 @@ SAID = {
     "measured on the same images on which": "auf denselben Bildern|en las mismas imágenes",
     "in 19 of 20 cases what the seeds leave open": "die Seeds offenlassen|dejan abierto las semillas",
     "whether or not they find the same wrong neighbor": "denselben falschen Nachbarn|el mismo vecino equivocado",
+    "A contrastive loss compares two images": "Ein kontrastiver Verlust|Una pérdida contrastiva",
     "triangle inequality": "Dreiecksungleichung|desigualdad triangular",
 }
 """Words of the English text, and those of its German and its Spanish translation."""

@@ -25,7 +25,7 @@ LEAST_TEXT, LEAST_CHART, LOW_CHART = 24, 28, 24  # pixels
 LEAST_RADIUS, LEAST_OF_MANY = 7, 3  # pixels
 LEAST_HEIGHT, LEAST_WIDTH, LEAST_BESIDE = 0.7, 0.9, 0.38
 """Shares of the screen that a picture takes: of the height, or of the width where it is limited."""
-LEAST_MAP, LEAST_SMALL_MAP = 0.3, 110
+LEAST_MAP, LEAST_SMALL_MAP = 0.3, 90
 """Share of the width that the map of lesson 10 takes, and pixels of the height of a map of lesson 3."""
 MOST_COVERED = 0.35
 """Share of a map that its points would cover if none overlapped."""
