@@ -145,7 +145,8 @@ def test_points_of_a_picture_are_seen_from_the_last_row(open_lesson: Open, name:
 
 
 def test_maps_use_the_place_of_their_slide(open_lesson: Open) -> None:
-    sizes = """selector => [...document.querySelectorAll(selector)].filter((canvas) => canvas.clientWidth).map((canvas) => {
+    sizes = """selector => [...document.querySelectorAll(selector)].filter(({ clientWidth }) => clientWidth)
+        .map((canvas) => {
         const { width, height } = canvas.getBoundingClientRect();
         return [width / innerWidth, height];
     })"""

@@ -163,7 +163,8 @@ def test_one_sheet_holds_a_summary_and_two_a_handout_with_letters_of_nine_points
 
 
 def test_a_handout_leaves_room_for_what_the_figure_needs(open_lesson: Open) -> None:
-    wanted = {"hardness": ("Your range, from … to …", "spread of its map"), "triplets": ("half angle at N", "loss after one step"), "seeds": ("gain B − A",),
+    wanted = {"hardness": ("Your range, from … to …", "spread of its map"),
+              "triplets": ("half angle at N", "loss after one step"), "seeds": ("gain B − A",),
               "measures": ("Ranking: ✓ or ✕ from first to last", "Pictures in each cluster", "R@k")}
     for lesson, columns in wanted.items():
         body = printed(open_lesson(lesson), "Print handout")
