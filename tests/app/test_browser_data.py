@@ -172,7 +172,7 @@ def test_the_first_of_a_ranking_are_excluded_only_once_the_page_shows_them(
         page.get_by_role("radio", name=re.compile("^Low information")).click()
         settle(page)
         assert ranking.evaluate("grid => grid === window.grid"), "another check replaces the images, never the gallery"
-        assert ranking.evaluate("grid => grid.scrollTop") == 0, "another list begins at its top"
+        page.wait_for_function("() => window.grid.scrollTop === 0")  # another list begins at its top
         page.evaluate("document.activeElement?.blur()")
         page.keyboard.press("e")
         expect(ranking.get_by_role("button")).not_to_have_count(14)

@@ -223,6 +223,13 @@ def test_judges_that_do_not_fit_into_the_budget_are_refused_with_their_time() ->
         raced(material(seconds=50.0), budget=0.5)
 
 
+def test_a_judge_that_cannot_judge_alone_is_not_named_as_the_one_that_needs_more_time() -> None:
+    of = material()
+    of.feature_time = lambda name, *_: (2.0 if name == "pixels" else 50.0, True)  # type: ignore[method-assign]
+    with pytest.raises(UserError, match=r"features of SqueezeNet 1\.1, which judges, take about 50 s, and the budget"):
+        raced(of, budget=0.5)
+
+
 def test_training_that_does_not_fit_is_not_begun() -> None:
     of = material(seconds=1000.0)
     of.feature_time = lambda *_: (0.0, True)  # type: ignore[method-assign]

@@ -231,7 +231,7 @@ class Advice(AnalysisKind):
             if sum(expected[other] for other in (*fitting, name)) <= seconds:
                 fitting.append(name)
         if not independent(fitting, ()):
-            name = min(independent(names, ()), key=expected.__getitem__)
+            name = min((name for name in names if independent((name,), ())), key=expected.__getitem__)
             raise UserError(f"The features of {race.titles[name]}, which judges, take about "
                             f"{duration(expected[name])}, and the budget is {duration(seconds)}. Allow more "
                             "minutes; computed features are kept.")
