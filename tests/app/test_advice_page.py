@@ -52,6 +52,7 @@ from udml_core.runs.tasks import Status
 from udml_core.runs.used import use_search, used_search
 from udml_core.work.jobs import concluding, first_method
 from udml_core.work.jobs.advising import judged_in_race, race_of, race_words_of, wanted_advice
+from udml_core.work.jobs.follow_ups import want, withdraw
 from udml_core.work.jobs.verdicts import beside_best, best_words, said_lines, said_of_run, unraced_words
 from udml_core.work.workers import analyse as worker
 
@@ -1402,3 +1403,18 @@ def test_a_choice_that_replaces_another_says_so_at_once_and_can_be_undone(frozen
     assert not search.exception
     assert used_search([frozen]) == (frozen, refinement.id)
     assert search.session_state[REPLACED] == (frozen.id, "final", frozen.id, refinement.id), "so the undo says, too"
+
+
+def test_while_the_map_is_computed_before_the_audit_the_page_rests(
+        frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that ran again at once, again and again, would answer no click."""
+    monkeypatch.setattr("udml_core.work.jobs.launch.start_maps", lambda *_: None)  # which the app does as it begins
+    want(frozen, "audit")
+    test = opened("data", **{name: LINK[name] for name in ("dataset", "view")})
+    assert not test.exception
+    (progress,) = [each.proto.text for each in test.get("progress")]
+    assert progress.startswith("Step 4 of 5, computing the map. ")
+    assert button(test, "Begin without waiting")
+    withdraw(frozen, "audit")
+    test.run()
+    assert not test.get("progress"), "nothing follows"

@@ -20,6 +20,7 @@ from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 from udml_core.work.jobs.auditing import find_auditing
 from udml_core.work.jobs.browse import continue_browsing
+from udml_core.work.jobs.follow_ups import wants
 from udml_core.work.jobs.stages import Stage, expected_seconds, promise_of, stage_of
 
 from .cached import load_dataset
@@ -144,7 +145,7 @@ def show_progress(task: Run | Analysis, begun: str, what: str = "Browsing",
     status = task.status()
     if is_enough(status):
         st.rerun(scope="app")
-    if status.state not in LIVE_STATES:
+    if status.state not in LIVE_STATES and not _is_followed(task, status):
         if status.state != "done":
             st.session_state.pop(begun, None)
             st.session_state[f"{begun}-failure"] = f"{what} is {status.state}. {status.message}"
@@ -163,6 +164,11 @@ def show_progress(task: Run | Analysis, begun: str, what: str = "Browsing",
             jobs.stop(task)
         st.session_state.pop(begun, None)
         st.rerun(scope="app")
+
+
+def _is_followed(task: Run | Analysis, status: Status) -> bool:
+    """Return whether the map of a finished run is computed before the audit that is awaited."""
+    return status.state == "done" and isinstance(task, Run) and wants(task, "audit")
 
 
 @st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
@@ -188,6 +194,8 @@ def _ahead(task: Run | Analysis, status: Status) -> str:
             expected_seconds(task, stage, len(dataset)))
         words = passed_words(status) if promise is None else promise.left_words(now)
         return words and f", {words}"
+    if _is_followed(task, status):
+        return ""
     ahead = 0 if isinstance(task, Analysis) else jobs.queue_position(task, runs_folder())
     return f": waiting for the device, behind {counted(ahead, 'run')}" if ahead else ": starting"
 
