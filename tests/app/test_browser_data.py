@@ -47,12 +47,12 @@ def test_back_returns_to_each_choice_of_a_race_and_then_to_the_gallery_of_the_sa
     choose(page, "Data set", "Emoji, 1,214 drawings")
     page.wait_for_url(re.compile("dataset=emoji"))
     page.get_by_role("radio", name="Best search").click()
-    page.wait_for_url(re.compile("view=advice.*serves=first"))
+    page.wait_for_url(re.compile("view=advice.*serves=groups"))
     groups, first = ("All of them", "groups"), ("One match", "first")
-    for label, serves in (groups, first, groups):
+    for label, serves in (first, groups, first):
         page.get_by_role("radio", name=label).click()  # none of several clicks is lost
         page.wait_for_url(re.compile(f"serves={serves}"))
-    for label, serves in (first, groups, first):
+    for label, serves in (groups, first, groups):
         page.go_back()
         page.wait_for_url(re.compile(f"serves={serves}"))
         expect(page.get_by_role("radio", name=label)).to_be_checked()
@@ -61,8 +61,8 @@ def test_back_returns_to_each_choice_of_a_race_and_then_to_the_gallery_of_the_sa
     expect(page.get_by_role("group", name="Images of the data set")).to_be_visible()
     expect(page.get_by_role("radio", name="Gallery")).to_be_checked()
     page.go_forward()
-    page.wait_for_url(re.compile("dataset=emoji&view=advice.*serves=first"))
-    expect(page.get_by_role("radio", name="One match")).to_be_checked()
+    page.wait_for_url(re.compile("dataset=emoji&view=advice.*serves=groups"))
+    expect(page.get_by_role("radio", name="All of them")).to_be_checked()
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="Results", exact=True).click()
     page.wait_for_url(re.compile("/results"))
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="Data", exact=True).click()

@@ -137,6 +137,8 @@ def test_judging_is_the_next_step_only_where_a_user_can_finish_it() -> None:
     assert of(even, "none").next_step == (
         "Search with it if you like: it changes too little to be judged by eye.")
     assert of(even, "none").action == "use"
+    assert "eyes" in " ".join(of(clear, "none").sentences)
+    assert "with your eyes" not in " ".join(of(even, "none").sentences), "where eyes see too little"
     doubtful = counted(LUCKY, 0.12, 0.03), counted(LUCKY, 0.19, 0.16)
     assert [of(race, "none").next_step for race in doubtful] == [
         "Keep the plain search; to decide it, judge the largest gain yourself (about 20 judgments): the refined "

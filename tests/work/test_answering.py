@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.exploration.test_race import START, comparison, race_of
+from tests.exploration.test_race import START, comparison, measured, race_of
 from tests.running import worked
 from tests.work.test_concluding import answer, judging_of, raced
 from udml_core.exploration.race import Outcome, Setup
 from udml_core.exploration.race_conclusion import conclude
-from udml_core.exploration.race_measured import Verdict
+from udml_core.exploration.race_measured import Count, Verdict
 from udml_core.work.jobs.advising import races_from
 from udml_core.work.jobs.answering import aim_of, evidence_words, judged_words, relation_to
 
@@ -63,3 +63,14 @@ def test_a_chosen_search_is_the_advice_does_about_as_well_or_took_no_part() -> N
     ("better", "better", "first"), ("cannot tell", "cannot tell", "first")])
 def test_a_search_is_compared_by_what_it_gains(first: Verdict, groups: Verdict, aim: str) -> None:
     assert aim_of(race_of(), outcome_of("whiten", first, groups)) == aim
+
+
+@pytest.mark.parametrize(("better", "said"), [
+    (0.76, "better (76 of 100 searches better, 22 worse)"),
+    (0.45, "slightly better (45 of 100 searches better, 53 worse)")])
+def test_a_gain_that_its_counts_do_not_show_is_called_slight(better: float, said: str) -> None:
+    """The mean is better, although more results may get worse."""
+    count = Count(changed=0.98, better=better, worse=0.98 - better, low=better - 0.06, high=better + 0.06)
+    of = comparison("better").model_copy(update={"first": measured("better").model_copy(update={"count": count})})
+    outcome = outcome_of("whiten").model_copy(update={"against_start": of})
+    assert evidence_words(race_of(outcome), outcome, Path("nowhere")).startswith(f"First result: {said}.")

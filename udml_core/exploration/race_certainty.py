@@ -85,7 +85,8 @@ def certainty_words(race: Race, outcome: Outcome, is_done: bool = True) -> str:
             f"How sure: the largest gain may be chance, for a search that is no better shows as much in {races}. "
             f"{EYES}")
     if race.verdict(outcome) == "better":
-        then = ": check it with your eyes" if is_done else "; a later candidate may gain more"
+        by_eye = ": check it with your eyes" if effort_of(race, outcome) != math.inf else ""
+        then = by_eye if is_done else "; a later candidate may gain more"
         return f"Slightly better, a close call: {said}, and other images may turn it over{then}."
     return f"A close call: {said}, which is too often to call it better. Blind judgments can decide."
 

@@ -31,7 +31,7 @@ Action = Literal["use", "judge", "name", "search", "again", ""]
 """What is next: use the search, judge, name groups, keep the plain search, run the race again, or nothing."""
 
 CANNOT_TELL = "cannot tell which is better"
-STAYS = "The two hardly differ: the plain search stays."
+STAYS = "The two hardly differ: either will do, and the plain search is simpler."
 """What judgments say where more are not worth the time, and what follows from it, on every page."""
 
 

@@ -58,6 +58,7 @@ EXPLAINED: dict[Results, str] = {
     "first": "The two images are the nearest in A and in B, in random order.",
     "ten": "Left and right stand the images that only A or only B finds among its first ten, in random order. "
            "The encoders that judge look at more, as many as a typical group has."}
+UNWRITTEN = "You decide what the same kind is, such as a species. Write it down under “The same kind”."
 SAME: dict[Results, str] = {"first": "the same nearest image", "ten": "the same ten images"}
 
 
@@ -97,8 +98,8 @@ def show_judging(runs: Sequence[Run]) -> None:
                   on_click=_reveal, args=("",), disabled=question is None)
     else:
         heading.markdown(f"#### {QUESTIONS[results]}" if question else "#### All queries are judged")
-        if words := words_for_same(comparison.dataset):
-            meaning.caption(f"The same kind: {escaped(words)}.")
+        words = words_for_same(comparison.dataset)
+        meaning.caption(f"The same kind: {escaped(words)}." if words else UNWRITTEN)
         if question:
             _show_question(judging, question)
         _show_progress(judging)

@@ -53,7 +53,7 @@ SILENT = 5.0
 """Seconds without a report of the race after which the page says how long ago the last was."""
 OF_TRAINING = ("", "training", "evaluation")
 """Steps whose names say nothing to a user who trains nothing."""
-WORDS: dict[Serves, str] = {"first": "One match: the first result", "groups": "All of them: the whole group"}
+WORDS: dict[Serves, str] = {"groups": "All of them: the whole group", "first": "One match: the first result"}
 MEANINGS: dict[Serves, str] = {
     "first": "The nearest image should show the same kind of thing.",
     "groups": f"All images of the same kind should come before all others. Judges compare them {BY_LOOKS}."}
@@ -133,7 +133,7 @@ def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
             "Time", "budget", BUDGETS, "5", key="advice-budget", keeps_default=True,
             help="For the judges and all candidates; a fifth of it is left for candidates, however long judges take. "
                  "What does not fit is listed as not tried.")
-        served = choose_segment("What do you look for?", "serves", WORDS, "first", key="advice-serves",
+        served = choose_segment("What do you look for?", "serves", WORDS, "groups", key="advice-serves",
                                 keeps_default=True)
         choose_backbone(encoder)
     st.caption(MEANINGS[served])

@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from udml_core.base.errors import counted
+from udml_core.base.errors import capitalized, counted
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.plain_names import plain_line
@@ -62,6 +62,8 @@ from .using import (
 )
 
 ICON = ":material/trophy:"
+KEEP = "Keep the plain search"
+"""What a headline says where no search is to be used."""
 
 
 def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderSpec,
@@ -92,7 +94,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
                 st.markdown(f"{own_line(*own)} {relation_words(race, relation, part)}", width="content")
                 if asks_again and again is not None:
                     again()
-        _show_headline(race, of)
+        _show_headline(race, of, own is not None and is_kept(of, relation, part))
         is_drawn = of.use is not None and show_verdict_bars(of.race, of.use)
         counted = "" if is_drawn else of.counted
         if words := " ".join(of.once(of.headline, counted, of.sure, of.beside, of.decider)[1:]):
@@ -100,7 +102,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         simpler = alternative_of(of.race) if of.equals else None
         if of.equals:
             _show_equals(of, simpler)
-        _show_both_aims(of, is_drawn)
+        _show_both_aims(of, is_drawn, part)
         if of.use is not None and of.use == race.best and (caution := caution_words(race)):
             st.caption(f":material/info: {escaped(caution)}")
         if is_done and (took := took_words(race)):
@@ -143,15 +145,23 @@ def _show_stopped(analysis: Analysis) -> None:
             st.markdown("\n".join(f"- {escaped(outcome_words(outcome, race))}" for outcome in race.judged))
 
 
-def _show_headline(race: Race, of: Conclusion) -> None:
+def _show_headline(race: Race, of: Conclusion, is_own_kept: bool) -> None:
     """Show what to use, and what its names mean.
 
     The sign is a green trophy only if a candidate surely wins and changes enough, or judgments prefer it.
+
+    Args:
+        race: The race.
+        of: Its conclusion.
+        is_own_kept: Whether the user can keep another search, beside which nobody need keep the plain search.
     """
     is_sure = of.use is not None and (of.is_judged or of.use != race.best or not needs_eyes(race))
     sign = f":green[{ICON}]" if is_sure else ":material/balance:" if race.is_judged else ":material/help:"
     aim = f"{MEASURES[race.serves].capitalize()}: " if of.use is None and best_otherwise(of.race) is not None else ""
-    st.markdown(f"#### {sign} {escaped(aim + of.headline.removesuffix('.'))}")
+    headline = of.headline.removesuffix(".")
+    if is_own_kept:
+        headline = capitalized(headline.removeprefix(f"{KEEP}: ").removesuffix(f": {KEEP.lower()}"))
+    st.markdown(f"#### {sign} {escaped(aim + headline)}")
     if of.use is not None:
         scope = scope_words(of.use.setup)
         st.caption(escaped(" · ".join([plain_line(of.race, of.use.setup), f"{scope[:1].upper()}{scope[1:]}."])),
@@ -171,12 +181,13 @@ def _show_equals(of: Conclusion, simpler: Outcome | None) -> None:
                    key="advice-simpler")
 
 
-def _show_both_aims(of: Conclusion, is_drawn: bool) -> None:
+def _show_both_aims(of: Conclusion, is_drawn: bool, own: Outcome | None) -> None:
     """Show what the race found in the other aim, unless it is drawn; where the plain search is kept, with a button.
 
     Judgments of the other aim follow, which decide nothing here.
     """
-    best, words = best_otherwise(of.race), "" if is_drawn else of.after(both_aims_words(of.race, of.use))
+    best = best_otherwise(of.race)
+    words = "" if is_drawn or (own is not None and own == best) else of.after(both_aims_words(of.race, of.use))
     asked: Results = "first" if results_of(of.race) == "ten" else "ten"
     judged = [said for outcome in [of.candidate, *([best] * (best != of.candidate))] if outcome is not None
               if (said := outcome_judgments(of.race, outcome, [asked]))]

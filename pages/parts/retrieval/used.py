@@ -24,7 +24,7 @@ from ..shell.address import write_address
 from ..shell.race_judgments import search_name
 from ..shell.race_verdict import said_of
 from ..shell.run_status import escaped, method_title
-from ..shell.views import view_link
+from ..shell.views import open_view
 from .embeddings import Column, show_alone, show_embedding
 from .query import kept_query
 
@@ -56,9 +56,9 @@ def show_used(retrieval: Retrieval, columns: Sequence[Column]) -> tuple[Run, str
         if used[0].id == retrieval.run.id:
             st.button("Search with it", key="retrieval-used-again", type="tertiary", icon=":material/image_search:",
                       on_click=_search_with, args=(retrieval, used[1]))
-        else:
-            view_link("retrieval", label="Search with it", icon=":material/image_search:", width="content",
-                      query_params=search_link(*used) | kept_query())
+        elif st.button("Search with it", key="retrieval-used-run", type="tertiary", icon=":material/image_search:"):
+            # A link to the page that is shown would leave the former run in the browser's address.
+            open_view("retrieval", query_params=search_link(*used) | kept_query())
         last = columns[-1] if columns else None
         if last is not None and last.frame.name.startswith((FINAL, REFINED)) and st.button(
                 "Choose what is shown", key="retrieval-use-instead", type="tertiary", icon=":material/push_pin:",

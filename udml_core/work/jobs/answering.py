@@ -70,9 +70,15 @@ def _verdict(measured: Measured, close: str) -> str:
         measured: What the judges measured.
         close: What follows a gain that is a close call; empty if it is none.
     """
-    said, counted = f"slightly better{close}" if close else said_word(measured), shares(measured)
-    return said if counted is None else (f"{said} ({counted[0]} of 100 searches better, {counted[2]} worse"
-                                         f"{'' if close else balance_words(measured)})")
+    counted, balance = shares(measured), "" if close else balance_words(measured)
+    if measured.said == "better" and (close or balance):  # the counts say it less clearly than the mean
+        return f"slightly better{close}" + ("" if counted is None else f" ({_counted(*counted)})")
+    said = said_word(measured)
+    return said if counted is None else f"{said} ({_counted(*counted)}{balance})"
+
+
+def _counted(better: int, _same: int, worse: int) -> str:
+    return f"{better} of 100 searches better, {worse} worse"
 
 
 def _clause(measured: Measured, judgments: Judgments) -> str:
