@@ -96,6 +96,20 @@ def test_search_opens_with_the_first_images_while_the_others_are_compared(browse
         file.unlink()
 
 
+def test_search_shows_some_of_the_images_before_the_first_are_compared(browsed: Run) -> None:
+    dataset = browsed.dataset()
+    for suffix in ("", ".part", ".progress"):
+        features_path(dataset, browsed.spec().encoder).with_suffix(suffix or ".npy").unlink(missing_ok=True)
+    exclude(dataset, [0])
+    test = look_at(browsed)
+    test.switch_page("pages/search.py").run()
+    assert not test.exception
+    assert "Search begins here as soon as the first images are compared." in texts(test)
+    shown = [tile["id"] for tile in tiles(test, "Some of your images")]
+    assert len(shown) == 23, "24 of 60 evenly spaced, without the excluded one"
+    assert shown[-1] == 59
+
+
 def test_a_link_to_another_run_and_the_button_end_the_waiting(browsed: Run, earlier: Run) -> None:
     test = look_at(browsed)
     test.switch_page("pages/label.py").run()

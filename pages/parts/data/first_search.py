@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from udml_core.base.arrays import Array, Integers
+from udml_core.base.arrays import Array, Integers, evenly_spaced
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_so_far
 from udml_core.data.given.exclusions import excluded_images
@@ -20,6 +20,8 @@ from ..shell.run_hash import RUN_HASH
 from ..shell.user_errors import show_user_errors
 
 HITS, SIDE = 12, 128
+SAMPLE = 24
+"""Images that are shown before one is compared."""
 STEPS = 20
 """How often at most the results of a query change while images are added."""
 
@@ -27,7 +29,7 @@ STEPS = 20
 @st.fragment(run_every="4s")
 @show_user_errors()
 def show_first_search(run: Run) -> None:
-    """Show the images most similar to one of the user's choice, as soon as some are compared; nothing before.
+    """Show the images most similar to one of the user's choice, as soon as some are compared; a sample before.
 
     The image stays the query when the page opens with all images.
 
@@ -37,10 +39,12 @@ def show_first_search(run: Run) -> None:
     dataset = load_dataset(run.spec().dataset)
     found = features_so_far(dataset, run.spec().encoder)
     if found is None:
+        _show_sample(dataset)
         return
     (images, rows), step = found, max(1, len(dataset) // STEPS)
     images = np.setdiff1d(images[: max(step, len(images) // step * step)], excluded_images(dataset))
     if len(images) < 2:
+        _show_sample(dataset)
         return
     carry_image(dataset.fingerprint)  # forgets an image of another data set
     wanted = current_elsewhere() or ""
@@ -57,6 +61,14 @@ def show_first_search(run: Run) -> None:
             hits = _hits(run, len(images), query, rows, images, dataset)
             gallery(dataset, [tile_of(dataset, index) for index in hits.tolist()], "The most similar images so far",
                     "first-search-hits", SIDE, on_pick=_ask)
+
+
+def _show_sample(dataset: Dataset) -> None:
+    """Show some of the images while none is compared yet."""
+    st.markdown("**Search begins here as soon as the first images are compared.** Some of your images:")
+    sample = np.setdiff1d(evenly_spaced(len(dataset), SAMPLE), excluded_images(dataset))
+    gallery(dataset, [tile_of(dataset, index) for index in sample.tolist()], "Some of your images",
+            "first-search-sample", SIDE)
 
 
 def _ask(index: int) -> None:
