@@ -95,7 +95,7 @@ def test_a_telephone_shows_a_picture_with_its_controls_and_targets_for_fingers(o
     page.wait_for_selector(".lesson[data-drawn]")
     page.click(".skip")
     page.evaluate("document.querySelector('.stage').scrollIntoView({ block: 'start' })")
-    page.wait_for_selector(".lesson.at-picture")
+    page.wait_for_function("document.querySelector('.controls').getBoundingClientRect().bottom <= innerHeight")
     shown = page.evaluate("""() => {
         const [stage, controls] = [".stage", ".controls"]
             .map((name) => document.querySelector(name).getBoundingClientRect());

@@ -20,7 +20,7 @@ SAID = {
     "A contrastive loss compares two images": "Ein kontrastiver Verlust|Una pérdida contrastiva",
     "triangle inequality": "Dreiecksungleichung|desigualdad triangular",
 }
-"""Words of the English text, and those of its German and its Spanish translation."""
+"""Words of the English text, and the words of its German and Spanish translations."""
 
 
 @pytest.mark.parametrize("words", SAID)

@@ -18,7 +18,7 @@ const PRINTED_LETTERS = 20.5; // of a picture of 640 pixels: at least 9 points o
 const BESIDE = 0.7; // at which text stands beside the picture
 const SMALLEST = 0.7; // share of the letters, which no lesson needs in a language of the course
 const WRITTEN_ROWS = 2;
-const OWN_COMPUTER = /^(localhost|127\..*|\[::1\])$/; // an address that nobody else reaches
+const OWN_COMPUTER = /^(localhost|127\..*|\[::1\])$/; // an address that no other computer reaches
 
 // What a picture's signs mean, of which only those on the picture are printed.
 const SIGNS = [["★", say("the query or the chosen image")], ["✓", say("a hit, or a neighbor that is kept")], ["✕", say("a miss, a mistake, or a neighbor that is lost")]];

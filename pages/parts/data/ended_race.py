@@ -63,7 +63,7 @@ from .using import (
 
 ICON = ":material/trophy:"
 KEEP = "Keep the plain search"
-"""What a headline says where no search is to be used."""
+"""What a headline says where it names no better search."""
 
 
 def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderSpec,
@@ -153,7 +153,7 @@ def _show_headline(race: Race, of: Conclusion, is_own_kept: bool) -> None:
     Args:
         race: The race.
         of: Its conclusion.
-        is_own_kept: Whether the user can keep another search, beside which nobody need keep the plain search.
+        is_own_kept: Whether the user can keep another search, so that the plain search need not be kept.
     """
     is_sure = of.use is not None and (of.is_judged or of.use != race.best or not needs_eyes(race))
     sign = f":green[{ICON}]" if is_sure else ":material/balance:" if race.is_judged else ":material/help:"
