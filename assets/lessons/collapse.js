@@ -104,6 +104,7 @@ const LESSON = {
     text: "In a colleague’s run the loss falls in every epoch, but effective rank drops from 60 to 2. What do you do first?",
     choices: ["Train longer: the loss still falls", "Try a smaller step size or an orthonormal projection", "Choose an embedding of only 2 dimensions"],
     right: 1,
+    order: [0, 2, 1],
     because: "The loss falls because the embedding gives up directions. A smaller step or a constraint keeps them; fewer dimensions only hide the problem.",
   },
   notes: {

@@ -47,6 +47,7 @@ const LESSON = {
     text: "Encoder A sees only how much ink each row of a digit holds, and its R@1 (the share of images whose nearest image is the same digit) is about 80 %. Encoder B sees only the columns and has about 60 %. You write both vectors one behind the other. What is R@1 then?",
     choices: ["About 80 %: the better encoder decides", "Above 90 %", "About 70 %, the mean of both"],
     right: 1,
+    order: [0, 2, 1],
     shows: { second: "columns", weight: 1 },
     because: "Two digits with equal rows rarely have equal columns too. A wrong neighbor must deceive both encoders at once.",
   },
@@ -148,6 +149,7 @@ const LESSON = {
     text: "Encoder A has R@1 80 %. You can add F with 78 %, which fails on the same images as A, or G with 60 %, which fails on other images. Which one do you try first?",
     choices: ["F: it is stronger", "G: its errors differ", "Neither: joining needs labels"],
     right: 1,
+    order: [0, 2, 1],
     because: "Where both fail in the same way, no weight helps. G can correct A’s errors if A outvotes G elsewhere; choose its weight with care, for example by mutual neighbors.",
   },
   notes: {

@@ -129,6 +129,7 @@ const LESSON = {
     text: "A colleague labels 200 of 10,000 clustered photographs and finds a purity of 99 %. What must you know before you trust the clustering?",
     choices: ["Nothing else: 99 % is high", "How many images are singletons", "The number of true classes"],
     right: 1,
+    order: [1, 0, 2],
     because: "A singleton is always pure. A clustering of singletons has purity 100 %, and no two images share a pseudo-label.",
   },
   notes: {

@@ -208,6 +208,7 @@ const LESSON = {
     text: "Photographs show one bird from the front and then, step by step, from the side. Another bird is photographed from the front only. The front views of both are close. A flat is fitted to the first bird’s photographs. How can it tell the two front views apart?",
     choices: ["By the direction in which the first bird’s photographs change", "By the smaller cosine of the two front views", "Not at all: near points look the same to it"],
     right: 0,
+    order: [1, 0, 2],
     because: "The photographs from front to side form a curve. The flat follows it, and the other bird’s photograph lies off this flat.",
   },
   notes: {

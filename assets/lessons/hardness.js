@@ -260,6 +260,7 @@ const LESSON = {
     text: "Labels come from a clustering, and some are wrong. A colleague proposes to pair each anchor with its nearest image of another cluster. What do you expect?",
     choices: ["The fastest learning", "Many of these negatives truly have the anchor’s class", "No movement: these triplets are easy"],
     right: 1,
+    order: [1, 0, 2],
     because: "The nearest images of another cluster are often images of the same class that the clustering cut off. Training would push them apart.",
   },
   notes: {

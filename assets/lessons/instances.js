@@ -160,6 +160,7 @@ const LESSON = {
     text: "A data set of 100,000 products has 500 photographs of the same white mug. You train on it with every image as its own class, and a low τ. What happens to the mugs?",
     choices: ["They move together, because they look the same", "They push each other apart, more than they push other products", "Nothing: the other products outnumber them"],
     right: 1,
+    order: [0, 2, 1],
     because: "With a low τ only the most similar images get a noticeable push, and for a mug these are the other mugs.",
   },
   notes: {

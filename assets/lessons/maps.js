@@ -277,6 +277,7 @@ const LESSON = {
     text: "A UMAP map of customers shows two islands, far apart. What follows?",
     choices: ["The two groups are very different, because the gap is wide", "Nothing yet: check true neighbors and other settings", "UMAP is wrong, because t-SNE would show one island"],
     right: 1,
+    order: [1, 0, 2],
     because: "The width of a gap carries no units. Whether two groups exist is a question for the original distances.",
   },
   notes: {

@@ -60,6 +60,7 @@ const LESSON = {
     text: "Without any label, each image moved to the mean of itself and its five nearest neighbors, and the clusters tightened. Now take ten neighbors, and average twice. What happens to the five triangles?",
     choices: ["They form a tighter cluster of their own", "They move to another class", "They stay where they are"],
     right: 1,
+    order: [0, 2, 1],
     shows: { k: 10, times: "2" },
     because: "A triangle has only four other triangles. Most of its ten neighbors are of another class, and the mean goes where most neighbors are.",
   },

@@ -11,6 +11,7 @@ const LESSON = {
     text: "You drag the negative N out of the shaded region. What does the next training step do with this triplet?",
     choices: ["It pushes the negative even farther away", "It moves no point", "It pulls the positive closer"],
     right: 1,
+    order: [0, 2, 1],
     because: "Outside the region the triplet satisfies its bound. Its loss is already 0, so no movement can lower it. Press “Take a step” with N outside: no point moves.",
     shows: { negative: [1.5, 1.75] },
   },

@@ -143,6 +143,21 @@ def test_only_the_right_choice_of_a_prediction_comes_true(open_lesson: Open, les
     assert outcomes == [choice == right for choice in range(3)]
 
 
+def test_the_choices_are_shown_and_printed_in_their_order(open_lesson: Open) -> None:
+    for name, question in (("triplets", "before"), ("encoders", "after")):
+        page = open_lesson(name)
+        choices = page.evaluate(f"lesson.lesson.{question}.choices")
+        box = page.locator(".panel .question" if question == "before" else ".end .question")
+        if question == "after":
+            page.click(".skip")
+        assert box.locator("label span").all_inner_texts() == [choices[at] for at in (0, 2, 1)]
+        box.locator("input").last.check()
+        assert page.evaluate(f"lesson.kept.{question}") == 1  # the number in the data
+        expect(box.locator(".because")).to_contain_text("✓ Correct.")
+        body = printed(page, "Print handout")
+        assert body.index(choices[2]) < body.index(choices[1])
+
+
 def test_both_projections_and_both_vectors_are_equal_at_the_start(open_lesson: Open) -> None:
     runs = open_lesson("collapse").evaluate("lesson.numbers.runs.map(({ recall, loss, rank }) => [recall, loss, rank])")
     assert runs[0] == runs[1]

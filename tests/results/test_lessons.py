@@ -11,7 +11,15 @@ from typer.testing import CliRunner
 from udml_core.base.errors import UserError
 from udml_core.cli.commands import app
 from udml_core.results import lessons
-from udml_core.results.lessons import course, find_lesson, read_answers, read_lesson, record_answer, right_choices
+from udml_core.results.lessons import (
+    choice_orders,
+    course,
+    find_lesson,
+    read_answers,
+    read_lesson,
+    record_answer,
+    right_choices,
+)
 
 READERS = ["0123456789abcdef", "fedcba9876543210"]
 
@@ -24,6 +32,16 @@ def test_every_lesson_is_read_with_its_questions() -> None:
         assert lesson.claim.endswith(".")
         assert 1 <= lesson.minutes <= 10
         assert set(right_choices(lesson)) == {"before", "after"}
+
+
+def test_no_place_of_the_answers_is_right_more_often_than_chance() -> None:
+    places = [{name: order.index(right_choices(lesson)[name]) for name, order in choice_orders(lesson).items()}
+              for lesson in course()]
+    assert all(sorted(order) == [0, 1, 2] for lesson in course() for order in choice_orders(lesson).values())
+    for place in range(3):
+        assert sum(list(both.values()).count(place) for both in places) <= 0.4 * 2 * len(places)
+        assert all([both[name] for both in places].count(place) <= 5 for name in ("before", "after"))
+    assert sum(both["before"] == both["after"] for both in places) <= len(places) / 3
 
 
 def test_a_lesson_without_its_first_fields_is_refused_with_their_names(tmp_path: Path) -> None:
@@ -93,7 +111,7 @@ def test_links_of_students_are_counted_once_and_listed(tmp_path: Path) -> None:
     assert read_answers(tmp_path) == {("epsilon", "before"): {0: 1, 1: 1}, ("epsilon", "after"): {1: 1},
                                       ("metric", "after"): {2: 1}, ("metric", "task"): {1: 1}}
     assert lessons.answers_csv(tmp_path).splitlines() == [
-        "reader,lesson,question,choice,correct", f"{READERS[0]},epsilon,after,2,1", f"{READERS[0]},epsilon,before,1,1",
+        "reader,lesson,question,choice,correct", f"{READERS[0]},epsilon,after,1,1", f"{READERS[0]},epsilon,before,1,1",
         f"{READERS[1]},epsilon,before,2,0", f"{READERS[0]},metric,after,3,1",
         f"{READERS[0]},metric,task,,1"]
 

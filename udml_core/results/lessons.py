@@ -316,12 +316,20 @@ def read_answers(folder: Path) -> dict[tuple[str, str], Counter[int]]:
 def answers_csv(folder: Path) -> str:
     """Return the first answers of a class as a CSV table: reader, lesson, question, choice from 1 on, and correct.
 
+    Choices are numbered as a lesson shows them.
+
     A solved task is a row without a choice.
     """
     right = {lesson.id: {**right_choices(lesson), TASK: SOLVED} for lesson in course()}
+    orders = {lesson.id: choice_orders(lesson) for lesson in course()}
+
+    def place(lesson: str, question: str, choice: int) -> int:
+        order = orders.get(lesson, {}).get(question, ())
+        return order.index(choice) + 1 if choice in order else choice + 1
+
     file = io.StringIO()
     write_rows(file, [("reader", "lesson", "question", "choice", "correct"), *(
-        (reader, lesson, question, "" if question == TASK else choice + 1,
+        (reader, lesson, question, "" if question == TASK else place(lesson, question, choice),
          int(right.get(lesson, {}).get(question) == choice))
         for (lesson, question, reader), choice in sorted(_first_answers(folder).items()))])
     return file.getvalue()
@@ -349,6 +357,13 @@ def right_choices(lesson: Lesson) -> Mapping[str, int]:
     """Return the number of the right answer to each question of a lesson."""
     found = re.findall(r"^  (before|after): \{.*?^    right: (\d+),", lesson.script, re.MULTILINE | re.DOTALL)
     return {question: int(choice) for question, choice in found}
+
+
+def choice_orders(lesson: Lesson) -> Mapping[str, list[int]]:
+    """Return the choices of each question of a lesson in the order in which they are shown."""
+    found = re.findall(r"^  (before|after): \{.*?^    right: \d+,(?:\n    order: (\[.*?\]),)?", lesson.script,
+                       re.MULTILINE | re.DOTALL)
+    return {question: json.loads(order) if order else [0, 1, 2] for question, order in found}
 
 
 def remove_reader(folder: Path, reader: str) -> None:

@@ -6,6 +6,9 @@ const ADDRESS_MS = 250;
 const PHONE = 500; // pixels of a telephone, as in lesson.css
 const isWholeBelow = (number, count) => Number.isInteger(number) && number >= 0 && number < count;
 
+// The choices of a question as they are shown. An answer is kept by its number in the data, so it survives another order.
+const inOrder = (parts, order) => order?.map((at) => parts[at]) ?? parts;
+
 // Name the slide of the presentation that shows a part.
 const on = (slide, part) => fill(part, { "data-on": slide }, []);
 
@@ -314,7 +317,7 @@ class Lesson {
     element("button", { type: "button", onclick: () => printPage(this.root, notesToPrint(this)) }, say("Print notes and answers")));
   }
 
-  question(name, text, { choices, right, because }) {
+  question(name, text, { choices, order, right, because }) {
     const id = `${this.lesson.id}-${name}`;
     const reason = element("p", { class: "because", role: "status" });
     const show = () => {
@@ -338,7 +341,7 @@ class Lesson {
       : null;
     const wait = name === "before" ? element("p", { class: "wait" }, this.lesson.before.shows ? say("Answer first; then the picture moves.") : say("Answer first; then move the controls.")) : null;
     const box = element("fieldset", { class: "question" }, markup("legend", text),
-      choices.map((words, index) => element("label", {}, inputs[index], markup("span", words))), wait, skip, reason);
+      inOrder(inputs.map((input, index) => element("label", {}, input, markup("span", choices[index]))), order), wait, skip, reason);
     show();
     this.showAnswers.push(show);
     return box;

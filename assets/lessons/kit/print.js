@@ -91,7 +91,7 @@ function handoutOf(frame) {
   const { lesson, readout, header: { guide }, english } = frame;
   const own = guide.lessons.find(({ lesson: id }) => id === lesson.id);
   const lines = '<div class="lines"></div>';
-  const boxes = ({ choices }) => `<ul class="boxes">${choices.map((words) => `<li>${words}</li>`).join("")}</ul>`;
+  const boxes = ({ choices, order }) => `<ul class="boxes">${inOrder(choices, order).map((words) => `<li>${words}</li>`).join("")}</ul>`;
   const read = [...readout.querySelectorAll("dt")].map(({ textContent }) => textContent);
   const columns = own?.columns?.map(({ label }) => label) ?? [...lesson.controls.map(({ label }) => label), ...read];
   const defined = (own?.define ?? []).map((name) => guide.terms[english.terms.findIndex(({ term }) => term === name)]);
