@@ -122,6 +122,29 @@ def test_the_sentences_of_the_lesson_are_true(compute: Callable[..., Any]) -> No
             assert (right["own"]["used"], right["own"]["steps"]) == (10, 1)  # the far left is not comparable
 
 
+def test_hard_triplets_share_a_direction_that_shrinks_the_map(made: Made, open_lesson: Open) -> None:
+    """One hard triplet pushes N away from A; the sum of many shrinks the map, and each loss at most to the margin."""
+    hard = made.triplets[made.differences < 0]
+    points = made.points @ torch.from_numpy(made.data["projection"]).double()
+    ways = []
+    for triplets in (hard[:1], hard[:600]):
+        placed = points.clone().requires_grad_()
+        triplet_loss(*(placed[part] for part in triplets.T), MARGIN).backward()
+        assert placed.grad is not None
+        anchor, _, negative = triplets[0]
+        away = points[negative] - points[anchor]
+        ways.append((float(-(placed.grad[negative] - placed.grad[anchor]) @ away), float((placed.grad * points).sum())))
+    assert ways[0][0] > 0  # N moves away from A
+    assert ways[1][1] > 0  # against the gradient, all points move together
+    losses = [triplet_loss(*(factor * points[part] for part in hard[:600].T), MARGIN) / 600 for factor in (1, 0.5, 0)]
+    assert losses[0] > losses[1] > losses[2]
+    assert float(losses[2]) == pytest.approx(MARGIN)
+    page = open_lesson("hardness")
+    page.locator(".question input").first.check()
+    expect(page.locator(".panel .because")).to_contain_text("but at most to the margin")
+    assert "falls fastest" not in page.content()
+
+
 INTERVALS = """n => ({ against: n.against, results: Object.fromEntries(Object.entries(n.results).map(
     ([name, { recalls, draws, mean, reach }]) => [name, { recalls, draws, mean, reach }])) })"""
 
