@@ -1,5 +1,7 @@
 const SEEDS = 5; // the first takes the triplets in their recorded order, and its maps are drawn; each other draws triplets and an order of its own
 
+const FEW = 100; // fewer triplets stand beside their R@1
+
 const LESSON = {
   id: "hardness",
   number: 3,
@@ -137,12 +139,17 @@ const LESSON = {
     const results = Object.fromEntries(Object.entries(choices).map(([name, [from, to]]) => [name, LESSON.result({ low: from, high: to, epochs, isRight }, data)]));
     return { differences, results, against: meanDifference(results.own.recalls, results.semi.recalls), before: LESSON.result({ low: 0, high: 0, epochs: 0, isRight }, data), low, high };
   },
-  readout: ({ before, against: { difference, reach, isReal }, results: { own } }) => [[say("R@1, before → your range"), `${fixed(100 * before.recall, 1)} → ${LESSON.interval(own)}`],
+  readout: ({ before, against: { difference, reach, isReal }, results: { own } }, { epochs }) => [
+    epochs ? [say("R@1, before → your range"), `${fixed(100 * before.recall, 1)} → ${LESSON.interval(own)}`] : [say("R@1, before training"), percent(before.recall)],
     [say("your triplets"), say("{count} of {all}", { count: own.used, all: own.count })], [say("of these with a wrong label"), percent(own.wrong)],
     [say("yours and semi-hard"), isReal ? (difference > 0 ? say("yours better by {difference}", LESSON.points(difference, reach)) : say("semi-hard better by {difference}", LESSON.points(-difference, reach)))
-      : say("do not differ clearly")]],
+      : epochs ? say("do not differ clearly") : say("are the same before training")]],
   points: (difference, reach) => ({ difference: `${fixed(100 * difference, 1)} ± ${fixed(100 * reach, 1)}` }),
-  interval: ({ mean: middle, reach }) => `${fixed(100 * middle, 1)} ± ${percent(reach)}`,
+  // Where all seeds give the same, ± would look like certainty. So would a range of few triplets that does not say how few.
+  interval: ({ mean: middle, reach, recalls, used, steps }) => {
+    const share = new Set(recalls).size > 1 ? `${fixed(100 * middle, 1)} ± ${percent(reach)}` : percent(middle);
+    return steps && used < FEW ? say("{share} ({count} triplets)", { share, count: used }) : share;
+  },
   build({ stage, data, state, change, parts }) {
     const [left, right] = [-0.9, 1.2];
     const { differences } = LESSON.prepare(data);

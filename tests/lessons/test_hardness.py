@@ -191,9 +191,25 @@ def test_what_the_text_says_of_seeds_is_what_they_give(compute: Callable[..., An
     assert re.findall(r"[\d.]+ ± [\d.]+ %", fails) == shown
     page = open_lesson("hardness")
     page.click(".skip")
+    expect(page.locator(".readout")).to_contain_text("are the same before training")
+    page.evaluate("lesson.change({ epochs: 4, labels: 'right', range: [-0.9, 0.1] })")
     expect(page.locator(".readout")).to_contain_text("do not differ clearly")
-    page.evaluate("lesson.change({ epochs: 1 })")
+    page.evaluate("lesson.change({ epochs: 1, labels: 'all', range: [-0.9, -0.3] })")
     expect(page.locator(".readout")).to_contain_text("semi-hard better by 35.3 ± 3.2")
+
+
+def test_no_interval_looks_more_certain_than_it_is(open_lesson: Open) -> None:
+    page = open_lesson("hardness")
+    page.click(".skip")
+    page.evaluate("lesson.change({ epochs: 0 })")
+    shown = [page.locator(".readout").inner_text(), *page.locator(".trained .numbers").all_inner_texts()]
+    assert "83.3\N{NO-BREAK SPACE}%" in shown[0]
+    assert not [words for words in shown if "±" in words or "→" in words]
+    page.evaluate("lesson.change({ epochs: 1, labels: 'right' })")
+    ten = "70.7\N{NO-BREAK SPACE}% (10 triplets)"  # each seed takes the same triplets in one step
+    expect(page.locator(".readout")).to_contain_text(f"83.3 → {ten}")
+    expect(page.locator(".trained .numbers").last).to_contain_text(ten)
+    expect(page.locator(".trained .numbers").nth(2)).to_contain_text("79.6 ± 1.4")
 
 
 def test_a_small_screen_presents_spread_and_steps(open_lesson: Open) -> None:
