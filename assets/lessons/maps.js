@@ -91,7 +91,7 @@ function groupRatios(points) {
 
 const KNOWN_GROUPS = {
   title: "Known sizes and gaps, with a live t-SNE",
-  words: "Here the truth is known: 90 points in three groups. At the start A is about three times as wide as B, and C about three times as far from B as A is; on the first map both ratios are near 1. A new start draws other gaps from the same points. Then set the width of A to 5 and the gap to 1: the gaps are nearly equal. At perplexity 20 the map draws C more than three times as far from B as A, at 5 or 50 about as far. Sizes and gaps of a map follow the perplexity as much as the data.",
+  words: "Here the truth is known: 90 points in three groups. At the start A is about three times as wide as B, and C about three times as far from B as A is; on the first map both ratios are near 1. A new start draws other gaps from the same points. Then set the width of A to 5 and the gap to 1: the gaps are nearly equal. At perplexity 20 the map draws C more than three times as far from B as A, at 5 or 50 about as far. Sizes and gaps of a map follow the perplexity as much as the data. A perplexity above the size of a group, here 30, can bend groups into rings.",
   controls: [
     { name: "spread", kind: "slider", label: "Width of A, as a multiple of B", low: 0.2, high: 5, step: 0.2, start: 3 },
     { name: "gap", kind: "slider", label: "Gap from B to C, as a multiple of A to B", low: 1, high: 5, step: 0.5, start: 3 },
@@ -100,7 +100,7 @@ const KNOWN_GROUPS = {
   build({ box }) {
     const words = element("p", { role: "status" });
     const canvases = [say("The points"), say("Their t-SNE map")].map((title) => {
-      const canvas = element("canvas", { role: "img", "aria-label": title, style: "width:100%;height:200px;display:block;color:var(--text)" });
+      const canvas = element("canvas", { role: "img", "aria-label": title, style: "width:100%;height:200px;display:block;color:var(--text);border:1px solid var(--edge);border-radius:6px" });
       box.append(element("figure", { style: "margin:0;min-width:0" }, element("figcaption", {}, title), canvas));
       return canvas;
     });
@@ -225,7 +225,7 @@ const LESSON = {
       const described = { method: method === "tsne" ? "t-SNE" : "UMAP", size: sizeWords(method, value), kept: keptHere, all: NEAREST };
       cloud.describe(points === "digits" ? say("{method} map of the digits, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described)
         : say("{method} map of random pixels, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described));
-      cloud.draw({ positions, order: [image, ...neighbors], segments: neighbors.map((neighbor) => [image, neighbor]),
+      cloud.draw({ positions, order: [...neighbors, image], chosen: image, segments: neighbors.map((neighbor) => [image, neighbor]),
         colors: (other) => (other === image ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : groups?.inGroup[other] ? text : groups ? COLORS.gray : PALETTE[maps.classes[other]]),
         radius: (other) => (other === image ? 8 : kinds.has(other) ? (kinds.get(other) ? 6 : 4.5) : groups ? 2 : 3) });
       const key = `${points} ${method} ${text}`;

@@ -134,3 +134,42 @@ def test_tight_groups_are_scipy_s_components(compute: Callable[..., Any]) -> Non
     assert max(shares["noise"]) < 0.25
     assert min(shares["digits"]) > 0.5
     assert compute("maps", {"points": "digits"}, "n => n.groups") is None
+
+
+PIXELS_OF = """color => {
+    const canvas = document.querySelector("canvas.cloud");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const probe = document.createElement("canvas").getContext("2d");
+    probe.fillStyle = color;
+    probe.fillRect(0, 0, 1, 1);
+    const wanted = probe.getImageData(0, 0, 1, 1).data;
+    let count = 0;
+    for (let at = 0; at < data.length; at += 4) count += [0, 1, 2].every((part) => data[at + part] === wanted[part]);
+    return count / (canvas.width / canvas.clientWidth) ** 2;
+}"""
+
+
+@pytest.mark.parametrize("query", ["?points=digits&size=0", "?points=digits&size=0&present=1"])
+def test_no_point_hides_the_chosen_image(open_lesson: Callable[..., Page], query: str) -> None:
+    page = open_lesson("maps", query)
+    if page.locator(".skip:visible").count():
+        page.click(".skip")
+    page.evaluate("""() => { // an image with a true neighbor at nearly its place
+        const gap = (image) => {
+            const { positions, neighbors } = lesson.lesson.compute({ ...lesson.state, image }, lesson.data);
+            return Math.min(...neighbors.map((row) => Math.hypot(positions[2 * row] - positions[2 * image],
+                positions[2 * row + 1] - positions[2 * image + 1])));
+        };
+        const images = Array.from({ length: 60 }, (_empty, row) => row).sort((one, other) => gap(one) - gap(other));
+        lesson.change({ image: images[0] });
+    }""")
+    whole = np.pi * 8**2
+    assert page.evaluate(PIXELS_OF, "#e69f00") > 0.4 * whole
+
+
+def test_the_points_and_their_map_have_a_frame_each(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("maps")
+    page.click(".skip")
+    for canvas in page.locator(".second canvas").all():
+        assert canvas.evaluate("part => getComputedStyle(part).borderTopWidth") == "1px"
+    expect(page.locator("details.figure .do")).to_contain_text("can bend groups into rings")

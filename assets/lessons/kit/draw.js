@@ -187,6 +187,7 @@ class Plane {
 // Many points on a canvas, as large as its column. Hover shows `title(row)` and the picture of `paint(context, row, size)`.
 // options: {label, height = 420, title, paint, picked(row), stretch: fill the width, for maps whose axes carry no units}; `draw` takes {positions: [x, y, x, y, …], colors: row => color,
 //          radius: number | row => number, segments: [[row, row], …], order: rows to draw last}
+const HALO_WIDTH = 4; // around the chosen point
 class Cloud {
   constructor(stage, { label, height = 420, title = null, paint = null, picked = null, stretch = false }) {
     Object.assign(this, { title, paint, stretch, content: null });
@@ -230,7 +231,7 @@ class Cloud {
 
   paintAll() {
     if (!this.content || !this.canvas.clientWidth) return;
-    const { colors, radius = 3, segments = [], order = [], positions } = this.content;
+    const { colors, radius = 3, segments = [], order = [], chosen = null, positions } = this.content;
     const ratio = pixelRatio(this.canvas);
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight].map((size) => Math.round(size * ratio));
     if (this.canvas.width !== width || this.canvas.height !== height) Object.assign(this.canvas, { width, height });
@@ -246,14 +247,19 @@ class Cloud {
     const context = this.canvas.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
-    context.strokeStyle = COLORS.gray;
-    context.globalAlpha = 0.5;
-    context.beginPath();
-    for (const [from, to] of segments) { context.moveTo(...this.spot(from)); context.lineTo(...this.spot(to)); }
-    context.stroke();
-    context.globalAlpha = 1;
+    const paper = styles.getPropertyValue("--paper");
+    const lines = () => {
+      context.strokeStyle = chosen === null ? COLORS.gray : styles.color;
+      context.globalAlpha = 0.5;
+      context.beginPath();
+      for (const [from, to] of segments) { context.moveTo(...this.spot(from)); context.lineTo(...this.spot(to)); }
+      context.stroke();
+      context.globalAlpha = 1;
+      context.strokeStyle = paper;
+    };
+    if (chosen === null) lines();
     const last = new Set(order);
-    context.strokeStyle = styles.getPropertyValue("--paper");
+    context.strokeStyle = paper;
     const point = (row) => {
       context.fillStyle = colors(row);
       context.beginPath();
@@ -262,10 +268,20 @@ class Cloud {
       if (more) context.stroke(); // large points overlap
     };
     for (let row = 0; row < count; row += 1) if (!last.has(row)) point(row);
+    if (chosen !== null) lines(); // of the chosen point, which other points would hide
     for (const row of order) {
+      if (row === chosen) {
+        context.fillStyle = paper;
+        context.beginPath();
+        context.arc(...this.spot(row), size(row) + HALO_WIDTH, 0, 2 * Math.PI);
+        context.fill();
+      }
       point(row);
       context.strokeStyle = styles.color;
       context.stroke();
+      if (row !== chosen) continue;
+      Object.assign(context, { fillStyle: "#000", font: `${1.7 * size(row)}px system-ui, sans-serif`, textAlign: "center", textBaseline: "middle" });
+      context.fillText("★", ...this.spot(row));
     }
   }
 
