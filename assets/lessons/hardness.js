@@ -175,11 +175,11 @@ const LESSON = {
     const maps = names.map(([name, title]) => {
       const canvas = element("canvas", { role: "img", style: "width:100%;aspect-ratio:1;display:block;border:1px solid var(--edge);border-radius:6px" });
       const words = element("div", { class: "numbers", style: "font-size:0.85em;min-height:5.4em" });
-      return { name, title, canvas, words, box: element("div", { class: "trained" }, element("b", { style: "font-size:0.9em" }, title), canvas, words) };
+      const sign = element("span", {}); // whether R@1 rose or fell
+      return { name, title, canvas, words, sign, box: element("div", { class: "trained" }, element("b", { style: "font-size:0.9em" }, title, sign), canvas, words) };
     });
     const isTight = plane.isCrowded && (!parts || parseFloat(stage.parentElement.style.width) < 620); // room for R@1 alone, below the bars or on a narrow slide
     plane.svg.dataset.part = "bars";
-    if (plane.isCrowded && !isTight) stage.append(element("div", { "data-part": "maps" }, say("R@1, spread, steps:")));
     stage.append(element("div", { "data-part": "maps", class: plane.isCrowded ? "crowded" : null, style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(max(130px,min(50% - 8px,(560px - 100%) * 999)),1fr));gap:8px" }, maps.map(({ box }) => box)));
     const button = element("button", { type: "button", class: "main", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, say("Train one epoch"));
     const isPresented = stage.closest(".present") !== null; // then there is no room for what the slider does, and what all maps share
@@ -225,20 +225,29 @@ const LESSON = {
       plane.text([-0.02, 1], isShort ? say("Hard") : say("hard: N is nearer"), { anchor: "end", size: 13, dy: -0.4 * letters });
       plane.text([LESSON.margin + 0.02, 1], isShort ? say("Easy") : say("easy: beyond μ = {margin}", { margin: LESSON.margin }), { anchor: "start", size: 13, dy: -0.4 * letters });
       plane.text([0.05, 1], say("semi-hard"), { dy: -1.6 * letters, size: 13 });
+      const every = [100, 200, 500, 1000].find((step) => most / step < 3.5);
+      for (let count = every; count <= most; count += every) { // the axis of counts stands where bars are low
+        plane.line([left - margin / 2, count / most], [left, count / most], { color: "currentColor" });
+        const words = count + every > most ? say("{count} triplets", { count }) : plain(count);
+        plane.text([left, count / most], words, { anchor: "start", size: 12, dx: 4, dy: 0.35 * letters });
+      }
       plane.line([low, 0], [high, 0], { color: COLORS.query, width: 6 });
       for (let tenths = -9; tenths <= 12; tenths += plane.isCrowded ? 6 : 3) plane.text([tenths / 10, 0], fixed(tenths / 10, 1), { size: 12, dy: handle + 1.1 * letters });
       plane.text([right, 0], "δ²(A, N) − δ²(A, P)", { anchor: "end", size: 12, dy: handle + 2.4 * letters });
       plane.svg.setAttribute("aria-label", say("Number of triplets by difference of squared distances; your range from {low} to {high} holds {count}, of which {wrong} have a wrong label",
         { low: fixed(low, 2), high: fixed(high, 2), count: results.own.count, wrong: percent(results.own.wrong) }));
       range.forEach((x, which) => ends[which].place([x, 0]));
-      for (const { name, title, canvas, words } of maps) {
+      for (const { name, title, canvas, words, sign } of maps) {
         const { mean: middle, reach, spread, used, steps } = results[name];
         const change_ = middle - reach > before.recall ? "▲" : middle + reach < before.recall ? "▼" : "=";
-        const sign = epochs ? change_ : "";
+        sign.textContent = epochs ? `\u00a0${change_}` : "";
         const factor = fixed(spread / before.spread, 2);
-        if (plane.isCrowded) words.replaceChildren(element("b", {}, `${fixed(100 * middle, 0)}±${percent(reach, 0)}${sign}`), ...(isTight ? [] : [element("br"), `×\u00a0${factor}`, element("br"), plain(steps)])); // in the order of the words above
-        else words.replaceChildren(element("b", {}, `R@1 ${LESSON.interval(results[name])} ${sign}`), element("br"), say("spread × {factor}", { factor }).replace("× ", "×\u00a0"),
-          ...(isPresented ? [] : [element("br"), say("triplets: {used}", { used })]), element("br"), say("steps: {steps}", { steps }));
+        const short = new Set(results[name].recalls).size > 1 ? `${fixed(100 * middle, 0)}±${percent(reach, 0)}` : percent(middle, 0);
+        const lines = plane.isCrowded ? [element("b", {}, `R@1 ${short}`)] : [element("b", {}, `R@1 ${LESSON.interval(results[name])}`)];
+        if (!isTight) lines.push(say("spread × {factor}", { factor }).replace("× ", "×\u00a0"));
+        if (!isPresented || (plane.isCrowded && !isTight && used < FEW)) lines.push(say("triplets: {used}", { used }));
+        if (!isTight) lines.push(say("steps: {steps}", { steps }));
+        words.replaceChildren(...lines.flatMap((line, at) => (at ? [element("br"), line] : [line])));
         canvas.setAttribute("aria-label", say("Map after {epochs} epochs on {used} triplets, {title}: R@1 {recall}, spread {factor} times that before training",
           { epochs, used, title, recall: LESSON.interval(results[name]), factor: fixed(spread / before.spread, 2) }));
       }

@@ -221,15 +221,38 @@ def test_a_small_screen_presents_spread_and_steps(open_lesson: Open) -> None:
         presentation.slide = presentation.slides.findLastIndex(({ kind }) => kind === "see");
         presentation.show();
     }""")
-    expect(page.locator(".stage")).to_contain_text("R@1, spread, steps:")
     for words in page.locator(".trained .numbers").all_inner_texts():
-        assert re.fullmatch(r"\d\d±\d\s%[▲▼=]\n×\s\d\.\d\d\n\d+", words), words
+        assert re.fullmatch(r"R@1 \d\d(±\d)?\s%\nspread ×\s\d\.\d\d\nsteps: \d+", words), words
+    assert [words[-1] for words in page.locator(".trained > b").all_inner_texts()] == ["=", "▲", "▼", "▼"]
+
+
+@pytest.mark.parametrize("language", ["en", "de", "es"])
+def test_the_maps_of_a_slide_stand_in_line_and_their_numbers_have_words(open_lesson: Open, language: str) -> None:
+    page = open_lesson("hardness", f"?present=1&language={language}")
+    for width, height in ((1024, 768), (1280, 720), (1920, 1080)):
+        page.set_viewport_size({"width": width, "height": height})
+        for kind in ("do", "see", "fails"):
+            page.evaluate("""kind => {
+                const { presentation } = lesson;
+                presentation.slide = presentation.slides.findLastIndex((slide) => slide.kind === kind);
+                presentation.show();
+            }""", kind)
+            boxes = [canvas.bounding_box() for canvas in page.locator(".trained canvas:visible").all()]
+            lefts = {round(box["x"]) for box in boxes if box}
+            for left in lefts:  # the rows below one another
+                assert len(lefts) * sum(round(box["x"]) == left for box in boxes if box) == len(boxes)
+            tops = sorted(round(box["y"]) for box in boxes if box)
+            assert len(set(tops)) == len(boxes) // len(lefts), (width, kind, tops)
+            assert len({round(box["width"]) for box in boxes if box}) == 1, (width, kind)
+            for words in page.locator(".trained .numbers:visible").all_inner_texts():
+                assert all(re.match(r"[^\W\d]{3}|R@1", line) for line in words.splitlines()), words
 
 
 def test_the_axis_of_the_histogram_has_numbers(open_lesson: Callable[..., Page]) -> None:
     page = open_lesson("hardness")
     letters = page.locator(".plane text").all_text_contents()
     assert {"−0.9", "−0.3", "0.0", "1.2"} <= set(letters)
+    assert {"500", "1,000 triplets"} <= set(letters)
     page.click(".skip")
     page.evaluate("lesson.change({ epochs: 1, labels: 'right' })")
     shown = page.locator(".stage").inner_text()
