@@ -119,11 +119,13 @@ NO_TERMS = {"de": ("unentschieden", "einhalb", "Neuordnung", "Positives", "Negat
                    "Sicherheitsabstand", "[Ss]emi-schwer", "in Mining", "Baut auf", "Flachstück", "geweißt",
                    "und weißen", "Stapel", "verschmilz", "[Dd]as NMI", "dem höheren NMI",
                    "Nächste Pixel", "Von vorn", "Triplett", "lecken", "leckt",
-                   "Metrik-Lernen", "ebene[ns]? Stück", "[Ll]abel(n|t|st)\\b", "Margin", "Semi-hard"),
+                   "Metrik-Lernen", "ebene[ns]? Stück", "[Ll]abel(n|t|st)\\b", "Margin", "Semi-hard",
+                   "(Tripel|Winkel|Softmax|Proxy)-Verlust\\b", "lehr(t|en) nichts", "Wann es misslingt", "offenl"),
             "es": ("doble el plano", "intermedio", "cifra", "mando", "Compruébalo", "regla", "mismos tripletes",
                    "Él solo", "C solo", "frontera", "clasificación", "F con", "aventajar? por", "por menos que",
                    "es cerca", "es de cerca", "agrupamiento", "más que A por sí solo", "similitud", "órdenes",
-                   "monedas? justa", "veces más (ancho|lejos)", "ciegos?\\b")}
+                   "monedas? justa", "veces más (ancho|lejos)", "ciegos?\\b", "castiga", "a través de ellas?\\b", "fuera del suyo",
+                   "puntos repartidos por igual", "en partes (que|y)")}
 """Words that textbooks do not use for the terms of the course, or that mean something else."""
 
 
