@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, PdfMargins
+from playwright.sync_api import BrowserContext, Page, PdfMargins, expect
 
 from tests.tiers import fast_first
 from udml_core.results.lesson_texts import translations
@@ -213,3 +213,16 @@ def test_each_handout_has_a_question_and_columns_of_its_own() -> None:
     for lesson in course():
         asked = next(line for line in lesson.script.splitlines() if line.startswith("    ask:"))
         assert "you show" not in asked, "a handout prints the question, which must not tell a teacher what to do"
+
+
+@pytest.mark.parametrize("size", [(390, 844), (1400, 900)])
+def test_a_telephone_prints_from_the_end_of_a_lesson(open_lesson: Open, size: tuple[int, int]) -> None:
+    page = open_lesson("metric")
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.reload()
+    page.wait_for_selector(".lesson[data-drawn]")
+    assert 'class="picture"' in printed(page, "Print summary")  # one button alone has this name
+    assert 'class="lines"' in printed(page, "Print handout")
+    expect(page.locator(".print-end")).to_be_visible(visible=size[0] == 390)
+    page.evaluate("lesson.presentation.set(true)")
+    expect(page.locator(".print-end")).to_be_hidden()

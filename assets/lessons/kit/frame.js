@@ -185,6 +185,7 @@ class Lesson {
       this.task(),
       this.terms(),
       this.notes(),
+      element("p", { class: "print-end" }, this.printButtons()), // a telephone has no room for them at the top
       element("nav", { "aria-label": say("Lessons") },
         previous ? this.link(previous, `← ${previous.title}`) : element("span"),
         this.link({ id: "", href: header.index }, say("All lessons")),
@@ -235,10 +236,14 @@ class Lesson {
         element("span", {}, say("Lesson {number} of {count}", { number: position + 1, count: header.course.length })),
         this.needs(),
         button(say("Present"), () => this.presentation.set(true, true), "start-present"),
-        button(say("Print summary"), () => printPage(this.root, summaryToPrint(this)), "print"),
-        button(say("Print handout"), () => printPage(this.root, handoutToPrint(this)), "print"),
+        this.printButtons(),
         linkButton(say("Copy link"), () => { this.writeAddress(); return location.href; }),
         languageLinks(() => this.writeAddress())));
+  }
+
+  printButtons() {
+    return [[say("Print summary"), summaryToPrint], [say("Print handout"), handoutToPrint]].map(([words, toPrint]) => element(
+      "button", { type: "button", class: "plain print", onclick: () => printPage(this.root, toPrint(this)) }, words));
   }
 
   link({ id, href }, words, name = null) {
