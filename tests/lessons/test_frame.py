@@ -234,6 +234,24 @@ def test_a_lesson_says_its_aim_and_what_follows_and_the_path_where_a_reader_stop
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize(("begun", "finished", "last", "words"), [
+    (["hardness", "encoders"], ["metric"], "encoders", "Continue with lesson 3, step 2 of 3: Easy, semi-hard, hard"),
+    ([], ["metric", "triplets", "flat"], "triplets", "Continue: Easy, semi-hard, hard"),
+    ([], ["metric", "flat"], "flat", "Continue: Labels spread"),
+    ([], ["metric", "encoders"], "encoders", "Continue: Triplets and margin"),
+    ([], [], "", "Begin: What is a metric?")])
+def test_the_path_continues_with_the_first_lesson_that_is_begun(
+        open_lesson: Open, begun: list[str], finished: list[str], last: str, words: str) -> None:
+    page = open_lesson("index")
+    right = {lesson.id: right_choices(lesson)["after"] for lesson in course()}
+    kept = {name: {"before": 0} for name in begun} | {name: {"before": 0, "after": right[name]} for name in finished}
+    page.evaluate("kept => localStorage.setItem('udml-course', JSON.stringify(kept))",
+                  {"reader": "0" * 16, "lessons": kept, "last": last})
+    page.reload()
+    expect(page.locator(".status a")).to_have_text(words)
+
+
+@pytest.mark.browser
 def test_the_cards_of_the_course_give_no_answer_away(open_lesson: Open) -> None:
     page = open_lesson("index")
     cards = page.locator(".path li")

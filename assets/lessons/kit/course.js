@@ -6,9 +6,11 @@ function drawCourse(root, header, go, uncount) {
   const { lessons: kept, last } = readCourse();
   const isDone = ({ id, right }) => kept[id]?.after === right;
   const isBegun = ({ id }) => kept[id]?.before !== undefined;
-  const done = course.filter(isDone).length;
+  const finished = course.filter(isDone);
+  const done = finished.length;
   const open = course.filter((lesson) => !isDone(lesson));
-  const next = open.find(({ id }) => id === last && kept[id]) ?? open[0] ?? course[0];
+  const lastDone = course.indexOf(finished.find(({ id }) => id === last) ?? finished.at(-1));
+  const next = open.find(isBegun) ?? open.find((lesson) => course.indexOf(lesson) > lastDone) ?? open[0] ?? course[0];
   const stepOf = ({ id }) => (kept[id].isTried ? 3 : 2); // 1: predict, 2: try, 3: check yourself
   const invitation = isBegun(next) && open.length ? say("Continue with lesson {number}, step {step} of 3: {title}", { number: course.indexOf(next) + 1, step: stepOf(next), title: next.title })
     : done ? say("Continue: {title}", next) : say("Begin: {title}", next);
