@@ -1,3 +1,5 @@
+const SCALE = [[-2.85, -1.85], [-1.85, -1.85]]; // a bar of length 1 in the corner
+
 const LESSON = {
   id: "triplets",
   number: 2,
@@ -94,6 +96,10 @@ const LESSON = {
       sliders.forEach((slider, row) => { slider.style.display = (row === 0) === (loss === "margin") ? "" : "none"; });
       plane.clear();
       plane.circle(center, radius, { color: COLORS.miss, dashed: true, fill: COLORS.miss, "fill-opacity": 0.12 });
+      const [from, to] = SCALE;
+      plane.line(from, to, { color: "currentColor", width: 2, class: "scale" });
+      for (const [x, y] of SCALE) plane.line([x, y - 0.06], [x, y + 0.06], { color: "currentColor", width: 2 });
+      plane.text([(from[0] + to[0]) / 2, from[1]], say("length 1"), { size: 13, dy: -8, ...HALO });
       plane.text([clamp(center[0], -2.2, 2.2), Math.max(center[1] - radius + 0.3, -1.9)], say("violates the bound"), { size: 13, ...HALO });
       plane.line(anchor, positive, { color: COLORS.hit, width: 2 });
       if (loss === "margin") plane.line(anchor, negative, { color: COLORS.miss, width: 2, dashed: true });

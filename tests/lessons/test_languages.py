@@ -124,8 +124,8 @@ NO_TERMS = {"de": ("unentschieden", "einhalb", "Neuordnung", "Positives", "Negat
             "es": ("doble el plano", "intermedio", "cifra", "mando", "Compruébalo", "regla", "mismos tripletes",
                    "Él solo", "C solo", "frontera", "clasificación", "F con", "aventajar? por", "por menos que",
                    "es cerca", "es de cerca", "agrupamiento", "más que A por sí solo", "similitud", "órdenes",
-                   "monedas? justa", "veces más (ancho|lejos)", "ciegos?\\b", "castiga", "a través de ellas?\\b", "fuera del suyo",
-                   "puntos repartidos por igual", "en partes (que|y)")}
+                   "monedas? justa", "veces más (ancho|lejos)", "ciegos?\\b", "castiga", "a través de ellas?\\b",
+                   "fuera del suyo", "puntos repartidos por igual", "en partes (que|y)")}
 """Words that textbooks do not use for the terms of the course, or that mean something else."""
 
 

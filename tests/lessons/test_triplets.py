@@ -11,6 +11,7 @@ import torch
 from playwright.sync_api import Page, expect
 from torch import Tensor
 
+from tests.lessons.test_print import printed
 from tests.tiers import fast_first
 from udml_core.numerics.losses.angular import angle, angular_argument, angular_loss, triplet_loss
 
@@ -119,3 +120,18 @@ def test_the_drawn_arc_is_the_angle_of_the_readout(compute: Callable[..., Any], 
     assert (begin / begin.norm()).tolist() == pytest.approx((middle / middle.norm()).tolist())
     half = torch.rad2deg(torch.arctan((anchor - positive).norm() / 2 / middle.norm())).item()
     assert drawn == pytest.approx(half, abs=0.01)
+
+
+@pytest.mark.parametrize("query", ["", "?present=1"])
+def test_a_bar_of_length_1_gives_the_scale(open_lesson: Callable[..., Page], query: str) -> None:
+    page = open_lesson("triplets", query)
+    bar, anchor, positive = (page.locator(part) for part in (".plane .scale", ".handle >> nth=0", ".handle >> nth=1"))
+    width = bar.evaluate("part => part.getBoundingClientRect().width")
+    ends = [part.bounding_box() for part in (anchor, positive)]
+    assert ends[0]
+    assert ends[1]
+    assert (ends[1]["x"] - ends[0]["x"]) / width == pytest.approx(1.5, abs=0.05)  # A and P at the start
+    assert "length 1" in str(page.locator(".plane").text_content())
+    if not query:
+        page.click(".skip")
+        assert "length 1" in printed(page, "Print summary")
