@@ -225,10 +225,11 @@ const LESSON = {
       plane.text([-0.02, 1], isShort ? say("Hard") : say("hard: N is nearer"), { anchor: "end", size: 13, dy: -0.4 * letters });
       plane.text([LESSON.margin + 0.02, 1], isShort ? say("Easy") : say("easy: beyond μ = {margin}", { margin: LESSON.margin }), { anchor: "start", size: 13, dy: -0.4 * letters });
       plane.text([0.05, 1], say("semi-hard"), { dy: -1.6 * letters, size: 13 });
+      const hasRoom = (-0.2 - left) * plane.scale[0] > 8 * letters; // for words left of the high bars
       const every = [100, 200, 500, 1000].find((step) => most / step < 3.5);
       for (let count = every; count <= most; count += every) { // the axis of counts stands where bars are low
         plane.line([left - margin / 2, count / most], [left, count / most], { color: "currentColor" });
-        const words = count + every > most ? say("{count} triplets", { count }) : plain(count);
+        const words = count + every > most && hasRoom ? say("{count} triplets", { count }) : plain(count);
         plane.text([left, count / most], words, { anchor: "start", size: 12, dx: 4, dy: 0.35 * letters });
       }
       plane.line([low, 0], [high, 0], { color: COLORS.query, width: 6 });

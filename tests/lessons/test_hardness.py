@@ -244,6 +244,13 @@ def test_the_maps_of_a_slide_stand_in_line_and_their_numbers_have_words(open_les
             tops = sorted(round(box["y"]) for box in boxes if box)
             assert len(set(tops)) == len(boxes) // len(lefts), (width, kind, tops)
             assert len({round(box["width"]) for box in boxes if box}) == 1, (width, kind)
+            if kind == "do":  # the numbers of the axis of counts stand left of the high bars
+                top = page.locator(".plane text", has_text="1").first.bounding_box()
+                bars = [bar.bounding_box() for bar in page.locator(".plane rect").all()]
+                highest = min(box["x"] for box in bars if box and box["height"] > 0.5 * max(
+                    other["height"] for other in bars if other))
+                assert top
+                assert top["x"] + top["width"] <= highest, (width, top)
             for words in page.locator(".trained .numbers:visible").all_inner_texts():
                 assert all(re.match(r"[^\W\d]{3}|R@1", line) for line in words.splitlines()), words
 
