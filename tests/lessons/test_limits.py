@@ -15,9 +15,9 @@ SAID = {
     "RPML lets clusters stand in for classes": "Cluster anstelle von Klassen|clústeres en lugar de las clases",
     "treats the pairs as independent": "als unabhängig|como independientes",
     "measured on the same images on which": "auf denselben Bildern|en las mismas imágenes",
-    "in 19 of 20 cases what the seeds leave open": "die Seeds offenlassen|dejan abierto las semillas",
+    "in 19 of 20 cases what the seeds leave open": "nur den Zufall der Seeds|dejan abierto las semillas",
     "whether or not they find the same wrong neighbor": "denselben falschen Nachbarn|el mismo vecino equivocado",
-    "A contrastive loss compares two images": "Ein kontrastiver Verlust|Una pérdida contrastiva",
+    "A contrastive loss compares two images": "Eine kontrastive Verlustfunktion|Una pérdida contrastiva",
     "triangle inequality": "Dreiecksungleichung|desigualdad triangular",
 }
 """Words of the English text, and the words of its German and Spanish translations."""
