@@ -15,7 +15,7 @@ const LESSON = {
     choices: ["It improves most: the largest errors teach most", "It gets worse", "It does not change"],
     right: 1,
     shows: { epochs: 1 },
-    because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, the gradients of many hard triplets share a direction in which all points move together. It lowers each of these losses, but at most to the margin.",
+    because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, the gradients of many hard triplets share a direction in which all points move together. It lowers all these losses, but at most to the margin.",
   },
   touch: "Train an epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps. How much of the harm comes from wrong labels? Train on right labels only.",
   see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin. Each map shows the images after training on one choice; all maps have the same scale. Each character is an image of a handwritten digit; one image in ten has a wrong label. R@1 is the share of images whose nearest image is the same digit. This share is the mean over five seeds, which draw triplets and their order; ± bounds in 19 of 20 cases what the seeds leave open, not what other images would change, and the map shows the first seed. R@1 is measured on the same images on which the projection trains; on new images it can be lower. Spread is the size of the map, compared with its size before training.",

@@ -311,8 +311,8 @@ def test_a_folder_without_labels_is_imported_trained_and_searched(
     assert "recall@1" not in evaluation["final"]
     assert evaluation["final"]["trustworthiness"] > 50
     page.goto(f"/retrieval?run={run.id}&add=3")
-    expect(page.get_by_role("group", name="The 10 nearest images, after training").get_by_role("button")
-           ).to_have_count(10)
+    expect(page.get_by_role("group", name="The 20 nearest images, after training").get_by_role("button")
+           ).to_have_count(20)
     settle(page)
 
 

@@ -618,7 +618,9 @@ def examples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("examples")
-def test_a_first_visit_begins_with_the_settings_of_the_example(submitted: list[Spec]) -> None:
+def test_a_first_visit_begins_with_the_settings_of_the_example(submitted: list[Spec],
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.parts.shell.run_picker._folder_ahead", lambda _: "")  # other tests open folders
     test = opened("train")
     assert not test.exception
     assert "Settings of the example RPML on Digits" in texts(test)
