@@ -46,10 +46,10 @@ def is_kept(of: Conclusion, relation: Relation, own: Outcome | None) -> bool:
 
 
 def show_kept(race: Race, of: Conclusion, own: tuple[Run, str], relation: Relation,
-               elsewhere: Elsewhere | None) -> None:
+              elsewhere: Elsewhere | None) -> None:
     """Show that the search that the user chose can stay where nothing speaks against it, and how to search with it."""
     says = {"same": "you search with it already.", "equal": "keep your search, which does about as well."}.get(
-                relation, "keep your search, against which nothing speaks here, or go back to the plain search.")
+        relation, "keep your search, against which nothing speaks here, or go back to the plain search.")
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
         st.markdown(f"**Next:** {says}", width="stretch" if len(says) > LONG else "content")
         _search_with_own(own, "primary")

@@ -17,11 +17,8 @@ from udml_core.exploration.race_conclusion import Conclusion, Judgments, Stance
 from udml_core.exploration.race_figures import HEADINGS, OTHER, balance_words, said_word, shares
 from udml_core.exploration.race_measured import Measured, Serves, Verdict
 from udml_core.runs.recipe_choice import plainly
-from udml_core.runs.search.differing import Results
-from udml_core.work.jobs.concluding import stored_judgments
+from udml_core.work.jobs.concluding import JUDGED, stored_judgments
 
-JUDGED: Mapping[Serves, Results] = {"first": "first", "groups": "ten"}
-"""What people look at to judge each measure."""
 SAYS: Mapping[Stance, tuple[Verdict, str]] = {
     "better": ("better", "prefer* it"), "level": ("cannot tell", "see* hardly a difference"),
     "worse": ("worse", "prefer* the plain search")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_conclusion import UNJUDGED, Conclusion, Judgments, conclude, subject_of
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import MEASURES, said_words
+from udml_core.exploration.race_measured import Serves
 from udml_core.exploration.search_names import named_search
 from udml_core.runs import Run, find_run, frozen_runs
 from udml_core.runs.analyses import REFINED, Analysis, analysis_at, find_analysis, list_analyses
@@ -39,6 +41,8 @@ from udml_core.work.jobs.advising import elsewhere_of, finished_race, races_besi
 SEARCHED = (exclusions.KIND, duplicate_decisions.KIND)
 """The logs on which it depends which queries differ."""
 START = "the plain search"
+JUDGED: Mapping[Serves, Results] = {"first": "first", "groups": "ten"}
+"""What people look at to judge each measure."""
 _MEMORY = Memory(16)
 """Comparisons and what their judgments say, by what they depend on."""
 
@@ -80,7 +84,7 @@ def conclusion_on(race: Race, root: Path, dataset: Dataset | None = None, is_don
 
 def results_of(race: Race) -> Results:
     """Return what blind judgments of a race look at: first results, or the first ten for whole groups."""
-    return "ten" if race.serves == "groups" else "first"
+    return JUDGED[race.serves]
 
 
 def is_prepared(outcome: Outcome, root: Path) -> bool:

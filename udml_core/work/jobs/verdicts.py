@@ -162,7 +162,7 @@ def _search_of(run: Run, dataset: Dataset) -> Rival | None:
 
 def _aim_of(run: Run, frame: str) -> Serves:
     """Return by which measure a search that the user chose is compared: what it gains, else what its race serves."""
-    judged = judged_in_race(run, "" if frame == FINAL else str(find_analysis(run, frame).spec().recipe))
+    judged = judged_in_race(run, _recipe_of(run, frame))
     if judged is None:
         return next((race.serves for race in races_of(run)), "first")
     return aim_of(*judged)
@@ -177,14 +177,19 @@ def _begins(run: Run, search: Rival) -> bool:
 def search_words(run: Run, frame: str) -> str:
     """Return a search in words, within a sentence: its method, if one was trained, then the steps of a refinement."""
     method = run.spec().method
-    steps = "" if frame == FINAL else _steps_of(run, frame)
+    steps = _steps_of(run, frame)
     title = "" if method == FROZEN else find_method(method).card.title
     return ", then ".join(filter(None, (title, steps))) or "the plain search"
 
 
+def _recipe_of(run: Run, frame: str) -> str:
+    """Return the recipe of a search; empty for the run's own embedding."""
+    return "" if frame == FINAL else str(find_analysis(run, frame).spec().recipe)
+
+
 def _steps_of(run: Run, frame: str) -> str:
-    """Return the steps of a refinement in words."""
-    return recipe_words(Recipe.parse(str(find_analysis(run, frame).spec().recipe)))
+    """Return the steps of a search in words; empty for the run's own embedding."""
+    return recipe_words(Recipe.parse(_recipe_of(run, frame)))
 
 
 def rival_verdicts(run: Run, rival: Rival, dataset: Dataset) -> Verdicts | None:
