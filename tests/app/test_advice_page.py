@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -40,6 +39,7 @@ from udml_core.exploration.race_conclusion import Judgments
 from udml_core.exploration.race_measured import Comparison, Count, Measured
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.runs.aims import AIM_FILE, kept_aim
 from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
@@ -51,7 +51,7 @@ from udml_core.runs.search.judging import Judging
 from udml_core.runs.tasks import Status
 from udml_core.runs.used import use_search, used_search
 from udml_core.work.jobs import concluding, first_method
-from udml_core.work.jobs.advising import judged_in_race, race_of, race_words_of, wanted_advice
+from udml_core.work.jobs.advising import judged_in_race, race_of, race_words_of, races_of, wanted_advice
 from udml_core.work.jobs.follow_ups import want, withdraw
 from udml_core.work.jobs.verdicts import beside_best, best_words, said_lines, said_of_run, unraced_words
 from udml_core.work.workers import analyse as worker
@@ -150,6 +150,11 @@ def button(test: AppTest, label: str) -> Any:
     return next(button for button in test.button if button.label == label)
 
 
+def look_for(test: AppTest, serves: str) -> None:
+    """Choose what the user looks for."""
+    test.segmented_control(key="advice-serves").set_value(serves).run()
+
+
 def verdict(test: AppTest) -> tuple[str, str]:
     """Return the headline of a race, and the words after it."""
     words = [element.value.replace("\\", "") for element in test.markdown]
@@ -166,7 +171,7 @@ def test_the_gallery_leads_to_the_choices_of_a_race(launched: list[Any]) -> None
     test = opened("data", dataset="digits")
     button(test, "Find the best search").click().run()
     assert test.query_params["view"] == ["advice"] or test.query_params["view"] == "advice"
-    assert "**EfficientNet-Lite0** and **SqueezeNet 1.1**, which took no part, look at the results" in texts(test)
+    assert "The judges: EfficientNet-Lite0 and SqueezeNet 1.1." in texts(test)
     assert "All images of the same kind should come before all others." in texts(test), "the usual aim"
     assert not list_runs(runs_folder())
     assert not launched
@@ -359,9 +364,10 @@ def test_the_card_says_that_others_do_as_well_and_that_one_judge_decides(frozen:
     finished(frozen, rows, weights={"judge": 0.9, "pixels": 0.1})
     test = opened("data", **LINK)
     inside = next(each for each in test.expander if each.label == "Details").markdown
-    card = [each.value.replace("\\", "") for each in test.markdown if each not in inside]
-    assert any("In the race, one judge decides: the opinion of A judge counts for 90 %." in words for words in card)
-    assert "1 other candidate does about as well. Why this search: its gain is the largest." in card
+    decides = "In the race, one judge decides: the opinion of A judge counts for 90 %."
+    assert any(decides in each.value.replace("\\", "") for each in inside)
+    assert any("1 other candidate does about as well. Why this search: its gain is the largest." in
+               each.value.replace("\\", "") for each in test.caption)
     assert any("About as good: several views" in each.value.replace("\\", "") for each in inside)
     assert not any("only all of them together" in each.value for each in inside), "one decides"
 
@@ -526,36 +532,57 @@ def test_a_finished_race_stays_while_it_runs_again_and_after_it_was_stopped(froz
     assert not analysis.has_earlier(), "a new result takes the place of the earlier one"
 
 
-def test_other_choices_name_the_finished_race_and_show_it(frozen: Run) -> None:
+def test_one_race_answers_for_both_aims_and_says_by_which_it_chose(frozen: Run, launched: list[Any]) -> None:
     rows = outcomes(frozen)
-    both = comparison("better", "better")
-    rows[1] = rows[1].model_copy(update={"against_start": both, "against_best": both})
+    both = comparison("better", "cannot tell")
+    rows[2] = rows[2].model_copy(update={"against_start": both, "against_best": both})
     finished(frozen, rows)
     test = opened("data", **LINK | {"budget": "5"})
-    assert "A race of 2 minutes for whole groups is finished." in texts(test)
-    stopped = create_analysis(frozen, plan_analysis(Advice, budget=5.0, serves="groups"), state="stopped")
-    assert "A race of 2 minutes for whole groups is finished." in texts(opened("data", **LINK | {"budget": "5"}))
-    shutil.rmtree(stopped.folder)
-    assert "It measured" not in texts(test), "it served the same"
-    other = texts(opened("data", **LINK | {"budget": "5", "serves": "first"}))
-    assert "It measured first results, too. For first results, 1 of 4 candidates is better beyond chance" in other
-    assert "Most of all gains the refined search (whitening)" in other
-    button(test, "Show it").click().run()
-    assert verdict(test)[0].endswith("Best search: the refined search (whitening)")
-
-
-def test_a_stopped_race_in_view_has_no_other_best_search_beside_it(frozen: Run) -> None:
-    rows = outcomes(frozen)
-    both = comparison("better", "better")
-    rows[1] = rows[1].model_copy(update={"against_start": both, "against_best": both})
-    finished(frozen, rows)
-    stopped_again(frozen, rows[2:4], plan_analysis(Advice, budget=2.0, serves="first"))
-    test = opened("data", **LINK | {"serves": "first"})
+    assert verdict(test)[0].endswith("Best search: the refined search (whitening)"), "a race of another time answers"
+    assert test.query_params["budget"] in ("2", ["2"])
+    assert "This race chose" not in texts(test)
+    look_for(test, "first")
     assert not test.exception
-    assert "A race of 2 minutes for whole groups is finished." in texts(test)
-    assert button(test, "Show it")
-    assert "It measured first results, too" not in texts(test)
-    assert not [of for of in test.button if (of.key or "").startswith("advice-otherwise-")]
+    assert verdict(test)[0].endswith("Best search: the refined search (whitening, then averaging)")
+    assert "This race chose what to try by whole groups, and measured first results as well." in texts(test)
+    assert "beat the best before it in whole groups is kept" in texts(test), "which it does not choose anew"
+    button(test, "Try more for first results").click().run()
+    (started,) = launched
+    kind = started.spec().build_kind()
+    assert (kind.serves, kind.budget) == ("first", 2.0)
+
+
+def test_what_the_user_looks_for_is_kept_and_decides_on_every_page(frozen: Run) -> None:
+    rows = outcomes(frozen)
+    both = comparison("better", "cannot tell")
+    rows[2] = rows[2].model_copy(update={"against_start": both, "against_best": both})
+    finished(frozen, rows)
+
+    def said() -> str:
+        st.cache_data.clear()
+        return texts(opened("home")).replace("\\", "")
+
+    assert "Best search: the refined search (whitening)." in said()
+    test = opened("data", **LINK | {"serves": "first"})
+    assert kept_aim(runs_folder(), "digits") is None, "a link is no choice"
+    look_for(test, "groups")
+    look_for(test, "first")
+    assert kept_aim(runs_folder(), "digits") == "first"
+    assert "First results: Best search: the refined search (whitening, then averaging)." in said()
+    assert judged_in_race(frozen, "whiten") is not None
+    assert {race.serves for race in races_of(frozen)} == {"first"}
+    test = opened("data", dataset="digits", view="advice")
+    assert verdict(test)[0].endswith("Best search: the refined search (whitening, then averaging)")
+    race = Race(serves="groups", budget=5, start=Setup(backbone="pixels"), run=frozen.id, outcomes=(rows[1],))
+    create_analysis(frozen, plan_analysis(Advice, budget=5.0, serves="groups"), state="done",
+                    result={"race": np.array(race.model_dump_json())})
+    own = race.model_copy(update={"serves": "first", "budget": 15.0, "outcomes": (rows[2],)})
+    older = create_analysis(frozen, plan_analysis(Advice, budget=15.0, serves="first"), state="done",
+                            result={"race": np.array(own.model_dump_json())})
+    older.write_status(older.stored_status().model_copy(update={"ticket": 1.0}))
+    assert next(race.budget for race in races_of(frozen)) == 15, "a race that served the aim comes first"
+    (frozen.folder / AIM_FILE).write_text("{")
+    assert kept_aim(runs_folder(), "digits") is None, "a damaged choice is none"
 
 
 def test_judgments_lead_back_to_the_race(frozen: Run) -> None:
@@ -598,9 +625,15 @@ def test_a_race_without_a_winner_shows_the_search_of_a_later_race_and_a_button_t
 
 
 def test_a_race_that_runs_under_other_choices_is_named_with_a_button_that_shows_it(frozen: Run) -> None:
+    race = Race(serves="first", budget=2, start=Setup(backbone="pixels"), run=frozen.id,
+                outcomes=(outcomes(frozen)[1],))
+    create_analysis(frozen, plan_analysis(Advice, budget=2.0, serves="first"), state="done",
+                    result={"race": np.array(race.model_dump_json())})
     live = create_analysis(frozen, SPEC)
     live.write_status(Status(state="running", started=time.time() - 40, phase="judge"))
     with live.lock().acquire():
+        test = opened("data", dataset="digits", view="advice", serves="first")
+        assert "Stop" in [element.label for element in test.button], "it answers for both"
         test = opened("data", **LINK | {"serves": "first"})
         assert not test.exception
         assert re.search(r"A race for whole groups, in 2 minutes, is running \(0:[45]\d min\)\.", texts(test))
@@ -878,7 +911,7 @@ def test_a_chosen_search_that_is_prepared_leaves_the_verdict_in_view_and_says_wh
         assert test.session_state["page"] == "data"
 
 
-def test_a_race_without_a_winner_tells_of_the_other_aim_and_leads_to_it(frozen: Run) -> None:
+def test_a_race_without_a_winner_tells_of_the_other_aim(frozen: Run) -> None:
     rows = outcomes(frozen)
     race = Race(serves="first", budget=5, start=Setup(backbone="pixels"), run=frozen.id, outcomes=tuple(rows[:3]))
     create_analysis(frozen, plan_analysis(Advice, budget=5.0, serves="first"), state="done",
@@ -887,26 +920,9 @@ def test_a_race_without_a_winner_tells_of_the_other_aim_and_leads_to_it(frozen: 
     test = opened("data", **LINK | {"serves": "first", "budget": "5"})
     words = texts(test).replace("\\", "")
     assert "For whole groups, a race of its own advises the refined search (whitening)" in words
-    button(test, "See whole groups").click().run()
+    look_for(test, "groups")
     assert not test.exception
     assert verdict(test)[0] == ":green[:material/trophy:] Best search: the refined search (whitening)"
-    assert "See first results" not in [element.label for element in test.button]
-
-
-def test_a_race_without_a_winner_starts_the_race_for_the_other_aim(frozen: Run, launched: list[Any]) -> None:
-    spec = plan_analysis(Advice, budget=5.0, serves="first")
-    race = Race(serves="first", budget=5, start=Setup(backbone="pixels"), run=frozen.id,
-                outcomes=tuple(outcomes(frozen)[:3]))
-    create_analysis(frozen, spec, state="done", result={"race": np.array(race.model_dump_json())})
-    test = opened("data", **LINK | {"serves": "first", "budget": "5"})
-    assert ("For whole groups, 1 of 3 candidates is better beyond chance, 1 is worse and 1 shows no clear "
-            "difference. Most of all gains the refined search (whitening)." in texts(test))
-    button(test, "Find the best search for whole groups").click().run()
-    assert not test.exception
-    (started,) = launched
-    kind = started.spec().build_kind()
-    assert (kind.serves, kind.budget) == ("groups", 5.0)
-    assert test.query_params["serves"] in ("groups", ["groups"])
 
 
 def test_runs_tells_of_both_races_and_links_to_each(frozen: Run) -> None:

@@ -113,7 +113,7 @@ def test_home_and_runs_begin_with_the_choice_and_name_a_race_only_if_it_advises_
     ended(analysis, -60)
     assert "Best search:" not in plain(texts(opened("home"))), "the user chose after it"
     ended(analysis, +60)
-    assert ":material/new_releases: The race for whole groups: Best search: the refined search (whitening)." in (
+    assert ":material/new_releases: Whole groups: Best search: the refined search (whitening)." in (
         plain(texts(opened("home"))))
 
 

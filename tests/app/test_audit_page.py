@@ -167,7 +167,7 @@ def test_an_import_starts_the_audit_unless_work_without_a_request_is_off(
 def test_a_race_is_offered_with_the_copies_that_take_part_and_leads_to_them(dataset: Dataset, audited: None) -> None:
     test = opened("data", dataset=dataset.name, view="advice")
     assert "The audit found 1 copy that takes part" in texts(test)
-    assert test.button(key="advice-decide").label == "Decide on 1 exact copy first"
+    assert test.button(key="advice-decide").label == "Decide on the copies first"
     assert test.button(key="audit-show").proto.type == "secondary", "the race comes first here"
     test.button(key="advice-decide").click().run()
     assert not test.exception
@@ -176,11 +176,10 @@ def test_a_race_is_offered_with_the_copies_that_take_part_and_leads_to_them(data
     assert "Decide on" not in " ".join(labels(opened("data", dataset=dataset.name, view="advice")))
 
 
-def test_the_button_of_copies_names_what_it_opens() -> None:
+def test_the_button_of_copies_opens_what_can_be_decided_first() -> None:
     both, near = Copies(20, 66), Copies(0, 46)
-    assert (both.first, both.finding, both.parts) == (
-        "20 exact copies", "exact", ", 20 of equal content and 46 near-duplicates")
-    assert (near.first, near.finding, near.parts) == ("46 near-duplicates", "near", "")
+    assert (both.finding, both.parts) == ("exact", ", 20 of equal content and 46 near-duplicates")
+    assert (near.finding, near.parts) == ("near", "")
 
 
 def test_copies_that_are_near_duplicates_open_as_such(dataset: Dataset, audited: None,

@@ -29,7 +29,7 @@ from udml_core.work import jobs
 from udml_core.work.jobs.advising import (
     TRIAL,
     find_advice,
-    newest_advice,
+    newest_aim,
     race_of,
     refinement_of,
     start_advice,
@@ -78,7 +78,7 @@ def test_a_race_follows_its_features_even_if_no_page_waits_for_them(
     assert launched == [state.run]
     jobs.start_wanted(root)
     assert launched == [state.run], "the features are not there yet"
-    assert newest_advice(digits, encoder, root) == SPEC
+    assert newest_aim(digits, encoder, root) == SPEC.build_kind().serves
     training.work(state.run, analyse=False)
     jobs.wake(root)  # as the worker does at its end
     found = find_advice(digits, encoder, SPEC, root)

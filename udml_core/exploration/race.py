@@ -137,6 +137,8 @@ class Race(BaseModel):
         images: Number of images that are compared; 0 where an earlier version did not store it.
         seconds: Time that judges and candidates took, without waiting; 0 where an earlier version did not store it.
         refused: Why judges were left out, in sentences.
+        chosen_for: What decided which candidates were tried, where the race is read for another measure than it served;
+            else None.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -154,6 +156,14 @@ class Race(BaseModel):
     images: int = 0
     seconds: float = 0.0
     refused: tuple[str, ...] = ()
+    chosen_for: Serves | None = None
+
+    def serving(self, serves: Serves | None) -> Self:
+        """Return the same race as it answers for a measure, for judges measure both; None stands for its own."""
+        own = self.chosen_for or self.serves
+        if serves in (None, self.serves):
+            return self
+        return self.model_copy(update={"serves": serves, "chosen_for": None if serves == own else own})
 
     def with_lines(self, lines: Iterable[Mapping[str, Any]]) -> Self:
         """Return the race with the outcomes that were stored line by line; of equal searches the last counts."""

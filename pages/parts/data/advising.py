@@ -14,9 +14,9 @@ from udml_core.data.encoders import EncoderSpec
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title
 from udml_core.exploration.jury import independent
-from udml_core.exploration.race_advice import advice_words, best_otherwise, other_aim_words
+from udml_core.exploration.race_advice import advice_words
 from udml_core.exploration.race_clock import MET, UNKNOWN, Countdown, clock_words
-from udml_core.exploration.race_figures import BY_LOOKS, MEASURES
+from udml_core.exploration.race_figures import MEASURES
 from udml_core.exploration.race_gaps import minutes_words
 from udml_core.exploration.race_measured import Serves
 from udml_core.runs import Run, runs_folder
@@ -25,26 +25,20 @@ from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import JUDGES
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
-from udml_core.work.jobs.advising import (
-    find_advice,
-    finished_race,
-    newest_advice,
-    other_finished_races,
-    race_of,
-    start_advice,
-)
+from udml_core.work.jobs.advising import Advising, find_advice, kind_of, race_for, race_of, start_advice
 from udml_core.work.jobs.concluding import conclusion_of, suggested_by_race
 from udml_core.work.jobs.live_races import other_live_races
 
-from ..shell.address import choose_segment, keep_clicks
+from ..shell.address import choose_segment, keep_clicks, number_from_address, write_address
 from ..shell.empty_state import show_empty
 from ..shell.run_status import UNSEEN, escaped, escaped_message
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from .computed import choose_backbone, chosen_encoder
 from .copies import offer_deciding, offer_excluding, show_audit_first
 from .ended_race import ICON, show_ended
+from .looking_for import choose_aim
 from .race import show_race
-from .using import BUDGETS, SEARCH, USE, awaited_search, show_awaited, show_race_button, use_button
+from .using import BUDGETS, awaited_search, show_awaited, show_race_button
 
 ACTION = "Find the best search"
 LATE = 10.0
@@ -53,24 +47,23 @@ SILENT = 5.0
 """Seconds without a report of the race after which the page says how long ago the last was."""
 OF_TRAINING = ("", "training", "evaluation")
 """Steps whose names say nothing to a user who trains nothing."""
-WORDS: dict[Serves, str] = {"groups": "All of them: the whole group", "first": "One match: the first result"}
-MEANINGS: dict[Serves, str] = {
-    "first": "The nearest image should show the same kind of thing.",
-    "groups": f"All images of the same kind should come before all others. Judges compare them {BY_LOOKS}."}
+LONGEST = 1440.0
+"""The longest time of a race in minutes."""
+WHAT = ("Tries many ways to search, from seconds of arithmetic to short trainings, and keeps what finds better images "
+        "than the plain search. Networks that took no part judge it. No label is read.")
+"""What a race does."""
 
 
-def what_words(backbone: str) -> str:
-    """Return what a race does and who judges, in Markdown.
+def judges_line(backbone: str) -> str:
+    """Return who judges, in Markdown.
 
     Args:
         backbone: The backbone of the frozen features, which judges nothing.
     """
     judges = independent(JUDGES, {backbone})
-    named = listed([f"**{'the raw pixels' if name in WEAK else escaped(encoder_title(name))}**" for name in judges])
-    who = f"{named}, which took no part, look at the results and judge" if judges else "Judges decide"
-    return ("Tries ways to improve the search one after the other, from seconds of arithmetic to short training "
-            f"without labels. {who[:1].upper()}{who[1:]} which way finds better images than the pretrained network as "
-            "it is. A judge that says the same of a changed copy of an image counts more. No label is read.")
+    named = listed(["the raw pixels" if name in WEAK else escaped(encoder_title(name)) for name in judges])
+    return (f"The judges: {named}. One that says the same of a changed copy of an image counts more." if judges else
+            "No judge is left that took no part.")
 
 
 def action_of(dataset: Dataset) -> str:
@@ -81,7 +74,7 @@ def action_of(dataset: Dataset) -> str:
 
 
 def show_advice(dataset: Dataset) -> None:
-    """Show the choices of a race, and the race with these choices if there is one."""
+    """Show what the user looks for, and the race that answers for it, or the choices of a first race."""
     if dataset.is_table:
         st.info("Judges read images, and this data set is a table of vectors. A second table of vectors of the same "
                 "images can judge: `udml advise TABLE --judges other.parquet`.", icon=":material/info:")
@@ -92,27 +85,39 @@ def show_advice(dataset: Dataset) -> None:
 
 def _show_race_of(dataset: Dataset, encoder: EncoderSpec, awaited: Analysis | None) -> None:
     """Show the choices and the race; `awaited` is the refinement of a search that was chosen, while it is computed."""
-    spec = _choose(dataset, encoder)
-    state = find_advice(dataset, encoder, spec, runs_folder())
-    key = f"{spec.id}-{dataset.fingerprint[:12]}-{encoder.key}"
+    aim = choose_aim(dataset, encoder)
+    spec = _race_in_view(dataset, encoder, aim)
+    state = Advising() if spec is None else find_advice(dataset, encoder, spec, runs_folder())
     is_ended = state.analysis is not None and state.analysis.status().state not in LIVE_STATES
     if awaited is not None and not is_ended:
         show_awaited(awaited)
     if other_live_races(dataset, encoder, spec, runs_folder()):
         _show_other_live(dataset, encoder, spec)
-    if state.analysis is None and state.is_wanted and state.run is not None:
+    if spec is None or (state.analysis is None and not state.is_wanted):
+        _show_taking_part(dataset)
+        _offer(dataset, encoder, aim)
+        return
+    key = f"{spec.id}-{dataset.fingerprint[:12]}-{encoder.key}"
+    write_address("budget", f"{kind_of(spec).budget:g}")
+    if state.analysis is None and state.run is not None:
         _await_features(dataset, encoder, spec, state.run)
-    elif state.analysis is None:
+    elif state.analysis is not None and not is_ended:
+        _show_live(state.analysis, key, aim)
+    elif state.analysis is not None:
+        show_ended(state.analysis, key, dataset, encoder, aim, awaited)
         _show_taking_part(dataset)
-        _show_other_finished(dataset, encoder, spec)
-        _offer(dataset, encoder, spec, key)
-    elif not is_ended:
-        _show_live(state.analysis, key)
-    else:
-        if state.analysis.status().state != "done":
-            _show_other_finished(dataset, encoder, spec, is_brief=True)
-        show_ended(state.analysis, key, dataset, encoder, awaited)
-        _show_taking_part(dataset)
+
+
+def _race_in_view(dataset: Dataset, encoder: EncoderSpec, aim: Serves) -> AnalysisSpec | None:
+    """Return the request of the race that the address names, else of the one that answers for an aim; None without one.
+    """
+    budget = number_from_address("budget", 0.0, 0.0, LONGEST)
+    if budget:
+        named = plan_analysis(Advice, budget=budget, serves=aim)
+        state = find_advice(dataset, encoder, named, runs_folder())
+        if state.analysis is not None or state.is_wanted:
+            return named
+    return race_for(dataset, encoder, aim, runs_folder())
 
 
 def _show_taking_part(dataset: Dataset) -> None:
@@ -121,73 +126,33 @@ def _show_taking_part(dataset: Dataset) -> None:
     offer_excluding(dataset)
 
 
-def _choose(dataset: Dataset, encoder: EncoderSpec) -> AnalysisSpec:
-    """Choose the time and what the search serves; a link without them shows the newest race of these images."""
-    if not {"budget", "serves"} & set(st.query_params):
-        newest = newest_advice(dataset, encoder, runs_folder())
-        kind = None if newest is None else newest.build_kind()
-        if isinstance(kind, Advice):
-            st.query_params.update(budget=f"{kind.budget:g}", serves=kind.serves)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+def _offer(dataset: Dataset, encoder: EncoderSpec, aim: Serves) -> None:
+    """Show what a race does, its time, and the button that starts it, which is not advised while an audit looks for
+    copies.
+    """
+    waits = show_audit_first(dataset)
+    show_empty(WHAT, "trophy")
+    with st.container(horizontal=True, horizontal_alignment="center", vertical_alignment="bottom", gap="medium"):
         budget = choose_segment(
             "Time", "budget", BUDGETS, "5", key="advice-budget", keeps_default=True,
             help="For the judges and all candidates; a fifth of it is left for candidates, however long judges take. "
                  "What does not fit is listed as not tried.")
-        served = choose_segment("What do you look for?", "serves", WORDS, "groups", key="advice-serves",
-                                keeps_default=True)
         choose_backbone(encoder)
-    st.caption(MEANINGS[served])
-    return plan_analysis(Advice, budget=float(budget), serves=served)
-
-
-def _offer(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, key: str) -> None:
-    """Show what a race does, and the button that starts it, which is not advised while an audit looks for copies."""
-    waits = show_audit_first(dataset)
-    show_empty(what_words(encoder.backbone), "trophy")
-    with st.container(horizontal_alignment="center"):
         clicked = st.button("Begin without waiting" if waits else ACTION, type="tertiary" if waits else "primary",
                             icon=ICON, key="advice-start", on_click=keep_clicks,
                             help="Runs in the background: you can leave the page or close the browser.")
-    with keep_user_errors(key, dataset.fingerprint, clicked):
+    with st.container(horizontal_alignment="center"):
+        st.caption(judges_line(encoder.backbone), width="content")
+    spec = plan_analysis(Advice, budget=float(budget), serves=aim)
+    with keep_user_errors(f"{spec.id}-{dataset.fingerprint[:12]}", dataset.fingerprint, clicked):
         if clicked:
             start_advice(dataset, encoder, spec, runs_folder())
             st.rerun()
 
 
-def _show_other_finished(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, is_brief: bool = False) -> None:
-    """Say that races of the same images have finished under other choices, with buttons that show them.
-
-    A race for the other aim has measured this aim as well.
-
-    Args:
-        dataset: The data set.
-        encoder: The encoder of the frozen features.
-        spec: The race in view.
-        is_brief: Whether a race is in view, beside which no other best search is stated.
-    """
-    asked = spec.build_kind()
-    assert isinstance(asked, Advice), "the choices are of a race"
-    for number, other in enumerate(other_finished_races(dataset, encoder, spec, runs_folder())):
-        kind = other.build_kind()
-        assert isinstance(kind, Advice), "only races are listed"
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f":material/trophy: A race of {minutes_words(kind.budget)} for {MEASURES[kind.serves]} is "
-                        "finished.")
-            show_race_button("Show it", other, f"advice-finished-{number}")
-        found = find_advice(dataset, encoder, other, runs_folder()).analysis
-        if is_brief or kind.serves == asked.serves or found is None:
-            continue
-        race = finished_race(found)
-        if (best := best_otherwise(race)) is not None:
-            with st.container(horizontal=True, vertical_alignment="center"):
-                st.markdown(f"It measured {MEASURES[asked.serves]}, too. {escaped(other_aim_words(race))}",
-                            width="stretch")
-                use_button("Use it", SEARCH, race, best, "retrieval", USE, key=f"advice-otherwise-{number}")
-
-
 @st.fragment(run_every="2s")
 @show_user_errors()
-def _show_other_live(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec) -> None:
+def _show_other_live(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec | None) -> None:
     """Say that a race of the same images runs under other choices, with a button that shows it."""
     live = other_live_races(dataset, encoder, spec, runs_folder())
     if not live:
@@ -222,7 +187,7 @@ def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, 
             jobs.withdraw(run, "advice")
             jobs.stop(run)
             st.rerun(scope="app")
-    show_empty(what_words(encoder.backbone), "trophy")
+    show_empty(WHAT, "trophy")
     _say(line)
 
 
@@ -258,12 +223,12 @@ def preparing_words(countdown: Countdown, whole: float, passed: float, step_left
 
 @st.fragment(run_every="1s")
 @show_user_errors()
-def _show_live(analysis: Analysis, key: str) -> None:
-    """Show the race while it runs; run the page again when it ends."""
+def _show_live(analysis: Analysis, key: str, aim: Serves) -> None:
+    """Show the race while it runs, as it answers for an aim; run the page again when it ends."""
     status = analysis.status()
     if status.state not in LIVE_STATES:
         st.rerun(scope="app")
-    race = race_of(analysis)
+    race = race_of(analysis).serving(aim)
     silent = time.time() - status.heartbeat
     line = status.phase or f"starting, {minutes_words(race.budget)} in all"
     if status.state == "running" and silent > SILENT:  # a judge reports only when it has finished many images
@@ -282,7 +247,7 @@ def _show_live(analysis: Analysis, key: str) -> None:
     if race.outcomes:
         show_race(race, f"race-{key}")
     else:
-        show_empty(what_words(race.start.backbone), "trophy")
+        show_empty(WHAT, "trophy")
     if analysis.has_earlier():
         st.caption(":material/history: The race that finished before stays until this race has finished: "
                    f"{escaped(conclusion_of(analysis).headline)}")

@@ -54,7 +54,7 @@ def offer_deciding(dataset: Dataset) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-copies"):
         st.markdown(f":material/content_copy: The audit found {counted_copies(copies.count)} that {takes} part"
                     f"{copies.parts}: {NOTHING}.", width="stretch")
-        st.button(f"Decide on {copies.first} first", icon=":material/fact_check:", key="advice-decide",
+        st.button("Decide on the copies first", icon=":material/fact_check:", key="advice-decide",
                   on_click=st.session_state.update, args=({VIEW: "audit", FINDING: copies.finding},),
                   help="Opens the audit, where one click excludes all but the best image of each group of copies.")
 
@@ -95,20 +95,15 @@ class Copies:
         return "exact" if self.exact else "near"
 
     @property
-    def first(self) -> str:
-        """What that finding holds, in words."""
-        return counted_copies(self.exact, "exact ") if self.exact else counted(self.count, "near-duplicate")
-
-    @property
     def parts(self) -> str:
         """How many are of which finding, after the number of all; empty if all are of one finding."""
         rest = self.count - self.exact
         return f", {self.exact:,} of equal content and {counted(rest, 'near-duplicate')}" if rest and self.exact else ""
 
 
-def counted_copies(count: int, kind: str = "") -> str:
+def counted_copies(count: int) -> str:
     """Return a number of copies in words."""
-    return f"{count:,} {kind}{'copy' if count == 1 else 'copies'}"
+    return f"{count:,} {'copy' if count == 1 else 'copies'}"
 
 
 def copies_of(dataset: Dataset, state: DataAnalysis) -> Copies:

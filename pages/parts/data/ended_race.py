@@ -13,6 +13,7 @@ from udml_core.data.encoders import EncoderSpec
 from udml_core.exploration.plain_names import plain_line
 from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_advice import alternative_of, best_otherwise, both_aims_words, figure_line
+from udml_core.exploration.race_certainty import EYES
 from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import (
@@ -20,7 +21,6 @@ from udml_core.exploration.race_figures import (
     BY_CLASSES,
     COUNTED,
     MEASURES,
-    OTHER,
     by_class_words,
     chain_words,
     group_size_words,
@@ -29,6 +29,7 @@ from udml_core.exploration.race_figures import (
     setup_words,
 )
 from udml_core.exploration.race_gaps import took_words
+from udml_core.exploration.race_measured import Serves
 from udml_core.exploration.race_words import caution_words, judge_lines, needs_eyes, outcome_words
 from udml_core.exploration.search_names import other_search, plain_name
 from udml_core.runs.analyses import Analysis
@@ -48,9 +49,10 @@ from ..shell.run_status import ICONS, escaped
 from ..shell.user_errors import show_user_errors
 from ..shell.verdict_bars import show_verdict_bars
 from .answer import own_line
+from .computed import choose_backbone
 from .own_judgments import show_own_judgments
 from .race import explained, show_race
-from .race_again import race_for_other_aim, show_again
+from .race_again import race_for_other_aim, show_again, show_chosen_for
 from .race_next import is_kept, relation_words, show_kept, show_next, use_elsewhere, use_plain
 from .using import (
     SEARCH,
@@ -66,7 +68,7 @@ KEEP = "Keep the plain search"
 """What a headline says where it names no better search."""
 
 
-def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderSpec,
+def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderSpec, aim: Serves,
                awaited: Analysis | None = None) -> None:
     """Show a race that ended, and what to do with its winner.
 
@@ -75,16 +77,17 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         key: Key of its chart.
         dataset: The data set.
         encoder: The encoder of the frozen features.
+        aim: What the user looks for.
         awaited: The refinement of a search that was chosen, while it is computed.
     """
-    status, race = analysis.status(), finished_race(analysis)
+    status, race = analysis.status(), finished_race(analysis).serving(aim)
     is_done = analysis.is_done() or analysis.has_earlier()
     if status.state != "done":
         _show_stopped(analysis)
-    other = elsewhere_of(analysis) if is_done else None
+    other = elsewhere_of(analysis, aim) if is_done else None
     for_other_aim = None if race.best is not None else race_for_other_aim(dataset, encoder, race, analysis)
-    of, elsewhere = conclusion_of(analysis, dataset, for_other_aim), None if other is None else other[0]
-    again = partial(show_again, dataset, encoder, race, for_other_aim) if is_done else None
+    of, elsewhere = conclusion_of(analysis, dataset, for_other_aim, aim), None if other is None else other[0]
+    again = partial(show_again, dataset, encoder, race) if is_done else None
     own = chosen_search(dataset.name)
     relation, part = ("unjudged", None) if own is None else relation_to(of, race, own[0].id, recipe_of(*own))
     with st.container(border=True, key="advice-verdict"):
@@ -97,25 +100,28 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         _show_headline(race, of, own is not None and is_kept(of, relation, part))
         is_drawn = of.use is not None and show_verdict_bars(of.race, of.use)
         counted = "" if is_drawn else of.counted
-        if words := " ".join(of.once(of.headline, counted, of.sure, of.beside, of.decider)[1:]):
-            st.markdown(escaped(words))
-        simpler = alternative_of(of.race) if of.equals else None
-        if of.equals:
-            _show_equals(of, simpler)
+        if words := " ".join(of.once(of.headline, counted, of.sure, of.beside)[1:]):
+            st.markdown(escaped(words.replace(EYES, "").strip()))
         _show_both_aims(of, is_drawn, part)
         if of.use is not None and of.use == race.best and (caution := caution_words(race)):
             st.caption(f":material/info: {escaped(caution)}")
-        if is_done and (took := took_words(race)):
-            st.caption(f":material/timer: {took}")
         if awaited is not None:
             show_awaited(awaited)
         elif own is not None and is_kept(of, relation, part):
             show_kept(race, of, own, relation, elsewhere)
         else:
             show_next(race, of, own, elsewhere, again)
+        simpler = alternative_of(of.race) if of.equals else None
+        if simpler is not None:
+            _show_equals(of, simpler)
+        beside = of.after(of.equals) if of.equals and simpler is None else ""
+        if said := " ".join(filter(None, (escaped(beside), took_words(race) if is_done else ""))):
+            st.caption(f":material/timer: {said}")
+        if is_done:
+            show_chosen_for(dataset, encoder, race)
         show_own_judgments(of, dataset, part)
         with st.expander("Details", icon=":material/list:"):
-            _show_actions(race, of, other, None if of.action == "again" or asks_again else again)
+            _show_actions(race, of, other, None if of.action == "again" or asks_again else again, encoder)
             _show_details(race, of, elsewhere)
             _show_others(race, of)
             show_race(race, f"race-{key}", is_live=False)
@@ -157,23 +163,20 @@ def _show_headline(race: Race, of: Conclusion, is_own_kept: bool) -> None:
     """
     is_sure = of.use is not None and (of.is_judged or of.use != race.best or not needs_eyes(race))
     sign = f":green[{ICON}]" if is_sure else ":material/balance:" if race.is_judged else ":material/help:"
-    aim = f"{MEASURES[race.serves].capitalize()}: " if of.use is None and best_otherwise(of.race) is not None else ""
     headline = of.headline.removesuffix(".")
     if is_own_kept:
         headline = capitalized(headline.removeprefix(f"{KEEP}: ").removesuffix(f": {KEEP.lower()}"))
-    st.markdown(f"#### {sign} {escaped(aim + headline)}")
+    st.markdown(f"#### {sign} {escaped(headline)}")
     if of.use is not None:
         scope = scope_words(of.use.setup)
         st.caption(escaped(" · ".join([plain_line(of.race, of.use.setup), f"{scope[:1].upper()}{scope[1:]}."])),
                    help=explained(of.race, of.use.setup))
 
 
-def _show_equals(of: Conclusion, simpler: Outcome | None) -> None:
+def _show_equals(of: Conclusion, simpler: Outcome) -> None:
     """Show how many candidates do about as well as the advice, and the button that searches with a simpler one."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-equals"):
         st.markdown(escaped(of.after(of.equals)), width="stretch")
-        if simpler is None:
-            return
         words = escaped(other_search(of.race, simpler.setup, (of.use or simpler).setup))
         kept = "the plain search" if of.use is None else plain_name(of.use.setup, of.race.start)
         use_button("Use it instead", SEARCH, of.race, simpler, "retrieval",
@@ -182,7 +185,7 @@ def _show_equals(of: Conclusion, simpler: Outcome | None) -> None:
 
 
 def _show_both_aims(of: Conclusion, is_drawn: bool, own: Outcome | None) -> None:
-    """Show what the race found in the other aim, unless it is drawn; where the plain search is kept, with a button.
+    """Show what the race found in the other aim, unless it is drawn.
 
     Judgments of the other aim follow, which decide nothing here.
     """
@@ -192,18 +195,9 @@ def _show_both_aims(of: Conclusion, is_drawn: bool, own: Outcome | None) -> None
     judged = [said for outcome in [of.candidate, *([best] * (best != of.candidate))] if outcome is not None
               if (said := outcome_judgments(of.race, outcome, [asked]))]
     if words:
-        _show_other_aim_words(of, best, words)
+        st.caption(escaped(words))
     if judged:
         st.caption(f":material/thumbs_up_down: {' '.join(judged)}")
-
-
-def _show_other_aim_words(of: Conclusion, best: Outcome | None, words: str) -> None:
-    """Show in a line what the race found in the other aim, with a button where judgments keep the plain search."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-aims"):
-        st.markdown(escaped(words), width="stretch")
-        if of.use is None and best is not None:
-            use_button(f"Use it for {MEASURES[OTHER[of.race.serves]]}", SEARCH, of.race, best, "retrieval", USE,
-                       key="advice-otherwise")
 
 
 def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> None:
@@ -213,7 +207,7 @@ def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> No
     named = race.best or next(iter(race.judged), None)
     line, is_groups = figure_line(race, elsewhere), race.serves == "groups"
     counts_groups = named is not None and named.against_start is not None and by_class_words(named.against_start.groups)
-    told = [escaped(of.after(sentence)) for sentence in of.details]
+    told = [escaped(of.after(sentence)) for sentence in (*filter(None, [of.decider]), *of.details)]
     sentences = [*told, *([BY_CLASSES] if line and (is_groups or counts_groups) else [])]
     st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     if line:
@@ -234,8 +228,10 @@ def _judgments(of: Conclusion, race: Race) -> str:
 
 
 def _show_actions(race: Race, of: Conclusion, other: tuple[Elsewhere, Analysis] | None,
-                  again: Callable[[], None] | None) -> None:
-    """Show the buttons that keep the plain search, use another race's search, show that race, or run the race again."""
+                  again: Callable[[], None] | None, encoder: EncoderSpec) -> None:
+    """Show the buttons that keep the plain search, use another race's search, show that race, run the race again, or
+    begin with another network.
+    """
     elsewhere = None if other is None else other[0]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if of.use is not None and of.action != "search" and race.best is None:
@@ -247,6 +243,7 @@ def _show_actions(race: Race, of: Conclusion, other: tuple[Elsewhere, Analysis] 
             show_race_button(f"Show the {when} race", other[1].spec(), "advice-other-race")
         if again is not None:
             again()
+        choose_backbone(encoder)
 
 
 def _show_others(race: Race, of: Conclusion) -> None:

@@ -83,7 +83,7 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
 
 def kept_words(race: Race) -> str:
     """Say on which candidates later candidates build, which the table marks in the same words."""
-    of = MEASURES[race.serves]
+    of = MEASURES[race.chosen_for or race.serves]
     if not any(outcome.kept for outcome in race.judged):
         return f"No candidate was kept: none beat the plain search in {of}."
     return (f"A candidate that beat the best before it in {of} is kept: later candidates add a step to it. This only "

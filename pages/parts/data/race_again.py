@@ -1,4 +1,4 @@
-"""What runs a race that ended once more, and what leads to the race for the other aim."""
+"""What runs a race that ended once more, also for what the user looks for now."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ ALL_TRIED = "Every candidate was tried: more time tries nothing new. Run it agai
 KEPT = "Computed features and trained heads are used again, so more candidates fit into the same time."
 
 
-def show_again(dataset: Dataset, encoder: EncoderSpec, race: Race, for_other_aim: Race | None) -> None:
-    """Show what runs the race once more, and where candidates are better for the other aim, what leads to it."""
-    if race.best is None and race.better_otherwise:
-        _show_other_aim(dataset, encoder, race, for_other_aim)
+def show_again(dataset: Dataset, encoder: EncoderSpec, race: Race) -> None:
+    """Show what runs the race once more."""
     enough = find_gaps(race).minutes
     with st.popover("Run it again", icon=":material/replay:", key="advice-again"):
         st.caption(KEPT if any(outcome.state in LATE for outcome in race.outcomes) else ALL_TRIED)
@@ -35,6 +33,24 @@ def show_again(dataset: Dataset, encoder: EncoderSpec, race: Race, for_other_aim
                 _start_again(dataset, encoder, race, minutes)
 
 
+def show_chosen_for(dataset: Dataset, encoder: EncoderSpec, race: Race) -> None:
+    """Say that a race chose what to try by the other measure, with the button that starts one of its own for this one.
+
+    Nothing is shown of a race that served what the user looks for.
+    """
+    if race.chosen_for is None:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-other-aim"):
+        st.caption(f":material/info: This race chose what to try by {MEASURES[race.chosen_for]}, and measured "
+                   f"{MEASURES[race.serves]} as well.", width="content")
+        if st.button(f"Try more for {MEASURES[race.serves]}", icon=":material/trophy:", type="tertiary",
+                     key="advice-other", help=f"A race of {minutes_words(race.budget)}, which keeps this one."):
+            with show_user_errors():
+                start_advice(dataset, encoder, plan_analysis(Advice, budget=race.budget, serves=race.serves),
+                             runs_folder())
+                st.rerun()
+
+
 def race_for_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis) -> Race | None:
     """Return the finished race that serves what a race does not serve; None without one."""
     for spec in other_finished_races(dataset, encoder, analysis.spec(), runs_folder()):
@@ -42,20 +58,6 @@ def race_for_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, analy
             found = find_advice(dataset, encoder, spec, runs_folder()).analysis
             return None if found is None else finished_race(found)
     return None
-
-
-def _show_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, for_other_aim: Race | None) -> None:
-    """Show the button that leads to the finished race for the other aim, or starts it."""
-    aim = OTHER[race.serves]
-    found = None if for_other_aim is None else for_other_aim.budget
-    label = f"See {MEASURES[aim]}" if found else f"Find the best search for {MEASURES[aim]}"
-    if st.button(label, icon=":material/swap_horiz:", key="advice-other-aim",
-                 help=None if found else f"A race of {minutes_words(race.budget)}, which keeps this one."):
-        with show_user_errors():
-            if found is None:
-                start_advice(dataset, encoder, plan_analysis(Advice, budget=race.budget, serves=aim), runs_folder())
-            st.query_params.update(budget=f"{found or race.budget:g}", serves=aim)
-            st.rerun()
 
 
 def _start_again(dataset: Dataset, encoder: EncoderSpec, race: Race, minutes: str) -> None:

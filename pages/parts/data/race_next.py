@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import streamlit as st
 
 from udml_core.base.errors import capitalized
 from udml_core.exploration.race import Outcome, Race
+from udml_core.exploration.race_certainty import effort_of
 from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_figures import MEASURES, measured_words
@@ -103,7 +105,8 @@ def _show_other_choice(race: Race, of: Conclusion, elsewhere: Elsewhere | None) 
     elif of.is_overruled and of.candidate is not None:
         use_button(f"Use {plain_name(of.candidate.setup, of.race.start)} nevertheless", SEARCH, of.race, of.candidate,
                    "retrieval", USE, kind="tertiary", key="advice-nevertheless")
-    elif of.action == "search" and of.candidate is not None and not of.is_judged:
+    elif of.action == "search" and of.candidate is not None and not of.is_judged and (
+            effort_of(of.race, of.candidate) != math.inf):
         use_button("Judge the largest gain yourself", JUDGE, of.race, of.candidate, "compare",
                    f"{capitalized(of.named)}: {JUDGING[0].lower()}{JUDGING[1:]}", kind="tertiary")
 

@@ -9,7 +9,8 @@ import streamlit as st
 from udml_core.exploration.race_advice import both_aims_words
 from udml_core.exploration.race_conclusion import Conclusion
 from udml_core.exploration.race_figures import MEASURES
-from udml_core.runs import Run
+from udml_core.runs import Run, runs_folder
+from udml_core.runs.aims import kept_aim
 from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.used import chosen_at, used_search
 from udml_core.work.jobs.advising import races_from
@@ -44,11 +45,11 @@ def show_your_search(runs: Sequence[Run]) -> None:
             with st.container(width="stretch", gap="xsmall"):
                 st.markdown(f"{own_line(*used)} For {escaped(used[0].spec().dataset_title)}.")
                 _show_evidence(*used)
-                if found is not None and (newer := _newer_words(*used, *found)):
+                if found is not None and (newer := _newer_words(*used, *found[1:])):
                     st.caption(newer)
             _link_search(search_link(*used))
         elif found is not None:
-            run, of = found
+            run, of, _ = found
             with st.container(width="stretch", gap="xsmall"):
                 st.markdown(f"{conclusion_icon(of)} **{escaped(run.spec().dataset_title)}**")
                 _show_found(of)
@@ -58,17 +59,24 @@ def show_your_search(runs: Sequence[Run]) -> None:
                 use_button("Search with it", SEARCH, of.race, of.use, "retrieval", USE, kind="primary",
                            key="home-use", dataset=run.spec().dataset)
         if found is not None:
-            run, of = found
+            run, of, _ = found
             view_link("data", label="Best search", icon=":material/trophy:", width="content", query_params={
                 "dataset": run.spec().dataset, "view": "advice", "budget": f"{of.race.budget:g}",
                 "serves": of.race.serves})
 
 
-def _concluded(runs: Sequence[Run]) -> tuple[Run, Conclusion] | None:
-    """Return the newest race's start among some runs, and what to use after it and judgments; None without a race."""
+def _concluded(runs: Sequence[Run]) -> tuple[Run, Conclusion, float] | None:
+    """Return what to use after the newest race among some runs, and after judgments, for what the user looks for.
+
+    Returns:
+        The run from which the race started, the conclusion, and when the race ended, in seconds since 1970; None
+        without a race.
+    """
     for run in runs:
-        for race, _, _ in races_from(run) if run.spec().method == FROZEN else []:
-            return run, concluded(race)
+        if run.spec().method == FROZEN and (raced := races_from(run)):
+            aim = kept_aim(runs_folder(), run.spec().dataset)
+            race, _, analysis = max(raced, key=lambda of: (of[0].serves == aim, of[2].stored_status().ticket))
+            return run, concluded(race.serving(aim)), analysis.stored_status().finished or 0.0
     return None
 
 
@@ -88,10 +96,9 @@ def _show_evidence(run: Run, frame: str) -> None:
         st.caption(words)
 
 
-def _newer_words(run: Run, frame: str, start: Run, of: Conclusion) -> str:
+def _newer_words(run: Run, frame: str, of: Conclusion, finished: float) -> str:
     """Return what a race advises that ended after a search was chosen, in Markdown; empty if it agrees."""
-    if not any(race == of.race and (analysis.stored_status().finished or 0.0) > chosen_at(run)
-               for race, _, analysis in races_from(start)):
+    if finished <= chosen_at(run):
         return ""
     relation, _ = relation_to(of, of.race, run.id, recipe_of(run, frame))
     return "" if relation in ("same", "equal") or of.use is None else f":material/new_releases: {_headline(of)}"
@@ -99,7 +106,7 @@ def _newer_words(run: Run, frame: str, start: Run, of: Conclusion) -> str:
 
 def _headline(of: Conclusion, more: str = "") -> str:
     """Return what a race and judgments say to use, and more words, in Markdown."""
-    return f"The race for {MEASURES[of.race.serves]}: {escaped(' '.join(of.once(of.headline, more)))}"
+    return f"{MEASURES[of.race.serves].capitalize()}: {escaped(' '.join(of.once(of.headline, more)))}"
 
 
 def _link_search(parameters: dict[str, str]) -> None:

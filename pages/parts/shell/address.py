@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -49,7 +49,8 @@ def choice_from_address(parameter: str, choices: Iterable[Choice], default: Choi
 
 
 def choose_segment(label: str, parameter: str, choices: Iterable[Choice], default: Choice, key: str, *,
-                   keeps_default: bool = False, **options: Any) -> Choice:
+                   keeps_default: bool = False, then: Callable[[Choice], object] | None = None,
+                   **options: Any) -> Choice:
     """Choose with a segmented control; the address holds the choice.
 
     Each of several quick clicks counts, and the control follows Back and Forward.
@@ -61,22 +62,25 @@ def choose_segment(label: str, parameter: str, choices: Iterable[Choice], defaul
         default: The choice without a parameter.
         key: Key of the widget. Without one, a changed address would make another widget, which loses the next click.
         keeps_default: Whether the address holds the default too, because a link without it means something else.
+        then: Called with a choice that the user clicks.
         options: Further options of the widget.
     """
     names, left_out = list(choices), "" if keeps_default else default
     if key not in st.session_state or has_moved(parameter) or st.session_state[key] not in names:
         st.session_state[key] = choice_from_address(parameter, names, default)
     chosen = st.segmented_control(label, names, required=True, key=key, on_change=_write_click,
-                                  args=(key, parameter, left_out), **_titles(choices) | options) or default
+                                  args=(key, parameter, left_out, then), **_titles(choices) | options) or default
     write_address(parameter, chosen, left_out)
     note_address(parameter)
     return chosen
 
 
-def _write_click(key: str, parameter: str, left_out: str) -> None:
+def _write_click(key: str, parameter: str, left_out: str, then: Callable[[Any], object] | None) -> None:
     """Write a click into the address before the page is drawn, so that a click that follows finds it there."""
     st.session_state.setdefault(CLICKS, {})[parameter] = (st.session_state[key], left_out, time.monotonic())
     keep_clicks()
+    if then is not None:
+        then(st.session_state[key])
 
 
 def keep_clicks() -> None:

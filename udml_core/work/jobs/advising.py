@@ -6,7 +6,7 @@ that waits for the features is noted with their run, so that it starts even if t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from udml_core.exploration.race_elsewhere import Elsewhere, find_elsewhere
 from udml_core.exploration.race_measured import Serves
 from udml_core.exploration.race_words import brief_words, searched_words
 from udml_core.runs import Run, RunRequest, find_run, frozen_runs, list_runs
+from udml_core.runs.aims import keep_aim, kept_aim
 from udml_core.runs.analyses import (
     Analysis,
     AnalysisSpec,
@@ -75,12 +76,37 @@ def find_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root
     return Advising(run, analysis if analysis.has_spec() else None, wanted_advice(run) == spec)
 
 
-def newest_advice(dataset: Dataset, encoder: EncoderSpec, root: Path) -> AnalysisSpec | None:
-    """Return the request of the newest race of a data set, wanted or started; None without one."""
+def race_for(dataset: Dataset, encoder: EncoderSpec, serves: Serves, root: Path) -> AnalysisSpec | None:
+    """Return the request of the race that answers for an aim: one that runs or waits, else the newest.
+
+    A race that served the aim comes before one that served the other, which measured it as well; one that ended
+    before it judged anything answers for its own aim only.
+
+    Args:
+        dataset: The data set.
+        encoder: The encoder of the frozen features.
+        serves: The aim.
+        root: The folder of runs.
+
+    Returns:
+        The request; None without a race.
+    """
     run = find_features(dataset, encoder, root)
     if run is None:
         return None
-    return wanted_advice(run) or next((analysis.spec() for analysis in list_analyses(run, Advice)), None)
+    races = list_analyses(run, Advice)
+    live = [analysis.spec() for analysis in races if analysis.status().state in LIVE_STATES]
+    own = [analysis.spec() for analysis in races if kind_of(analysis.spec()).serves == serves]
+    other = [analysis.spec() for analysis in races if analysis.is_done() or analysis.has_earlier()]
+    return wanted_advice(run) or next(iter((*live, *own, *other)), None)
+
+
+def newest_aim(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Serves | None:
+    """Return what the newest race of a data set serves, wanted or started; None without one."""
+    run = find_features(dataset, encoder, root)
+    wanted = None if run is None else wanted_advice(run) or next(
+        (analysis.spec() for analysis in list_analyses(run, Advice)), None)
+    return None if wanted is None else kind_of(wanted).serves
 
 
 def start_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root: Path) -> Advising:
@@ -92,11 +118,13 @@ def start_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, roo
     check_count(len(dataset) - len(excluded_names(dataset)))
     run = find_features(dataset, encoder, root)
     if run is not None and run.status().state == "done":
+        keep_aim(run, kind_of(spec).serves)
         return Advising(run, analyse(run, spec, root=root))
     kind_of(spec).check_encoders(encoder.reads_images)
     if run is None:
         request = RunRequest(dataset=dataset.name, method=FROZEN, backbone=encoder.backbone, split="all")
         run = submit(plan(request, dataset), root)
+    keep_aim(run, kind_of(spec).serves)
     replace_text(marker_of(run, "advice"), spec.stored())
     start_wanted(root)  # the run may have ended just before it was noted
     return find_advice(dataset, encoder, spec, root)
@@ -184,14 +212,15 @@ def finished_race(analysis: Analysis) -> Race:
     return race_of(analysis) if earlier is None else earlier
 
 
-def elsewhere_of(analysis: Analysis) -> tuple[Elsewhere, Analysis] | None:
+def elsewhere_of(analysis: Analysis, aim: Serves | None = None) -> tuple[Elsewhere, Analysis] | None:
     """Return what another finished race of the same features says of its best search, and that race.
 
     Args:
-        analysis: A race; the other race counts if its best search is better in what this race serves.
+        analysis: A race; the other race counts if its best search is better in the aim.
+        aim: What the user looks for; None for what the race served.
     """
     began, others = analysis.stored_status().ticket, races_beside(analysis)
-    found = find_elsewhere(finished_race(analysis), (
+    found = find_elsewhere(finished_race(analysis).serving(aim), (
         (race, other.stored_status().ticket > began) for race, other in others))
     return None if found is None else (found, next(other for race, other in others if race is found.race))
 
@@ -270,20 +299,24 @@ def raced_together(run: Run, other: Run) -> Race | None:
 def races_of(run: Run) -> Iterator[Race]:
     """Yield the races of a run's images that can be read, the newest start first.
 
-    Races that ended before they finished come last: what an older race said stays until a newer one is complete. A race
-    that runs is left out, as its advice may change.
+    What the user looks for decides: races that served it come first, and the others are read for it. Races that ended
+    before they finished come last: what an older race said stays until a newer one is complete. A race that runs is
+    left out, as its advice may change.
     """
-    unfinished = list[Analysis]()
-    for start in frozen_runs(run.root, run.spec().fingerprint):
-        for analysis in list_analyses(start, Advice):
-            if not (analysis.is_done() or analysis.has_earlier()):
-                unfinished += [analysis] * (analysis.status().state not in LIVE_STATES)
-                continue
-            with suppress(UserError):  # its file is damaged
-                yield finished_race(analysis)
-    for analysis in unfinished:
-        with suppress(UserError):
-            yield race_of(analysis)
+    aim = kept_aim(run.root, run.spec().dataset)
+    ended = [analysis for start in frozen_runs(run.root, run.spec().fingerprint)
+             for analysis in list_analyses(start, Advice)]
+    finished = [analysis for analysis in ended if analysis.is_done() or analysis.has_earlier()]
+    stopped = [analysis for analysis in ended if analysis not in finished
+               and analysis.status().state not in LIVE_STATES]
+    for analysis in (*own_first(finished, aim), *own_first(stopped, aim)):
+        with suppress(UserError):  # its file is damaged
+            yield finished_race(analysis).serving(aim)
+
+
+def own_first(races: Iterable[Analysis], aim: Serves | None) -> list[Analysis]:
+    """List races that served an aim before the others, else in their order; None for no aim."""
+    return sorted(races, key=lambda analysis: aim not in (None, kind_of(analysis.spec()).serves))
 
 
 def use_outcome(outcome: Outcome, root: Path) -> tuple[Run, Analysis | None]:

@@ -19,6 +19,7 @@ from udml_core.exploration.race_figures import MEASURES, said_words
 from udml_core.exploration.race_measured import Serves
 from udml_core.exploration.search_names import named_search
 from udml_core.runs import Run, find_run, frozen_runs
+from udml_core.runs.aims import kept_aim
 from udml_core.runs.analyses import REFINED, Analysis, analysis_at, find_analysis, list_analyses
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.search import Retrieval
@@ -36,7 +37,14 @@ from udml_core.runs.search.judging_words import (
 )
 from udml_core.runs.search.query import Gallery
 from udml_core.runs.search.stored_comparison import stored_comparison
-from udml_core.work.jobs.advising import elsewhere_of, finished_race, races_beside, races_of, refinement_of
+from udml_core.work.jobs.advising import (
+    elsewhere_of,
+    finished_race,
+    own_first,
+    races_beside,
+    races_of,
+    refinement_of,
+)
 
 SEARCHED = (exclusions.KIND, duplicate_decisions.KIND)
 """The logs on which it depends which queries differ."""
@@ -47,16 +55,18 @@ _MEMORY = Memory(16)
 """Comparisons and what their judgments say, by what they depend on."""
 
 
-def conclusion_of(analysis: Analysis, dataset: Dataset | None = None, for_other_aim: Race | None = None) -> Conclusion:
+def conclusion_of(analysis: Analysis, dataset: Dataset | None = None, for_other_aim: Race | None = None,
+                  aim: Serves | None = None) -> Conclusion:
     """Return what to use after a race that ended, and after the judgments of its advice.
 
     Args:
         analysis: The race.
         dataset: Its images; without them, they are loaded.
         for_other_aim: A finished race that serves what this race does not serve.
+        aim: What the user looks for; None for what the race served.
     """
-    race, is_done = finished_race(analysis), analysis.is_done() or analysis.has_earlier()
-    other = elsewhere_of(analysis) if is_done else None
+    race, is_done = finished_race(analysis).serving(aim), analysis.is_done() or analysis.has_earlier()
+    other = elsewhere_of(analysis, aim) if is_done else None
     beside = [of for of, _ in races_beside(analysis)] if is_done else []
     return conclusion_on(race, analysis.run.root, dataset, is_done, None if other is None else other[0], for_other_aim,
                          beside)
@@ -246,12 +256,19 @@ class Suggestion:
 
 
 def suggested_by_race(dataset: Dataset, root: Path) -> Suggestion | None:
-    """Return what the newest finished race of a data set suggests; None without a race that judged a candidate."""
+    """Return what the newest finished race of a data set suggests for what the user looks for.
+
+    A race that served it comes before one that only measured it.
+
+    Returns:
+        None without a race that judged a candidate.
+    """
+    aim = kept_aim(root, dataset.name)
     for run in frozen_runs(root, dataset.fingerprint):
-        for analysis in list_analyses(run, Advice):
-            race = finished_race(analysis)
+        for analysis in own_first(list_analyses(run, Advice), aim):
+            race = finished_race(analysis).serving(aim)
             if race.is_judged and (analysis.is_done() or analysis.has_earlier()):
-                return Suggestion(analysis, race, conclusion_of(analysis, dataset))
+                return Suggestion(analysis, race, conclusion_of(analysis, dataset, aim=aim))
     return None
 
 
