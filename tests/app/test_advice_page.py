@@ -52,7 +52,7 @@ from udml_core.runs.tasks import Status
 from udml_core.runs.used import use_search, used_search
 from udml_core.work.jobs import concluding, first_method
 from udml_core.work.jobs.advising import judged_in_race, race_of, race_words_of, races_of, wanted_advice
-from udml_core.work.jobs.follow_ups import want, withdraw
+from udml_core.work.jobs.follow_ups import planned, steps_in_use, want, withdraw
 from udml_core.work.jobs.verdicts import beside_best, best_words, said_lines, said_of_run, unraced_words
 from udml_core.work.workers import analyse as worker
 
@@ -1011,9 +1011,9 @@ def test_a_training_whose_step_a_race_judged_as_a_refinement_is_not_called_unjud
 
 @pytest.mark.parametrize(("sees", "says"), [
     ("whitened", "Keep the best search: compared with the best search (whitening), judges see worse first results, "
-                 "worse whole groups in this run alone"),
+                 "worse whole groups in this training alone"),
     ("trained", "Better than the best search; confirm it by judgments: compared with the best search (whitening), "
-                "judges see better first results, better whole groups in this run alone")])
+                "judges see better first results, better whole groups in this training alone")])
 def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
         frozen: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sees: str, says: str) -> None:
     """The judge has the eyes of one of both, so that it finds the results of the other one worse."""
@@ -1064,6 +1064,41 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
     assert says in said_lines(trained)[0]
 
 
+def test_a_training_is_judged_with_the_steps_of_the_search_in_use(
+        frozen: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge has the eyes of the training with these steps, so that it finds the results of the search worse."""
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))  # encoders that other tests ran would be judges, too
+    trained, dataset = without_labels(worked(runs_folder(), method="pca", split="all",
+                                             fields={"dimension": 4})), frozen.dataset()
+    without_labels(frozen)
+    keep_opinion(trained, Interval(0.5, 0.53, 0.003), Interval(0.5, 0.53, 0.003))
+    steps = plan_analysis(Refinement, recipe="whiten")
+    worker.keep(frozen, steps, lambda _share, _step: None)
+    assert steps_in_use(trained) is None, "no search was chosen"
+    use_search(frozen, steps.id)
+    assert steps_in_use(trained) == steps
+    assert planned(trained)[1] == steps, "it follows the second opinion, before the slower maps"
+    assert steps_in_use(frozen) is None, "it is no training"
+    worker.keep(trained, steps, lambda _share, _step: None)
+    eyes = Retrieval(trained, dataset).frames.frame(steps.id)
+    path = features_path(dataset, choose_spec("squeezenet", dataset.native_size, dataset.gray))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    seen = np.asarray(eyes.take(np.arange(len(dataset))))
+    blur = np.random.default_rng(0).normal(size=seen.shape)  # a judge with the very features would be refused
+    np.save(path, (seen + 0.05 * seen.std() * blur).astype(np.float32))
+    assert best_words(trained, dataset) == (
+        "Better than your search; confirm it by judgments: compared with your search (whitening), judges see better "
+        "first results, better whole groups in this training with the same steps (whitening)")
+    lab = opened("train", dataset="digits", live=trained.id)
+    (link,) = [link for link in lab.get("page_link") if link.label == "Compare with my search"]
+    assert f"b={trained.id}%3A{steps.id}" in link.proto.query_string, "what was judged is compared"
+    lab.button(key="lab-use").click().run()
+    assert used_search([frozen, trained]) == (trained, steps.id), "and used"
+    use_search(frozen, "final")
+    assert steps_in_use(trained) is None, "the plain search has no steps"
+    assert "in this training alone" in best_words(trained, dataset)
+
+
 def test_the_first_step_of_the_search_in_use_is_not_judged_against_that_search(frozen: Run) -> None:
     fields = {"dimension": 4}
     raced = worked(runs_folder(), method="pca", split="all", select="last", fields=fields)
@@ -1079,7 +1114,7 @@ def test_the_first_step_of_the_search_in_use_is_not_judged_against_that_search(f
     lab = opened("train", dataset="digits", live=again.id)
     assert "**Part of your search**: your search begins with this training and adds whitening." in texts(lab)
     assert "Keep your search" not in texts(lab)
-    assert lab.button(key="lab-use").label == "Use this training alone"
+    assert lab.button(key="lab-use").label == "Use this training"
     assert (lab.button(key="lab-keep").label, lab.button(key="lab-keep").proto.type) == ("Search with it", "secondary")
     lab.button(key="lab-keep").click().run()
     assert not lab.exception

@@ -117,7 +117,7 @@ def test_lab_says_first_that_training_added_nothing_and_gives_it_no_trophy(
     assert "trophy: **As good" not in shown
     assert shown.index("**Training added nothing**: the start was as good.") < shown.index("As good: see")
     assert (test.button(key="lab-use").label, test.button(key="lab-use").proto.type) == (
-        "Use this training alone", "tertiary")
+        "Use this training", "tertiary")
 
 
 def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not(pair: list[Run]) -> None:

@@ -102,8 +102,7 @@ def test_the_line_and_the_curves_show_what_the_newest_race_served(run: Run, root
     ([0.0, 0.01, 0.02], ""), ([0.0, 0.02, 0.0201], ""), ([0.0], ""),
     ([0.0, 0.03, 0.01], "Longer training lost some of it: epoch 1 was better than epoch 2."),
     ([0.02, 0.01], "Longer training lost some of it: the start, before training, was better than epoch 1."),
-    ([0.0, 0.02, 0.018], "Longer training lost some of it: epoch 1 was better than epoch 2, a difference that "
-                         "may be chance.")])
+    ([0.0, 0.02, 0.018], "Longer training changed little: epoch 1 and epoch 2 differ by no more than chance.")])
 def test_a_curve_whose_best_epoch_is_not_the_last_says_so(values: list[float], words: str) -> None:
     rows = [{"epoch": epoch, "second opinion": value, "second opinion error": 0.002} for epoch, value in
             enumerate(values)]

@@ -8,7 +8,7 @@ import streamlit as st
 from udml_core.data.dataset import step_name
 from udml_core.exploration.race_figures import BY_CLASSES, SAID, group_size_words, said_word
 from udml_core.runs import Run
-from udml_core.runs.analyses import analysis_at
+from udml_core.runs.analyses import Analysis, analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
 from udml_core.runs.opinions import (
     DECIDES,
@@ -28,6 +28,7 @@ from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.runs.verdict import has_labels
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import races_from
+from udml_core.work.jobs.follow_ups import steps_in_use
 from udml_core.work.jobs.verdicts import Stand
 
 from ..draw.palette import signed
@@ -71,7 +72,10 @@ def show_opinion(run: Run, is_brief: bool = False) -> None:
         return
     if not is_brief and run.status().state == "done" and (kept := kept_words(run)):
         st.caption(f":material/bookmark: {kept}")
-    stand = stand_beside(run) if run.stored_status().state == "done" else None
+    if opinions is not None and _is_coming(run):
+        opinions = None  # the steps of the search in use follow, and one verdict counts both
+    is_pending = opinions is None and not run.is_example and not obstacle(run) and _is_coming(run)
+    stand = stand_beside(run) if run.stored_status().state == "done" and not is_pending else None
     if opinions is not None and (is_idle := adds_nothing(run)):
         head, _, why = start_words(run).partition(":")
         st.markdown(f":material/balance: **{head}**:{why}")
@@ -81,7 +85,7 @@ def show_opinion(run: Run, is_brief: bool = False) -> None:
         _show_stand(stand, is_idle)
     if opinions is not None:
         _show_verdict(run, opinions, is_brief, stand, is_idle)
-        if not is_idle and (began := start_words(run)):
+        if not is_idle and not (is_brief and stand is not None) and (began := start_words(run)):
             st.caption(began)
     elif run.is_example:
         if not has_labels(run.evaluation()):
@@ -90,7 +94,8 @@ def show_opinion(run: Run, is_brief: bool = False) -> None:
         st.caption(f"No verdict without labels: {escaped(reason)}")
     else:
         _show_missing(run, is_raced=bool(own))
-    show_with_steps(run)
+    if stand is None or not is_brief:
+        show_with_steps(run)
 
 
 def says_something(run: Run) -> bool:
@@ -132,7 +137,9 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | N
     if stand is not None and is_beside and not stand.is_begun:
         _show_stand(stand, is_idle)
     if is_brief:
-        if not said.is_raced:
+        if not said.is_raced and stand is not None:
+            st.caption(f"Compared with the plain search: {verdicts}.", help=details)
+        elif not said.is_raced:
             st.markdown(f"{verdict_icon(said.verdicts)} Compared with the plain search: **{verdicts}.**", help=details)
         return
     words = agreed if said.is_raced else f"{bold} {details}"
@@ -171,10 +178,16 @@ def _judge_row(question: str, judge: str, difference: float, ends: tuple[float, 
             "95 % interval": " to ".join(signed(end, 3) for end in ends), "Says": says, "Weight": weight}
 
 
+def _judging(run: Run) -> list[Analysis]:
+    """List what a verdict on a run counts: its second opinion, then the steps of the search in use on it."""
+    return [analysis_at(run, spec) for spec in (OF_RUN, steps_in_use(run)) if spec is not None]
+
+
 def _is_coming(run: Run) -> bool:
-    """Return whether the second opinion of a run is being computed, or follows in the background."""
-    analysis = analysis_at(run, OF_RUN)
-    return analysis.status().state in LIVE_STATES if analysis.folder.exists() else jobs.are_maps_coming(run)
+    """Return whether a part of the verdict on a run is being computed, or follows in the background."""
+    parts = _judging(run)
+    return any(part.folder.exists() and part.status().state in LIVE_STATES for part in parts) or (
+        any(not part.folder.exists() for part in parts) and jobs.are_maps_coming(run))
 
 
 def _show_missing(run: Run, is_raced: bool) -> None:
@@ -213,10 +226,11 @@ def _follow(run: Run) -> None:
     """Show the progress of a second opinion; the page runs again when it ends."""
     if not _is_coming(run):
         st.rerun(scope="app")
-    analysis = analysis_at(run, OF_RUN)
-    if not analysis.folder.exists():
+    live = next((part for part in _judging(run) if part.folder.exists() and part.status().state in LIVE_STATES), None)
+    if live is None:
         st.caption("The verdict without labels follows in a moment, or after a run that trains now.")
         return
-    status = analysis.status()
+    status = live.status()
+    what = "Judging without labels" if live.spec() == OF_RUN else "The steps of your search on this training"
     words = filter(None, (step_name(status.phase) or "starting", time_words(status)))
-    st.progress(min(1.0, status.share), f"Judging without labels: {escaped(', '.join(words))}")
+    st.progress(min(1.0, status.share), f"{what}: {escaped(', '.join(words))}")

@@ -56,16 +56,18 @@ def offer_choice(run: Run, key: str) -> None:
     keeps = adds_nothing(run) or (stand is not None and not stand.prefers_run)
     if rival is not None and keeps:
         _keep_button(rival, key, "Search with it" if stand is not None and stand.is_begun else "", "secondary")
-    if st.button("Use this training alone" if keeps else "Use this", key=f"{key}-use", icon=SEARCH,
+    own = FINAL if stand is None else stand.own
+    what = "this training alone" if own == FINAL else "this training and the steps of your search"
+    if st.button("Use this training" if keeps else "Use this", key=f"{key}-use", icon=SEARCH,
                  type="tertiary" if keeps else "secondary",
-                 help="Search begins with this training alone from now on, and Home links to it."):
-        open_used(run, FINAL)
+                 help=f"Search begins with {what} from now on, and Home links to it."):
+        open_used(run, own)
     if rival is None:
         return
     if not keeps and rival.name == IN_USE:
         _keep_button(rival, key, "", "tertiary")
     if rival.run.id != run.id:
-        link = judge_link(side_name(rival.run.id, rival.frame), run.id, None, rival.serves)
+        link = judge_link(side_name(rival.run.id, rival.frame), run.id, None if own == FINAL else own, rival.serves)
         label = "Compare with my search" if rival.name == IN_USE else f"Compare with {rival.name}"
         view_link("compare", label=label, icon=":material/thumbs_up_down:", width="content", query_params=link,
                   help="Blind: you see where the two searches differ, without their names.")

@@ -56,8 +56,8 @@ def lost_words(rows: Sequence[Mapping[str, Any]], name: str) -> str:
     at = f"epoch {best['epoch']:g}" if best["epoch"] else "the start, before training,"
     of_last = f"epoch {last['epoch']:g}"
     error = best.get(f"{name}{ERROR}")
-    chance = ", a difference that may be chance" if error is not None and (
-        best[name] - last[name] <= ERRORS * error) else ""
+    if error is not None and best[name] - last[name] <= ERRORS * error:
+        return f"Longer training changed little: {at} and {of_last} differ by no more than chance."
     if curve_of(name).axis == GAIN:  # a figure without a unit, which no reader can weigh
-        return f"Longer training lost some of it: {at} was better than {of_last}{chance}."
-    return f"Longer training lost some of it: {at} had {words[0]}, {of_last} has {words[1]}{chance}."
+        return f"Longer training lost some of it: {at} was better than {of_last}."
+    return f"Longer training lost some of it: {at} had {words[0]}, {of_last} has {words[1]}."

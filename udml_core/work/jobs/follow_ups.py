@@ -16,15 +16,25 @@ from typing import Literal
 from udml_core.base import locks
 from udml_core.base.errors import UserError
 from udml_core.runs import Run, list_runs
-from udml_core.runs.analyses import Analysis, AnalysisSpec, analysis_at, list_analyses, plan_analysis
+from udml_core.runs.analyses import (
+    REFINED,
+    Analysis,
+    AnalysisSpec,
+    analysis_at,
+    find_analysis,
+    list_analyses,
+    plan_analysis,
+)
 from udml_core.runs.analyses.kinds.audit import DataAudit
 from udml_core.runs.analyses.kinds.grid import Grid
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.analyses.kinds.tsne import TSNE
 from udml_core.runs.analyses.kinds.umap import UMAP
 from udml_core.runs.engines import read_owner
 from udml_core.runs.opinions import OF_REFINEMENTS, OF_RUN
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
+from udml_core.runs.used import used_search
 
 SWITCH = "UDML_MAPS"
 """Environment variable: with the value 0, new runs get no maps without a request."""
@@ -65,10 +75,29 @@ def marker_of(run: Run, what: FollowUp) -> Path:
 
 
 def planned(run: Run) -> tuple[AnalysisSpec, ...]:
-    """Return the requests in their order: whether training helped, the first map and its grid, and the slower map."""
+    """Return the requests in their order.
+
+    Whether training helped comes first, then the steps of the search in use on it, the first map and its grid, and the
+    slower map.
+    """
     umap, (*first, last) = plan_analysis(UMAP), _opinions(run) or (None,)
     grid = plan_analysis(Grid, source=umap.id, frame=umap.frames[-1])
-    return tuple(spec for spec in (*first, umap, grid, last, plan_analysis(TSNE)) if spec is not None)
+    in_order = (*first, steps_in_use(run), umap, grid, last, plan_analysis(TSNE))
+    return tuple(spec for spec in in_order if spec is not None)
+
+
+def steps_in_use(run: Run) -> AnalysisSpec | None:
+    """Return the request for the steps of the search that the user chose for a training's images, on that training.
+
+    Returns:
+        None without a training, and if no search with steps was chosen, or it is of this very training.
+    """
+    if run.spec().method == FROZEN or run.is_example:
+        return None
+    used = used_search(other for other in list_runs(run.root) if other.spec().fingerprint == run.spec().fingerprint)
+    if used is None or used[0].id == run.id or not used[1].startswith(REFINED):
+        return None
+    return plan_analysis(Refinement, recipe=find_analysis(*used).spec().recipe)
 
 
 def follows(run: Run, analysis: Analysis) -> bool:

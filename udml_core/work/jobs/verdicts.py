@@ -30,6 +30,7 @@ from udml_core.runs.used import used_search
 from udml_core.work.jobs.advising import is_trial, judged_in_race, race_words_of, races_of, refinement_of
 from udml_core.work.jobs.answering import aim_of
 from udml_core.work.jobs.concluding import advised_beside, suggested_by_race, ticket_of
+from udml_core.work.jobs.follow_ups import steps_in_use
 
 ADVISED, IN_USE = "the best search", "your search"
 """How the search is called that a race advises, and the search that the user chose."""
@@ -119,12 +120,14 @@ class Stand:
         words: What judges say, or what the search adds to the run: a clause that begins a sentence.
         is_begun: Whether the search begins with this very training, so that nothing speaks against the search.
         prefers_run: Whether judges prefer the run.
+        own: The judged embedding of the run: `final`, or the id of its refinement by the steps of the search in use.
     """
 
     rival: Rival
     words: str
     is_begun: bool = False
     prefers_run: bool = False
+    own: str = FINAL
 
 
 def rival_of(run: Run, dataset: Dataset) -> Rival | None:
@@ -192,20 +195,21 @@ def _steps_of(run: Run, frame: str) -> str:
     return recipe_words(Recipe.parse(_recipe_of(run, frame)))
 
 
-def rival_verdicts(run: Run, rival: Rival, dataset: Dataset) -> Verdicts | None:
+def rival_verdicts(run: Run, rival: Rival, dataset: Dataset, own: str = FINAL) -> Verdicts | None:
     """Return what judges say of a run in comparison with another search; None if none can compare the two.
 
     Args:
         run: The run.
         rival: The search.
         dataset: The images of both.
+        own: The judged embedding of the run.
 
     Raises:
         UserError: A stored embedding is damaged, or was removed.
     """
-    ticket = ticket_of(rival.run, rival.frame)
-    opinions = _MEMORY.get((run.id, run.stored_status().ticket, rival.run.id, rival.frame, ticket), partial(
-        run_against_run, run, rival.run, dataset, rival.frame))
+    key = (run.id, run.stored_status().ticket, own, ticket_of(run, own), rival.run.id, rival.frame,
+           ticket_of(rival.run, rival.frame))
+    opinions = _MEMORY.get(key, partial(run_against_run, run, rival.run, dataset, rival.frame, own))
     return None if opinions is None else opinions.verdicts("final")
 
 
@@ -228,13 +232,23 @@ def stand_of(run: Run, dataset: Dataset) -> Stand | None:
                              f"{_steps_of(search.run, search.frame)}", is_begun=True)
     if search is None or search.run.id == run.id:
         return None
-    verdicts = rival_verdicts(run, search, dataset)
+    own = _with_steps(run, search)
+    verdicts = rival_verdicts(run, search, dataset, own)
     if verdicts is None:
         return None
     says = beside_best(search.serves, verdicts, search.name)
     served, other = _served_first(search.serves, verdicts)
-    return Stand(search, f"{says}: compared with {search.name} ({search.words}), judges see {said_words(*verdicts)} in "
-                         "this run alone", prefers_run="better" in (served, other) and served != "worse")
+    compared = f"compared with {search.name} ({search.words}), judges see {said_words(*verdicts)} in this training"
+    with_what = "alone" if own == FINAL else f"with the same steps ({_steps_of(run, own)})"
+    return Stand(search, f"{says}: {compared} {with_what}", own=own,
+                 prefers_run="better" in (served, other) and served != "worse")
+
+
+def _with_steps(run: Run, search: Rival) -> str:
+    """Return the embedding of a run that is compared with a search: refined by its steps if that is computed."""
+    steps = steps_in_use(run) if search.name == IN_USE else None
+    refined = None if steps is None else analysis_at(run, steps)
+    return FINAL if refined is None or not refined.is_done() else refined.id
 
 
 def best_words(run: Run, dataset: Dataset) -> str:
