@@ -50,14 +50,20 @@ def test_a_run_that_trains_says_epoch_score_and_time(run: Run) -> None:
     assert share_of(status) == pytest.approx(1 / 3)
 
 
-def test_the_line_follows_the_map_and_says_in_words_that_the_training_is_ahead(run: Run) -> None:
+def test_the_line_follows_the_map_and_says_in_words_that_the_training_is_ahead(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     status = Status(state="running", phase="training", epoch=2, epochs=3)
     assert cells_of(run, status, 0.4, 2)[0] == ("Epoch shown", "0.4 of 3", "training is at 2")
     assert cells_of(run, status, 2, 2)[0] == ("Epoch", "2 of 3", "")
     measured = Status(state="running", phase="evaluation", epoch=3, epochs=3)
+    monkeypatch.setattr(jobs, "training_left", lambda *_: None)
     cells = cells_of(run, measured, 1, 3)
     assert cells[0] == ("Training is done, showing", "epoch 1 of 3", "")
     assert cells[-1] == ("Results follow after", "evaluation", "")
+    monkeypatch.setattr(jobs, "training_left", lambda *_: 40.0)
+    assert cells_of(run, measured, 1, 3)[-1] == ("Results in", "about 40 s", "")
+    monkeypatch.setattr(jobs, "judging_seconds", lambda *_: 30.0)
+    assert cells_of(run, measured, 1, 3)[-1] == ("Results in", "about 40 s", "then 30 s for the judges")
     assert cells[1:-1] == score_of(run, 1), "the score of the shown epoch"
     done = Status(state="done", epoch=3, epochs=3)
     assert cells_of(run, done, 2, 3)[0] == ("Training is done, showing", "epoch 2 of 3", "")

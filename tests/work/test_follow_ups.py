@@ -13,12 +13,15 @@ import pytest
 
 from tests.running import spec, wait_for, worked, write_digits
 from udml_core.base import locks
+from udml_core.data.speed import measured_speed, record_speed
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import Analysis, analysis_at, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.grid import Grid
+from udml_core.runs.opinions import OF_RUN
 from udml_core.runs.tasks import Status
 from udml_core.work import jobs
 from udml_core.work.jobs import follow_ups
+from udml_core.work.jobs.estimate import image_kind_of, judging_kind
 from udml_core.work.workers import analyse as analysis_worker
 from udml_core.work.workers import follow_up as worker
 
@@ -72,6 +75,17 @@ def test_the_maps_of_a_run_are_computed_in_their_order_once(run: Run, launched: 
     assert not jobs.wants(run, "maps")
     worker.work(run.folder.parent)
     assert launched.order == ["opinion", "umap", "grid", "opinion", "tsne"]
+
+
+def test_the_time_of_a_second_opinion_is_kept_for_later_estimates(
+        run: Run, launched: Launched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))  # without the speeds that other tests measured
+    kind = judging_kind(run.spec())
+    record_speed(kind, 500.0)
+    worker.work(run.root)
+    assert OF_RUN.kind in launched.order
+    assert measured_speed(kind) == pytest.approx(250, abs=5), "the median of both"
+    assert measured_speed(image_kind_of(kind)) is not None
 
 
 def test_a_map_that_fails_is_not_repeated_and_only_its_grid_is_missing(run: Run, launched: Launched) -> None:

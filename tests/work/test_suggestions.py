@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from udml_core.work.jobs.estimate import (
     epoch_kind,
     evaluation_kind,
     follow_kind,
+    judging_kind,
     record_epoch,
+    record_stage,
     start_kind,
     view_kind,
 )
@@ -127,7 +130,24 @@ def test_the_time_left_counts_what_follows_the_training_and_only_measured_times(
     record_speed(follow_kind(planned), 2.0)
     assert jobs.training_left(planned, status) == pytest.approx(8 * 4 + 5 + 2)
     assert jobs.training_left(planned, status.model_copy(update={"epoch_seconds": None})) is None
-    assert jobs.training_left(planned, status.model_copy(update={"phase": "evaluation"})) is None
+    evaluated = status.model_copy(update={"phase": "evaluation", "phase_started": 100.0, "heartbeat": 103.0})
+    assert jobs.training_left(planned, evaluated) == pytest.approx(5 - 3 + 2)
+    assert jobs.training_left(planned, evaluated.model_copy(update={"heartbeat": 120.0})) == pytest.approx(2)
+    assert jobs.training_left(planned, status.model_copy(update={"phase": "starting"})) is None
+
+
+def test_the_judges_take_time_only_where_no_labels_judge() -> None:
+    labeled = catalog.load("digits")
+    unlabeled = replace(labeled, labels=None)
+    planned = spec("pca", fields={"dimension": 8}, backbone="pixels", seed=96)
+    assert jobs.judging_seconds(planned, unlabeled) == 0, "it was never measured"
+    record_stage(judging_kind(planned), 30.0, len(labeled))
+    assert jobs.judging_seconds(planned, unlabeled) == pytest.approx(30)
+    assert jobs.judging_seconds(planned, labeled) == 0
+    assert jobs.judging_seconds(spec("frozen", backbone="pixels"), unlabeled) == 0, "no judge compares it with itself"
+    other = planned.model_copy(update={"fingerprint": "other-images"})
+    assert jobs.judging_seconds(other, unlabeled) == pytest.approx(30), "as each image of others took"
+    assert jobs.estimate(planned, unlabeled).judging_seconds == pytest.approx(30)
 
 
 def test_the_time_left_before_the_training_counts_all_that_follows_at_the_speed_of_this_run() -> None:

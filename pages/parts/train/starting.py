@@ -66,7 +66,8 @@ def _show_notes(expected: jobs.Estimate, is_watching: bool, hindrance: str) -> N
         st.caption("A further run waits until this one has ended.")
     else:
         busy = ". Other work keeps this machine busy now, so it can take several times as long" * jobs.is_busy()
-        st.caption(f"**About {duration(expected.seconds)}**, measured here{busy}" if expected.measured else
+        whole = expected.seconds + expected.judging_seconds
+        st.caption(f"**About {duration(whole)}**, measured here{busy}" if expected.measured else
                    "The time of such a run has not been measured on this machine yet.", help=time_words(expected))
     waiting = sum(run.stored_status().state in LIVE_STATES for run in list_runs(runs_folder()))
     if waiting and not is_watching:
@@ -77,7 +78,7 @@ def time_words(expected: jobs.Estimate) -> str:
     """Return the parts of the measured time, and the memory and disk space."""
     parts = {"start": expected.start_seconds, "features": expected.feature_seconds,
              "training": expected.training_seconds, "evaluation": expected.evaluation_seconds,
-             "first map": expected.follow_seconds}
+             "first map": expected.follow_seconds, "judges": expected.judging_seconds}
     listed = [f"{name} {duration(seconds)}" for name, seconds in parts.items() if seconds]
     space = f"{expected.memory / 1e9:.1f} GB memory" + (
         f", {expected.disk / 1e9:.1f} GB new files" if expected.disk >= SHOWN_DISK else "")

@@ -84,7 +84,10 @@ def cells_of(run: Run, status: Status, epoch: float | None, newest: float | None
     if status.state != "running" or status.phase != "training":
         if epoch is None or status.state != "running":
             return [("Now", state_line(run, status).rstrip("."), ""), *score]
-        return [_after_training(status, epoch), *score, ("Results follow after", status.phase, "")]
+        left = jobs.training_left(run.spec(), status)
+        follows = ("Results follow after", status.phase, "") if left is None else (
+            "Results in", _steady_words(run, left), _then_words(run))
+        return [_after_training(status, epoch), *score, follows]
     shown = min(status.epoch + 1, status.epochs) if epoch is None else epoch
     lags = epoch is not None and newest is not None and newest > epoch
     return [("Epoch shown" if lags else "Epoch", f"{round(shown, 1):g} of {status.epochs}",
@@ -99,7 +102,16 @@ def _time_left(run: Run, status: Status) -> Cell:
     if left is None:
         return "Results in", "not known yet", "the first training here measures it"
     passed = time.time() - (status.started or time.time())
-    return "Results in", _steady_words(run, left), f"{duration(max(0.0, passed))} so far"
+    return "Results in", _steady_words(run, left), ", ".join(filter(None, (
+        f"{duration(max(0.0, passed))} so far", _then_words(run))))
+
+
+def _then_words(run: Run) -> str:
+    """Return how long judges take after the results, where no labels judge them; empty until it was measured here."""
+    with suppress(UserError):
+        if seconds := jobs.judging_seconds(run.spec(), dataset_at_hand(run.spec().dataset)):
+            return f"then {duration(seconds)} for the judges"
+    return ""
 
 
 def _steady_words(run: Run, left: float) -> str:

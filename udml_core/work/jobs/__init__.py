@@ -2,7 +2,15 @@
 
 from udml_core.work.jobs.advising import start_wanted, wake
 from udml_core.work.jobs.analysis_request import MOST_PLACED, analyse, place_images
-from udml_core.work.jobs.estimate import Estimate, estimate, feature_seconds, is_busy, start_left, training_left
+from udml_core.work.jobs.estimate import (
+    Estimate,
+    estimate,
+    feature_seconds,
+    is_busy,
+    judging_seconds,
+    start_left,
+    training_left,
+)
 from udml_core.work.jobs.example_settings import (
     example_settings,
     example_title,
@@ -88,6 +96,7 @@ __all__ = [
     "image_kind",
     "is_busy",
     "is_supported",
+    "judging_seconds",
     "keep_ready",
     "left_to_compute",
     "link_of",

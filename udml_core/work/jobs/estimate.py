@@ -14,12 +14,15 @@ from udml_core.data.encoders import EncoderSpec, activation_bytes, feature_width
 from udml_core.data.features import features_path, views_path
 from udml_core.data.speed import measured_speed, record_speed
 from udml_core.runs import Spec
+from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs.needed_memory import ASSUMED_WIDTH, expected_memory
 
 FEATURES = "features"
 OF_FEATURES = (FEATURES, "activations")
 """How the names of the phases begin that compute features."""
+OF_EVALUATION = ("embedding", "evaluation")
+"""The phases after the last epoch."""
 BUSY = 2.0
 """Tasks for each core that wait or work, above which a machine is busy."""
 
@@ -39,6 +42,8 @@ class Estimate:
         start_seconds: Time to start the process, read the data set and measure it before training; 0 until measured.
         follow_seconds: Time to compute the first map and the graph after the evaluation; 0 until measured.
         view_seconds: The part of `feature_seconds` for random views.
+        judging_seconds: Time after the results until judges have compared the run, where no labels do; 0 until
+            measured.
     """
 
     feature_seconds: float
@@ -50,6 +55,7 @@ class Estimate:
     start_seconds: float = 0.0
     follow_seconds: float = 0.0
     view_seconds: float = 0.0
+    judging_seconds: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -103,7 +109,16 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
                     expected_memory(method, spec.encoder, dataset, halves),
                     4.0 * (whole + views) * width + activation_bytes(spec.encoder) * early,
                     None not in needed, evaluation or 0.0, start or 0.0, measured_speed(follow_kind(spec)) or 0.0,
-                    views * per_view)
+                    views * per_view, judging_seconds(spec, dataset))
+
+
+def judging_seconds(spec: Spec, dataset: Dataset) -> float:
+    """Return the expected seconds until judges have compared a finished run; 0 with labels, and until measured."""
+    if dataset.labels is not None or spec.method == FROZEN:
+        return 0.0
+    kind = judging_kind(spec)
+    known, each = measured_speed(kind), measured_speed(image_kind_of(kind))
+    return known if known is not None else (each or 0.0) * len(dataset)
 
 
 def missing_sources(dataset: Dataset, encoder: EncoderSpec) -> list[EncoderSpec]:
@@ -126,16 +141,21 @@ def measured_image_speed(encoder: EncoderSpec, device: str) -> float | None:
 
 
 def training_left(spec: Spec, status: Status) -> float | None:
-    """Return the expected seconds until a run that trains has its results.
+    """Return the expected seconds until a run that trains, or is evaluated after that, has its results.
 
     Returns:
         The seconds; None while nothing is measured: before the first epoch has ended, in other phases, and until an
         evaluation of the data set was measured on this machine.
     """
     after = measured_speed(evaluation_kind(spec))
-    if status.state != "running" or status.phase != "training" or status.epoch_seconds is None or after is None:
+    if status.state != "running" or after is None:
         return None
-    return (status.seconds_left or 0.0) + after + (measured_speed(follow_kind(spec)) or 0.0)
+    follows = measured_speed(follow_kind(spec)) or 0.0
+    if step_name(status.phase) in OF_EVALUATION:
+        return max(0.0, after - (status.heartbeat - status.phase_started)) + follows
+    if status.phase != "training" or status.epoch_seconds is None:
+        return None
+    return (status.seconds_left or 0.0) + after + follows
 
 
 def start_left(spec: Spec, dataset: Dataset, status: Status) -> float | None:
@@ -196,6 +216,11 @@ def start_kind(spec: Spec) -> str:
 def follow_kind(spec: Spec) -> str:
     """Return the kind of speed of the map and the graph that follow the evaluation."""
     return f"follow {spec.fingerprint[:12]} {spec.encoder.key} {spec.device}"
+
+
+def judging_kind(spec: Spec) -> str:
+    """Return the kind of speed of the second opinion on a run of a data set."""
+    return f"judging {spec.fingerprint[:12]} {spec.encoder.key} {spec.device}"
 
 
 def image_kind_of(kind: str) -> str:

@@ -13,7 +13,10 @@ from filelock import Timeout
 from udml_core.base import locks
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Report
-from udml_core.runs.analyses import Analysis, create_analysis
+from udml_core.runs import Run
+from udml_core.runs.analyses import Analysis, AnalysisSpec, create_analysis
+from udml_core.runs.opinions import OF_RUN
+from udml_core.work.jobs.estimate import judging_kind, record_stage
 from udml_core.work.jobs.follow_ups import is_busy, mapper_lock, next_map, withdraw
 from udml_core.work.jobs.launch import start_in_background
 from udml_core.work.workers.execute import Reporter
@@ -42,13 +45,21 @@ def work(root: Path) -> None:
                     time.sleep(INTERVAL)
                     continue
                 try:
-                    start_in_background(create_analysis(run, spec)).wait()
+                    _compute(run, spec)
                 except (UserError, OSError) as error:
                     log.info("no further map of %s: %s", run.id, error)
                     withdraw(run, "audit")
                     withdraw(run, "maps")
     except Timeout:
         log.info("another process computes the maps of %s", root)
+
+
+def _compute(run: Run, spec: AnalysisSpec) -> None:
+    """Compute what follows a run, and keep how long its second opinion took."""
+    analysis, began = create_analysis(run, spec), time.monotonic()
+    start_in_background(analysis).wait()
+    if spec == OF_RUN and analysis.is_done():
+        record_stage(judging_kind(run.spec()), time.monotonic() - began, len(run.embeddings("final")))
 
 
 def yielding(analysis: Analysis, reporter: Reporter) -> Report:
