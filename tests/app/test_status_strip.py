@@ -61,9 +61,9 @@ def test_the_line_follows_the_map_and_says_in_words_that_the_training_is_ahead(
     assert cells[0] == ("Training is done, showing", "epoch 1 of 3", "")
     assert cells[-1] == ("Results follow after", "evaluation", "")
     monkeypatch.setattr(jobs, "training_left", lambda *_: 40.0)
-    assert cells_of(run, measured, 1, 3)[-1] == ("Results in", "about 40 s", "")
+    assert cells_of(run, measured, 1, 3)[-1] == ("Results in", "about 45 s", "")
     monkeypatch.setattr(jobs, "judging_seconds", lambda *_: 30.0)
-    assert cells_of(run, measured, 1, 3)[-1] == ("Results in", "about 40 s", "then 30 s for the judges")
+    assert cells_of(run, measured, 1, 3)[-1] == ("Results in", "about 45 s", "then 30 s for the judges")
     assert cells[1:-1] == score_of(run, 1), "the score of the shown epoch"
     done = Status(state="done", epoch=3, epochs=3)
     assert cells_of(run, done, 2, 3)[0] == ("Training is done, showing", "epoch 2 of 3", "")
