@@ -1010,10 +1010,10 @@ def test_a_training_whose_step_a_race_judged_as_a_refinement_is_not_called_unjud
 
 
 @pytest.mark.parametrize(("sees", "says"), [
-    ("whitened", "Keep the best search: compared with the best search (whitening), judges see worse first results, "
-                 "worse whole groups in this training alone"),
+    ("whitened", "Keep the best search: compared with the best search (whitening), judges see worse first results "
+                 "and whole groups in this training alone"),
     ("trained", "Better than the best search; confirm it by judgments: compared with the best search (whitening), "
-                "judges see better first results, better whole groups in this training alone")])
+                "judges see better first results and whole groups in this training alone")])
 def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
         frozen: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sees: str, says: str) -> None:
     """The judge has the eyes of one of both, so that it finds the results of the other one worse."""
@@ -1088,7 +1088,7 @@ def test_a_training_is_judged_with_the_steps_of_the_search_in_use(
     np.save(path, (seen + 0.05 * seen.std() * blur).astype(np.float32))
     assert best_words(trained, dataset) == (
         "Better than your search; confirm it by judgments: compared with your search (whitening), judges see better "
-        "first results, better whole groups in this training with the same steps (whitening)")
+        "first results and whole groups in this training with the same steps")
     lab = opened("train", dataset="digits", live=trained.id)
     (link,) = [link for link in lab.get("page_link") if link.label == "Compare with my search"]
     assert f"b={trained.id}%3A{steps.id}" in link.proto.query_string, "what was judged is compared"

@@ -133,6 +133,8 @@ def test_the_time_left_counts_what_follows_the_training_and_only_measured_times(
     evaluated = status.model_copy(update={"phase": "evaluation", "phase_started": 100.0, "heartbeat": 103.0})
     assert jobs.training_left(planned, evaluated) == pytest.approx(5 - 3 + 2)
     assert jobs.training_left(planned, evaluated.model_copy(update={"heartbeat": 120.0})) == pytest.approx(2)
+    assert jobs.training_left(planned, evaluated.model_copy(update={"phase": "graph", "heartbeat": 101.0})) == (
+        pytest.approx(1))
     assert jobs.training_left(planned, status.model_copy(update={"phase": "starting"})) is None
 
 

@@ -72,9 +72,8 @@ def show_opinion(run: Run, is_brief: bool = False) -> None:
         return
     if not is_brief and run.status().state == "done" and (kept := kept_words(run)):
         st.caption(f":material/bookmark: {kept}")
-    if opinions is not None and _is_coming(run):
-        opinions = None  # the steps of the search in use follow, and one verdict counts both
-    is_pending = opinions is None and not run.is_example and not obstacle(run) and _is_coming(run)
+    if is_pending := is_judged_later(run):
+        opinions = None  # the steps of the search in use may follow, and one verdict counts both
     stand = stand_beside(run) if run.stored_status().state == "done" and not is_pending else None
     if opinions is not None and (is_idle := adds_nothing(run)):
         head, _, why = start_words(run).partition(":")
@@ -98,6 +97,11 @@ def show_opinion(run: Run, is_brief: bool = False) -> None:
         show_with_steps(run)
 
 
+def is_judged_later(run: Run) -> bool:
+    """Return whether the verdict on a run is being computed, or follows in the background."""
+    return not run.is_example and not obstacle(run) and _is_coming(run)
+
+
 def says_something(run: Run) -> bool:
     """Return whether `show_opinion` shows anything of a run."""
     if run.spec().method == FROZEN:
@@ -115,11 +119,20 @@ def verdict_icon(verdicts: Verdicts) -> str:
     return MIXED if {"better", "worse"} <= said else UNCLEAR if said == {"cannot tell"} else HALF
 
 
-def _show_stand(stand: Stand, is_idle: bool) -> None:
-    """Show how a run stands beside the search in use, else beside the advised search; idle training wins no trophy."""
+def _show_stand(stand: Stand, is_idle: bool, more: str = "") -> None:
+    """Show how a run stands beside the search in use, else beside the advised search; idle training has no bold line.
+
+    Args:
+        stand: How it stands.
+        is_idle: Whether training itself added nothing, which stands above.
+        more: What stands behind the "?"; empty for nothing.
+    """
     head, _, why = stand.words.partition(": ")
-    st.markdown(f":material/balance: {head}: {escaped(why)}." if is_idle else
-                f":material/trophy: **{head}**: {escaped(why)}.")
+    icon = "trophy" if stand.prefers_run or stand.is_begun else "push_pin"
+    if is_idle:
+        st.caption(f":material/push_pin: {head}: {escaped(why)}.", help=more or None)
+    else:
+        st.markdown(f":material/{icon}: **{head}**: {escaped(why)}.", help=more or None)
 
 
 def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | None, is_idle: bool) -> None:
@@ -134,12 +147,11 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | N
     agreed = agreement_words(said.verdicts, run.evaluation())
     bold, details = f"{verdict_icon(said.verdicts)} **{verdicts}.**", " ".join(filter(None, (
         f"Compared{rest}", escaped(said.epochs if is_beside else said.note), agreed)))
+    plain = f"Compared with the plain search: {verdicts}. {details}" if is_brief else ""
     if stand is not None and is_beside and not stand.is_begun:
-        _show_stand(stand, is_idle)
+        _show_stand(stand, is_idle, plain)
     if is_brief:
-        if not said.is_raced and stand is not None:
-            st.caption(f"Compared with the plain search: {verdicts}.", help=details)
-        elif not said.is_raced:
+        if not said.is_raced and stand is None:
             st.markdown(f"{verdict_icon(said.verdicts)} Compared with the plain search: **{verdicts}.**", help=details)
         return
     words = agreed if said.is_raced else f"{bold} {details}"

@@ -18,7 +18,7 @@ from udml_core.work import jobs
 
 from ..draw.figures import curve
 from ..draw.palette import percent
-from ..runs.opinion import show_opinion
+from ..runs.opinion import is_judged_later, show_opinion
 from ..runs.rivals import offer_choice
 from ..shell.cached import dataset_of
 from ..shell.run_status import (
@@ -60,13 +60,13 @@ def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: fl
         _show_result(run)
     else:
         _show_end(run, status)
-    names = curves_of(run)
-    _show_curves(run, names[:1], epoch)  # the most telling one stands beside the map
-    if status.state not in LIVE_STATES and st.button(
+    names, has_ended = curves_of(run), status.state not in LIVE_STATES
+    _show_curves(run, names[:1], epoch, has_ended)  # the most telling one stands beside the map
+    if has_ended and st.button(
             "Change a value and train again", icon=":material/tune:", key="lab-again", width="stretch", on_click=leave,
             help="The map shows the images before training again. Your values stay in the form."):
         st.rerun(scope="app")  # the form follows, not this part alone
-    _show_curves(run, names[1:], epoch)
+    _show_curves(run, names[1:], epoch, has_ended)
 
 
 def _show_progress(run: Run, status: Status) -> None:
@@ -95,8 +95,9 @@ def _show_result(run: Run) -> None:
         st.markdown("**Did it help?**", help="These images have no classes, so encoders that took no part compare the "
                                              "search after training with the plain search.")
         show_opinion(run, is_brief=True)
-        with st.container(horizontal=True, gap="small", key="lab-choose"):
-            offer_choice(run, "lab")
+        if not is_judged_later(run):
+            with st.container(horizontal=True, gap="small", key="lab-choose"):
+                offer_choice(run, "lab")
     if run.kept_epoch() < max(run.epoch_numbers(), default=0) and (kept := kept_words(run)):
         st.caption(f":material/bookmark: {kept}")  # else the result may not be what the last frame showed
     _show_ways(run)
@@ -156,8 +157,8 @@ def curves_of(run: Run) -> list[str]:
     return [name for name in titles_of(run) if sum(row.get(name) is not None for row in rows) > 1][:MOST_CURVES]
 
 
-def _show_curves(run: Run, names: Sequence[str], epoch: float | None) -> None:
-    """Show curves, with the values to beat and the shown epoch as lines."""
+def _show_curves(run: Run, names: Sequence[str], epoch: float | None, has_ended: bool) -> None:
+    """Show curves, with the values to beat and the shown epoch as lines, and what later epochs of an ended run lost."""
     rows = rows_of_moments(run)
     known, titles = read_baselines(run) or {}, titles_of(run)
     for name in names:
@@ -168,7 +169,7 @@ def _show_curves(run: Run, names: Sequence[str], epoch: float | None) -> None:
               cursor=epoch, narrow=True)
         if name == names[0] and (begins := _beginning_words(run, rows, name, beaten)):
             st.caption(begins)
-        if lost := lost_words(rows, name):
+        if has_ended and (lost := lost_words(rows, name)):
             st.caption(f":material/trending_down: {lost}")
 
 

@@ -22,7 +22,8 @@ FEATURES = "features"
 OF_FEATURES = (FEATURES, "activations")
 """How the names of the phases begin that compute features."""
 OF_EVALUATION = ("embedding", "evaluation")
-"""The phases after the last epoch."""
+OF_MAP = ("map", "graph")
+"""The phases after the last epoch, and the last phases of all."""
 BUSY = 2.0
 """Tasks for each core that wait or work, above which a machine is busy."""
 
@@ -151,8 +152,11 @@ def training_left(spec: Spec, status: Status) -> float | None:
     if status.state != "running" or after is None:
         return None
     follows = measured_speed(follow_kind(spec)) or 0.0
-    if step_name(status.phase) in OF_EVALUATION:
-        return max(0.0, after - (status.heartbeat - status.phase_started)) + follows
+    phase, passed = step_name(status.phase), status.heartbeat - status.phase_started
+    if phase in OF_EVALUATION:
+        return max(0.0, after - passed) + follows
+    if phase in OF_MAP:
+        return max(0.0, follows - passed)
     if status.phase != "training" or status.epoch_seconds is None:
         return None
     return (status.seconds_left or 0.0) + after + follows

@@ -13,7 +13,7 @@ from functools import partial
 from udml_core.base.errors import UserError
 from udml_core.base.memory import Memory
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.race_figures import MEASURES, OTHER, recipe_words, said_words, setup_words
+from udml_core.exploration.race_figures import MEASURES, OTHER, SAID, recipe_words, said_words, setup_words
 from udml_core.exploration.race_measured import Serves, Verdict
 from udml_core.exploration.search_names import named_search
 from udml_core.methods import find_method
@@ -238,10 +238,18 @@ def stand_of(run: Run, dataset: Dataset) -> Stand | None:
         return None
     says = beside_best(search.serves, verdicts, search.name)
     served, other = _served_first(search.serves, verdicts)
-    compared = f"compared with {search.name} ({search.words}), judges see {said_words(*verdicts)} in this training"
-    with_what = "alone" if own == FINAL else f"with the same steps ({_steps_of(run, own)})"
-    return Stand(search, f"{says}: {compared} {with_what}", own=own,
+    with_what = "alone" if own == FINAL else "with the same steps"
+    return Stand(search, f"{says}: compared with {search.name} ({search.words}), judges see {both_words(verdicts)} in "
+                         f"this training {with_what}", own=own,
                  prefers_run="better" in (served, other) and served != "worse")
+
+
+def both_words(verdicts: Verdicts) -> str:
+    """Return two verdicts in words, once if they are equal."""
+    if verdicts.first != verdicts.groups:
+        return said_words(*verdicts)
+    said = SAID[verdicts.first]
+    return f"{said}{' in' * (verdicts.first == 'cannot tell')} {MEASURES['first']} and {MEASURES['groups']}"
 
 
 def _with_steps(run: Run, search: Rival) -> str:
