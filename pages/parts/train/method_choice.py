@@ -91,17 +91,20 @@ def explain(method: type[Method], dataset: Dataset, fixed: bool = False) -> None
     """
     card = method.card
     st.markdown(card.summary, help=f"{card.idea}\n\n{card.paper}")
+    suggestion = suggested_by_race(dataset, runs_folder())
+    judged = None if suggestion is None else suggestion.judged_of(card.name)
     measured = record_words(card.name) if card.supervision == "none" else ""
     if fixed and card.on_fixed_features and dataset.labels is not None:
         st.caption(f":material/info: {card.on_fixed_features}", help=card.source)
         says = ""
     else:
-        says = f"{PROMISES[card.promise]}." if dataset.labels is not None else measured
+        says = f"{PROMISES[card.promise]}." if dataset.labels is not None else "" if judged is not None else measured
     if text := f"{NEEDS.get(card.supervision, '')}{says}".strip():
         st.caption(text, help=f"{MEASURED_BY} {card.source}")
-    if (suggestion := suggested_by_race(dataset, runs_folder())) and (judged := suggestion.judged_of(card.name)):
+    if suggestion is not None and judged is not None:  # what was seen on these images comes before other images
         said = suggestion.words_for(judged).removesuffix(".")
-        st.caption(f":material/balance: {escaped(said)}, compared with the plain search.")
+        st.caption(f":material/balance: {escaped(said)}, compared with the plain search.",
+                   help=f"On other images: {measured} {MEASURED_BY}" if measured else None)
         if judged.setup.method == FROZEN:
             st.caption("The race has tried this step already: trained alone, it gives the same search.")
         won = suggestion.run  # Lab begins with its settings
