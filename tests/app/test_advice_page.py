@@ -1419,6 +1419,12 @@ def test_every_page_follows_the_judgments_of_the_advised_search(
             "and not to keep another one")
         button(again, "Search with mine").click().run()
         assert again.query_params["compare"] in (plan.id, [plan.id])
+    elif action == "Name groups":
+        assert label_of_next(again) == "Search with mine"
+        assert "**Next:** you search with it already." in texts(again)
+        offered = {each.label for each in again.button}
+        assert "Name groups" in offered
+        assert ("Confirm by judgments" in offered) == (not answers), "unless they have confirmed it"
     else:
         assert label_of_next(again) == action
     judged = "judgments" in headline

@@ -44,7 +44,7 @@ def is_kept(of: Conclusion, relation: Relation, own: Outcome | None) -> bool:
     """Return whether the next step is to keep the search that the user chose, because nothing speaks against it."""
     if of.action == "search":
         return of.basis != "contradicted" and (own is None or of.race.verdict(own) != "worse")
-    return relation == "equal" or (relation == "same" and of.action == "use")
+    return relation == "equal" or (relation == "same" and of.action in ("use", "name"))
 
 
 def show_kept(race: Race, of: Conclusion, own: tuple[Run, str], relation: Relation,
@@ -55,12 +55,16 @@ def show_kept(race: Race, of: Conclusion, own: tuple[Run, str], relation: Relati
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
         st.markdown(f"**Next:** {says}", width="stretch" if len(says) > LONG else "content")
         _search_with_own(own, "primary")
-        if relation == "same" and of.candidate is not None and not of.is_judged:
-            _judge(of, CONFIRM, "tertiary")
-        elif relation == "equal":
+        if relation == "equal":
             _use(race, of, elsewhere, "tertiary", "Change to this one")
-        elif relation != "same":
+            return
+        if relation != "same":
             use_plain(race, "tertiary")
+            return
+        if of.candidate is not None and not of.is_judged:
+            _judge(of, CONFIRM, "tertiary")
+        if of.action == "name":
+            _name_groups(race, of, "tertiary")
 
 
 def _search_with_own(own: tuple[Run, str], kind: Kind) -> None:
@@ -80,9 +84,8 @@ def show_next(race: Race, of: Conclusion, own: tuple[Run, str] | None, elsewhere
             _use(race, of, elsewhere, "primary")
         elif of.action == "judge":
             _judge(of, CONTINUE if of.is_begun else CONFIRM, "primary")
-        elif of.action == "name" and st.button("Name groups", icon=":material/label:", key="advice-name",
-                                               type="primary"):
-            open_view("labels", query_params={"run": of.use.run if of.use else race.run})
+        elif of.action == "name":
+            _name_groups(race, of, "primary")
         elif of.action == "search":
             use_plain(race, "primary")
         elif of.action == "again" and again is not None:
@@ -90,6 +93,12 @@ def show_next(race: Race, of: Conclusion, own: tuple[Run, str] | None, elsewhere
         _show_other_choice(race, of, elsewhere)
         if own is not None:
             _search_with_own(own, "tertiary")
+
+
+def _name_groups(race: Race, of: Conclusion, kind: Kind) -> None:
+    """Show the button that names the groups that a search finds."""
+    if st.button("Name groups", icon=":material/label:", key="advice-name", type=kind):
+        open_view("labels", query_params={"run": of.use.run if of.use else race.run})
 
 
 def _show_other_choice(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> None:
