@@ -545,7 +545,7 @@ def test_one_race_answers_for_both_aims_and_says_by_which_it_chose(frozen: Run, 
     assert not test.exception
     assert verdict(test)[0].endswith("Best search: the refined search (whitening, then averaging)")
     assert "This race chose what to try by whole groups, and measured first results as well." in texts(test)
-    assert "beat the best before it in whole groups is kept" in texts(test), "which it does not choose anew"
+    assert "beat the best before it in whole groups is kept" in texts(test), "which it does not choose again"
     button(test, "Try more for first results").click().run()
     (started,) = launched
     kind = started.spec().build_kind()
