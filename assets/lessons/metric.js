@@ -140,9 +140,10 @@ const LESSON = {
       <msup><mrow><mo>(</mo><mi>x</mi><mo>−</mo><mi>y</mi><mo>)</mo></mrow><mo>⊤</mo></msup><mi>M</mi><mo>(</mo><mi>x</mi><mo>−</mo><mi>y</mi><mo>)</mo></math>`;
     const transposed = "<msup><mi>L</mi><mo>⊤</mo></msup>";
     return `<p>${say("{formula}, the Mahalanobis distance. Your ellipse is the matrix {matrix}.", { formula: squared, matrix: `<math><mi>M</mi><mo>=</mo>${table(matrix)}</math>` })}</p>
-      <p>${say("The query ★ and its nearest neighbor differ by {difference}, so {distance}. A circle of radius 1 would be the ordinary (Euclidean) distance. A training method changes M as you do: by labels, or without them by neighbors and groups that it finds. It learns a projection L, and {product}: the distance of two points is the ordinary distance after both are multiplied by {transposed}. (Where L has the directions as rows, M is {rows}.)", {
+      <p>${say("The query ★ and its nearest neighbor differ by {difference}, so {distance}. A circle of radius 1 would be the ordinary (Euclidean) distance.", {
     difference: `<math><mi>x</mi><mo>−</mo><mi>y</mi><mo>=</mo>${table(difference.map((value) => [value]))}</math>`,
-    distance: `<math><mi>d</mi><mo>=</mo>${number(distances[0], 2)}</math>`, product: `<math><mi>M</mi><mo>=</mo><mi>L</mi>${transposed}</math>`,
+    distance: `<math><mi>d</mi><mo>=</mo>${number(distances[0], 2)}</math>` })}</p>
+      <p class="aside">${say("A training method changes M as you do: by labels, or without them by neighbors and groups that it finds. It learns a projection L, and {product}: the distance of two points is the ordinary distance after both are multiplied by {transposed}. (Where L has the directions as rows, M is {rows}.)", { product: `<math><mi>M</mi><mo>=</mo><mi>L</mi>${transposed}</math>`,
     transposed: `<math>${transposed}</math>`, rows: `<math>${transposed}<mi>L</mi></math>` })}</p>`;
   },
   caption: [2, 3, 5],

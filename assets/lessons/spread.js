@@ -150,7 +150,7 @@ const LESSON = {
       timer = setInterval(advance, PLAY_MS);
       play.textContent = say("Pause");
     } }, isStill ? say("Next step") : say("Play"));
-    stage.append(element("div", {}, play));
+    stage.append(element("div", { class: "corner" }, play));
 
     return { draw({ labels, step }, { best, certainty, leaks, wrong, reached }) {
       plane.clear();

@@ -1,6 +1,6 @@
 // How a slide fits the screen: the largest letters, and the picture in what they leave.
 const PICTURE_SLIDES = ["meet", "predict", "do", "see", "formula", "fails", "check", "takeaway"];
-const TEXT_SLIDES = ["predict", "do", "formula", "fails", "check", "takeaway"]; // their text stands beside the picture on each screen
+const TEXT_SLIDES = ["predict", "do", "formula", "fails", "check", "takeaway"]; // their text stands beside the picture where that is large enough
 const HANDS_ON = ["do", "fails"]; // on small screens the other slides leave out what is only pressed
 const LETTERS = [38, 34, 30, 27, 24]; // pixels: the largest that fits
 const SMALLER_LETTERS = [22, 20, 18]; // where nothing else helps
@@ -16,7 +16,9 @@ const SIDE_BY_SIDE = 1.5; // width by height of a screen on which all text stand
 const NARROW = 700; // pixels of a telephone, whose slides scroll
 const AROUND = 64; // pixels of a screen's height that the keys take
 const BELOW = 52; // and what stays free above the keys, below a second figure
-const SHOWN_SLIDES = ["meet", "see"]; // their few sentences may stand below the picture
+const SHOWN_SLIDES = ["meet", "see"]; // their few sentences stand below the picture where it is larger there
+const [LEAST_HEIGHT, LEAST_WIDTH] = [0.7, 0.9]; // shares of a screen: a picture beside its text that takes neither is too small
+const ENOUGH = 0.715; // of a screen, for a picture above more text
 const HEIGHTS = [0.8, 0.78, 0.76, 0.74, 0.72, 0.7, 0.68, 0.66, 0.64, 0.62, 0.6, 0.56, 0.52]; // of a screen, for a picture above its text
 const [SHORTEST, TALLEST, HALVINGS] = [0.4, 3, 5]; // how much the height of a picture may change where it carries no meaning, and how exactly
 
@@ -31,7 +33,7 @@ class SlideFit {
     if (width < NARROW) return [{ isSide: false, box: [width - 32, height / 2] }];
     const isWide = width / height >= SIDE_BY_SIDE;
     const beside = (shares) => shares.map((share) => ({ isSide: true, box: [width * share, height - AROUND] }));
-    if (kind === "formula") return [...beside([0.58, 0.5, 0.42, 0.34]), null];
+    if (kind === "formula") return [...beside([0.65, 0.58, 0.5, 0.42, 0.34]), null];
     if (isWide) return beside([0.65, 0.58, 0.5, 0.42]);
     return beside([0.64, 0.58, 0.52, 0.46, 0.4, 0.34]);
   }
@@ -51,27 +53,62 @@ class SlideFit {
     if (isNarrow) root.style.fontSize = `${NARROW_LETTERS}px`;
     else {
       const size = this.write([...(TEXT_SLIDES.includes(kind) && this.size ? [this.size] : []), ...LETTERS]) ?? this.write(SMALLER_LETTERS); // a picture may be narrower than its box
-      this.size = TEXT_SLIDES.includes(kind) && kind !== "predict" ? size : null;
+      this.size = TEXT_SLIDES.includes(kind) && kind !== "predict" && box?.isSide ? size : null;
     }
     if (kind === "more") this.enlargeSecond();
   }
 
-  // The box in which the picture is largest while the text fits, beside the text or above it.
+  // The box in which the picture is largest while the text fits, beside the text or above it. A picture beside more text moves only where it is too small:
+  // then an answered question gives way to its explanation, and what remains may stand below the picture.
   bestBox(kind) {
-    const { stage } = this.frame;
-    const isWithText = ([box, sizes]) => { this.reserve(box); return this.write(sizes); };
+    const { root } = this.frame;
+    root.classList.remove("short");
+    const beside = this.besideText(kind);
+    if (SHOWN_SLIDES.includes(kind)) return this.largest([beside, this.aboveText(HEIGHTS)]);
+    if (!PICTURE_SLIDES.includes(kind) || (beside && this.isLarge(beside))) return beside;
+    root.classList.add("short");
+    const boxes = [this.besideText(kind), this.aboveText([ENOUGH, ...HEIGHTS.filter((share) => share < ENOUGH)])];
+    return boxes.find((box) => box && this.isLarge(box)) ?? this.largest(boxes);
+  }
+
+  isWithText([box, sizes]) {
+    this.reserve(box);
+    return this.write(sizes);
+  }
+
+  besideText(kind) {
     const boxes = this.boxes(kind);
-    const [beside] = [...boxes.map((box) => [box, LETTERS]), [boxes.at(-1), SMALLER_LETTERS]].find(isWithText) ?? [boxes.at(-1)];
-    if (!SHOWN_SLIDES.includes(kind)) return beside;
-    const above = HEIGHTS.map((share) => ({ isSide: false, box: [innerWidth - 48, innerHeight * share] })).find((box) => isWithText([box, LETTERS.slice(-1)]));
-    if (!above) return beside;
+    const [beside] = [...boxes.map((box) => [box, LETTERS]), [boxes.at(-1), SMALLER_LETTERS]].find((attempt) => this.isWithText(attempt)) ?? [boxes.at(-1)];
+    return beside;
+  }
+
+  // The highest box above the text; undefined where the text leaves no room for it.
+  aboveText(heights) {
+    return heights.map((share) => ({ isSide: false, box: [innerWidth - 48, innerHeight * share] })).find((box) => this.isWithText([box, LETTERS.slice(-1)]));
+  }
+
+  largest(boxes) {
+    const area = (box) => (box ? this.sizeIn(box).reduce((product, side) => product * side) : 0);
+    const areas = boxes.map(area);
+    return boxes[areas.indexOf(Math.max(...areas))];
+  }
+
+  // Width and height of the picture in a box.
+  sizeIn(box) {
+    const { stage } = this.frame;
     stage.style.removeProperty("display");
-    const area = (box) => {
-      this.reserve(box);
-      this.buildPicture(box.box);
-      return stage.offsetWidth * stage.offsetHeight * this.scaleIn(box.box) ** 2;
-    };
-    return area(above) > area(beside) ? above : beside;
+    this.reserve(box);
+    this.buildPicture(box.box);
+    const scale = this.scaleIn(box.box);
+    const size = [stage.offsetWidth * scale, stage.offsetHeight * scale];
+    stage.style.display = "none";
+    return size;
+  }
+
+  // Whether a picture in a box is seen from the last row.
+  isLarge(box) {
+    const [width, height] = this.sizeIn(box);
+    return height >= LEAST_HEIGHT * innerHeight || width >= LEAST_WIDTH * innerWidth;
   }
 
   // How much the picture is enlarged in a box.
@@ -92,6 +129,7 @@ class SlideFit {
   reserve(box) {
     const { root, stage: { parentElement: picture } } = this.frame;
     root.classList.toggle("side", Boolean(box?.isSide));
+    root.classList.toggle("above", box?.isSide === false && innerWidth >= NARROW);
     picture.classList.toggle("away", !box);
     if (box) Object.assign(picture.style, { width: `${box.box[0]}px`, height: box.isSide ? "0" : `${box.box[1]}px` });
   }
@@ -190,7 +228,7 @@ class SlideFit {
     this.built = "";
     this.size = null;
     for (const node of [stage, picture, root]) node.removeAttribute("style");
-    root.classList.remove("side", "narrow");
+    root.classList.remove("side", "above", "short", "narrow");
     fitFormulas(formula);
   }
 }

@@ -334,6 +334,7 @@ class Lesson {
       reason.replaceChildren();
       if (typeof kept === "number") reason.append(markup("span", `${kept === right ? say("✓ Correct.") : say("✕ Not right. Right: “{answer}”.", { answer: choices[right] })} ${because}`));
       reason.className = `because ${kept === right ? "right" : ""}`;
+      box.classList.toggle("answered", typeof kept === "number");
       if (skip) skip.hidden = typeof kept === "number";
       if (wait) wait.hidden = kept !== undefined;
     };

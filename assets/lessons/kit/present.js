@@ -36,7 +36,10 @@ class Presentation {
     this.blank = element("div", { class: "slide-blank", role: "img", "aria-label": say("The screen is blank"), hidden: true, onclick: () => { this.blank.hidden = true; } });
     this.keyWords = element("span", {});
     this.hint = this.bar();
-    this.onResize = () => { if (this.isOn) this.show(); };
+    this.onResize = () => {
+      this.fitted.size = null;
+      if (this.isOn) this.show();
+    };
     window.addEventListener("resize", this.onResize);
     frame.root.addEventListener("input", ({ target }) => { if (target.type === "range") this.used = target; });
   }
