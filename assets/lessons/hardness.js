@@ -18,7 +18,7 @@ const LESSON = {
     because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, the gradients of many hard triplets share a direction in which all points move together. It lowers all these losses, but at most to the margin.",
   },
   touch: "Train an epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps. How much of the harm comes from wrong labels? Train on right labels only.",
-  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin. Each map shows the images after training on one choice; all maps have the same scale. Each character is an image of a handwritten digit; one image in ten has a wrong label. R@1 is the share of images whose nearest image is the same digit. This share is the mean over five seeds, which draw triplets and their order; ± bounds in 19 of 20 cases what the seeds leave open, not what other images would change, and the map shows the first seed. R@1 is measured on the same images on which the projection trains; on new images it can be lower. Spread is the size of the map, compared with its size before training.",
+  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin. Each map shows the images after training on one choice; all maps have the same scale. Each character is an image of a handwritten digit, in the color of its true digit; a ring marks the one image in ten with a wrong label. R@1 is the share of images whose nearest image is the same digit. This share is the mean over five seeds, which draw triplets and their order; ± bounds in 19 of 20 cases what the seeds leave open, not what other images would change, and the map shows the first seed. R@1 is measured on the same images on which the projection trains; on new images it can be lower. Spread is the size of the map, compared with its size before training.",
   controls: [
     { name: "epochs", kind: "slider", label: "Epochs of training", low: 0, high: 4, step: 1, start: 0 },
     { name: "labels", kind: "choice", label: "Triplets", start: "all", options: [{ value: "all", words: "All" }, { value: "right", words: "Only those with right labels" }] },
@@ -140,7 +140,7 @@ const LESSON = {
     return { differences, results, against: meanDifference(results.own.recalls, results.semi.recalls), before: LESSON.result({ low: 0, high: 0, epochs: 0, isRight }, data), low, high };
   },
   readout: ({ before, against: { difference, reach, isReal }, results: { own } }, { epochs }) => [
-    epochs ? [say("R@1, before → your range"), `${fixed(100 * before.recall, 1)} → ${LESSON.interval(own)}`] : [say("R@1, before training"), percent(before.recall)],
+    epochs ? [say("R@1 on training images, before → your range"), `${fixed(100 * before.recall, 1)} → ${LESSON.interval(own)}`] : [say("R@1, before training"), percent(before.recall)],
     [say("your triplets"), say("{count} of {all}", { count: own.used, all: own.count })], [say("of these with a wrong label"), percent(own.wrong)],
     [say("yours and semi-hard"), isReal ? (difference > 0 ? say("yours better by {difference}", LESSON.points(difference, reach)) : say("semi-hard better by {difference}", LESSON.points(-difference, reach)))
       : epochs ? say("do not differ clearly") : say("are the same before training")]],
@@ -164,11 +164,12 @@ const LESSON = {
     const countsOf = { all: counted(false), right: counted(true) };
     // The bars keep their height; what stands above and below them grows with the letters.
     const [letters, bars, handle] = [Math.max(13, leastLetters(stage)), 100, 13];
-    const [above, below] = [2.7 * letters, handle + 2.8 * letters];
+    const [above, below] = [2.7 * letters, 2 * handle + 2.2 * letters];
     const margin = 0.02 + 0.0045 * letters;
     const plane = new Plane(stage, { x: [left - margin, right + margin], y: [-below / bars, 1 + above / bars], width: 660, height: (bars + above + below) / shareOf(stage, 660), equal: false, label: "Triplets by difference" });
     const isShort = plane.isCrowded || plane.width < 500; // no room for whole names
-    const end = (which, label) => plane.handle({ label, sign: "↔", low: [left, 0], high: [right, 0], step: 0.02,
+    const under = -handle / plane.scale[1]; // the handles stand below the bars
+    const end = (which, label) => plane.handle({ label, sign: "↔", low: [left, under], high: [right, under], step: 0.02,
       moved: ([x]) => change({ range: state().range.map((part, at) => (at === which ? x : part)) }) });
     const ends = [end(0, say("One end of your range")), end(1, say("Other end of your range"))];
     const names = [["easy", say("Easy")], ["semi", say("Semi-hard")], ["hard", say("Hard")], ["own", say("Your range")]];
@@ -180,13 +181,15 @@ const LESSON = {
     });
     const isTight = plane.isCrowded && (!parts || parseFloat(stage.parentElement.style.width) < 620); // room for R@1 alone, below the bars or on a narrow slide
     plane.svg.dataset.part = "bars";
-    stage.append(element("div", { "data-part": "maps", class: plane.isCrowded ? "crowded" : null, style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(max(130px,min(50% - 8px,(560px - 100%) * 999)),1fr));gap:8px" }, maps.map(({ box }) => box)));
+    const { classes, labels: given } = data.hardness;
+    const digits = [0, 1, 2, 3, 4, 6];
+    const wrong = Array.from(classes.keys()).filter((row) => given[row] !== classes[row]);
+    stage.append(element("div", { "data-part": "maps", class: plane.isCrowded ? "crowded" : null, style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(max(130px,min(50% - 8px,(560px - 100%) * 999)),1fr));gap:8px" }, maps.map(({ box }) => box)),
+      element("div", { "data-part": "maps" }, classLegend(say("Maps: true digit"), digits.map(String), say("○ wrong label"))));
     const button = element("button", { type: "button", class: "main", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, say("Train one epoch"));
     const isPresented = stage.closest(".present") !== null; // then there is no room for what the slider does, and what all maps share
     button.hidden = isPresented;
     stage.append(button);
-    const { classes } = data.hardness;
-    const digits = [0, 1, 2, 3, 4, 6];
     const painted = new Map();
     let shown = null;
     const paint = () => {
@@ -203,7 +206,7 @@ const LESSON = {
         const content = [positions, unit, ratio];
         if (painted.get(name)?.every((part, at) => part === content[at])) continue; // in a drag only one map changes
         painted.set(name, content);
-        paintLetters(canvas, { positions, letters: Array.from(classes, (label) => digits[label]), colors: classes, middle, unit, size: Math.max(9, 2 * leastRadius(canvas)) });
+        paintLetters(canvas, { positions, letters: Array.from(classes, (label) => digits[label]), colors: classes, middle, unit, size: Math.max(9, 2 * leastRadius(canvas)), marked: stage.closest("[data-slide=do]") ? [] : wrong }); // there maps are too small
       }
     };
     new ResizeObserver(() => { if (shown) paint(); }).observe(stage);
@@ -232,12 +235,12 @@ const LESSON = {
         const words = count + every > most && hasRoom ? say("{count} triplets", { count }) : plain(count);
         plane.text([left, count / most], words, { anchor: "start", size: 12, dx: 4, dy: 0.35 * letters });
       }
-      plane.line([low, 0], [high, 0], { color: COLORS.query, width: 6 });
-      for (let tenths = -9; tenths <= 12; tenths += plane.isCrowded ? 6 : 3) plane.text([tenths / 10, 0], fixed(tenths / 10, 1), { size: 12, dy: handle + 1.1 * letters });
-      plane.text([right, 0], "δ²(A, N) − δ²(A, P)", { anchor: "end", size: 12, dy: handle + 2.4 * letters });
+      plane.line([low, under], [high, under], { color: COLORS.query, width: 6 });
+      for (let tenths = -9; tenths <= 12; tenths += plane.isCrowded ? 6 : 3) plane.text([tenths / 10, 0], fixed(tenths / 10, 1), { size: 12, dy: 2 * handle + 0.9 * letters });
+      plane.text([right, 0], "δ²(A, N) − δ²(A, P)", { anchor: "end", size: 12, dy: 2 * handle + 1.9 * letters });
       plane.svg.setAttribute("aria-label", say("Number of triplets by difference of squared distances; your range from {low} to {high} holds {count}, of which {wrong} have a wrong label",
         { low: fixed(low, 2), high: fixed(high, 2), count: results.own.count, wrong: percent(results.own.wrong) }));
-      range.forEach((x, which) => ends[which].place([x, 0]));
+      range.forEach((x, which) => ends[which].place([x, under]));
       for (const { name, title, canvas, words, sign } of maps) {
         const { mean: middle, reach, spread, used, steps } = results[name];
         const change_ = middle - reach > before.recall ? "▲" : middle + reach < before.recall ? "▼" : "=";

@@ -211,13 +211,15 @@ const LESSON = {
       change({ image: kept.indexOf(Math.min(...kept)) });
     };
     const row = element("div", { "data-part": "pictures" });
+    const legend = classLegend(say("Colors: digit"), Array.from({ length: 10 }, (_none, digit) => String(digit)));
     let numbers = null; // what is shown now
     let shown = ""; // the small maps that are drawn
     const sizes = element("b", { style: "grid-column:1/-1;font-size:0.85em" });
     small.append(sizes, ...thumbnails.map(({ button }) => button));
-    stage.append(row);
+    stage.append(legend, row);
     return { draw({ points, method, size }, drawn) {
       numbers = drawn;
+      legend.hidden = points !== "digits";
       const { positions, groups, neighbors, isKept, keptHere, value } = drawn;
       const text = getComputedStyle(stage).color;
       const image = drawn.row;

@@ -222,7 +222,7 @@ def test_a_small_screen_presents_spread_and_steps(open_lesson: Open) -> None:
         presentation.show();
     }""")
     for words in page.locator(".trained .numbers").all_inner_texts():
-        assert re.fullmatch(r"R@1 \d\d(±\d)?\s%\nspread ×\s\d\.\d\d\nsteps: \d+", words), words
+        assert re.fullmatch(r"R@1 \d\d(\.\d)?(\s?±\s?\d(\.\d)?)?\s%\nspread ×\s\d\.\d\d\nsteps: \d+", words), words
     assert [words[-1] for words in page.locator(".trained > b").all_inner_texts()] == ["=", "▲", "▼", "▼"]
 
 
@@ -265,3 +265,27 @@ def test_the_axis_of_the_histogram_has_numbers(open_lesson: Callable[..., Page])
     shown = page.locator(".stage").inner_text()
     assert "triplets: 10\nsteps: 1" in shown
     assert "triplets: 600\nsteps: 12" in shown
+
+
+def test_maps_have_a_legend_and_rings_for_wrong_labels_and_handles_cover_no_bar(open_lesson: Open) -> None:
+    page = open_lesson("hardness")
+    page.get_by_role("button", name="Skip the question").click()
+    words = " ".join(page.locator(".class-legend").inner_text().split())
+    assert words == "Maps: true digit 0 1 2 3 4 6 ○ wrong label"
+    lowest = """Math.max(...[...document.querySelectorAll('.plane rect')].map((bar) =>
+        bar.getBoundingClientRect().bottom))"""
+    highest = """Math.min(...[...document.querySelectorAll('.handle circle + circle')].map((handle) =>
+        handle.getBoundingClientRect().top))"""
+    assert page.evaluate(f"{highest} - {lowest}") >= -1
+    rings = page.evaluate("""() => {
+        const { arc } = CanvasRenderingContext2D.prototype;
+        let count = 0;
+        CanvasRenderingContext2D.prototype.arc = function (...rest) { count += 1; return arc.apply(this, rest); };
+        lesson.drawStage();
+        return count;
+    }""")
+    wrong = page.evaluate("""(({ labels, classes }) => labels.filter((label, at) => label !== classes[at]).length)(
+        lesson.data.hardness)""")
+    assert rings == 4 * wrong > 0
+    page.evaluate("lesson.change({ epochs: 1 })")
+    expect(page.locator(".readout")).to_contain_text("on training images")

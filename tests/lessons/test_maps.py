@@ -173,3 +173,14 @@ def test_the_points_and_their_map_have_a_frame_each(open_lesson: Callable[..., P
     for canvas in page.locator(".second canvas").all():
         assert canvas.evaluate("part => getComputedStyle(part).borderTopWidth") == "1px"
     expect(page.locator("details.figure .do")).to_contain_text("can bend groups into rings")
+
+
+def test_digits_on_the_map_have_a_legend_of_their_colors(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("maps")
+    page.get_by_role("button", name="Skip the question").click()
+    legend = page.locator(".class-legend")
+    expect(legend).to_be_hidden()
+    page.get_by_role("button", name="600 digits").click()
+    expect(legend).to_have_text("Colors: digit 0 1 2 3 4 5 6 7 8 9")
+    colors = legend.locator("b").evaluate_all("names => names.map((name) => getComputedStyle(name).color)")
+    assert len(set(colors)) == 10

@@ -399,7 +399,8 @@ function paintDigit(context, pixels, size) {
 
 // The class of every image at its place, as a letter on a canvas. options: {positions: [x, y, …], letters, colors: indices in
 // PALETTE, middle: [x, y] in the center of the canvas, unit: pixels of one unit of the positions, size of a letter}
-function paintLetters(canvas, { positions, letters, colors, middle, unit, size }) {
+// marked: the rows with a ring around their letter.
+function paintLetters(canvas, { positions, letters, colors, middle, unit, size, marked = [] }) {
   const [width, height] = [canvas.clientWidth, canvas.clientHeight];
   const ratio = pixelRatio(canvas);
   const pixels = [width, height].map((side) => Math.round(side * ratio));
@@ -414,6 +415,19 @@ function paintLetters(canvas, { positions, letters, colors, middle, unit, size }
     context.fillStyle = PALETTE[colors[row]];
     context.fillText(String(letter), width / 2 + unit * (positions[2 * row] - middle[0]), height / 2 - unit * (positions[2 * row + 1] - middle[1]));
   });
+  Object.assign(context, { strokeStyle: getComputedStyle(canvas).color, globalAlpha: 0.6 });
+  for (const row of marked) {
+    context.beginPath();
+    context.arc(width / 2 + unit * (positions[2 * row] - middle[0]), height / 2 - unit * (positions[2 * row + 1] - middle[1]), 0.62 * size, 0, 2 * Math.PI);
+    context.stroke();
+  }
+  context.globalAlpha = 1;
+}
+
+// What the colors of classes mean: their names in their colors, and what else a map shows.
+function classLegend(title, names, ...others) {
+  return element("div", { class: "class-legend" }, element("span", {}, title),
+    element("span", {}, names.flatMap((name, at) => [" ", element("b", { style: `color:${PALETTE[at]}` }, name)])), others.map((words) => element("span", {}, words)));
 }
 
 // A row of digits. tiles: [{pixels, label, kind: "hit" | "miss" | "query" | "", words, pressed, onclick}]; kinds have a sign.
