@@ -96,3 +96,22 @@ def test_an_answer_of_the_class_shows_its_case_again_and_decisions_last_for_the_
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Skip the question").click()
     expect(page.locator(".fails")).to_be_hidden()  # the reader has decided nothing
+
+
+def test_a_slide_says_what_changed_in_its_picture_without_a_hand(open_lesson: Open) -> None:
+    page = open_lesson("hardness", "?present=1")
+    now = page.locator(".slide-now")
+    expect(now).to_be_hidden()
+    page.keyboard.press("1")
+    expect(now).to_have_text("Now shown: Epochs of training: 1")
+    page.keyboard.press("ArrowRight")
+    expect(now).to_have_text("Now shown: Epochs of training: 0")
+    page.keyboard.press("+")
+    page.keyboard.press("ArrowRight")
+    expect(now).to_have_text("Now shown: Epochs of training: 0")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(now).to_be_hidden()  # the same picture
+    page = open_lesson("triplets", "?present=1")
+    page.evaluate(TURN, "fails")
+    expect(page.locator(".slide-now")).to_have_text("Now shown: another case")

@@ -190,7 +190,7 @@ class Lesson {
         previous ? this.link(previous, `← ${previous.title}`) : element("span"),
         this.link({ id: "", href: header.index }, say("All lessons")),
         next ? this.link(next, `${next.title} →`) : element("span")),
-      this.presentation.hint, this.presentation.keys, this.presentation.blank].filter(Boolean));
+      this.presentation.now, this.presentation.hint, this.presentation.keys, this.presentation.blank].filter(Boolean));
   }
 
   // What follows the last answer: the next lesson, or the path.
@@ -363,7 +363,9 @@ class Lesson {
     if (!isOn) keepCourse(this.course); // an audience keeps no answer
     this.lock();
     if (typeof choice !== "number") return;
+    const former = structuredClone(this.state);
     if (this.lesson[name].shows) this.show(this.lesson[name].shows); // the picture shows the case of the question
+    if (isOn) this.presentation.announce(former);
     if (!isOn && name === "before" && innerWidth < PHONE) this.before.querySelector(".because").scrollIntoView(); // with the picture below it
     if (isOn) this.presentation.makeRoom();
     else if (readCourse().isCounted) this.outside.answered?.(name, choice, this.course.reader);
@@ -382,13 +384,13 @@ class Lesson {
     const { name, kind, label, low, high, step, options, unit = "", format = (value) => `${plain(Number(value.toPrecision(4)))}${unit}` } = control;
     if (kind === "choice") {
       const buttons = options.map(({ value, words }) => element("button", { type: "button", onclick: () => this.change({ [name]: value }) }, words));
-      this.widgets[name] = { show: (value) => buttons.forEach((button, index) => button.setAttribute("aria-pressed", String(options[index].value === value))) };
+      this.widgets[name] = { words: (value) => options.find((option) => option.value === value).words, show: (value) => buttons.forEach((button, index) => button.setAttribute("aria-pressed", String(options[index].value === value))) };
       return element("div", { class: "choice", role: "group", "aria-label": label }, element("span", {}, label), buttons);
     }
     const input = element("input", { type: "range", min: low, max: high, step, "aria-label": label,
       oninput: () => this.change({ [name]: Number(input.value) }) });
     const value = element("output", {});
-    this.widgets[name] = { show: (to) => { input.value = to; value.textContent = format(to); input.setAttribute("aria-valuetext", format(to)); } };
+    this.widgets[name] = { words: format, show: (to) => { input.value = to; value.textContent = format(to); input.setAttribute("aria-valuetext", format(to)); } };
     return element("label", { class: "slider" }, element("span", {}, label), input, value);
   }
 

@@ -3,6 +3,7 @@ const PRESENT = "present";
 const TURNS = { ArrowRight: 1, PageDown: 1, " ": 1, Enter: 1, ArrowLeft: -1, PageUp: -1, Home: -Infinity, End: Infinity };
 const BLANK = ["b", "B", "."];
 const MOVES = { "+": true, "=": true, "-": false, "−": false }; // "=" is the key of "+" on many keyboards
+const ANNOUNCED_MS = 6000; // how long a slide says what changed in its picture
 const MAIN_BUTTON = "button.main"; // of a picture: what its lesson does, such as a step
 const UNANSWERED = ["meet", "predict", "do", "more"]; // slides that begin with the lesson's start
 
@@ -34,6 +35,7 @@ class Presentation {
     this.step = element("p", { class: "step", "data-on": "meet do see fails more" });
     this.keys = this.listOfKeys();
     this.blank = element("div", { class: "slide-blank", role: "img", "aria-label": say("The screen is blank"), hidden: true, onclick: () => { this.blank.hidden = true; } });
+    this.now = element("p", { class: "slide-now", role: "status", hidden: true });
     this.keyWords = element("span", {});
     this.hint = this.bar();
     this.onResize = () => {
@@ -72,7 +74,7 @@ class Presentation {
     const wasOn = this.isOn;
     if (isOn && !wasOn) this.own = structuredClone(this.frame.state);
     Object.assign(this, { isOn, slide: 0, answers: {}, prepared: null, decided: this.frame.undecided() });
-    this.keys.hidden = this.blank.hidden = true;
+    this.keys.hidden = this.blank.hidden = this.now.hidden = true;
     this.frame.root.classList.toggle(PRESENT, isOn);
     this.frame.lock();
     if (wasOn && !isOn) this.frame.show(this.own);
@@ -117,10 +119,24 @@ class Presentation {
   // Put the lesson into the state of the slide, once: what the audience changes there stays while the slide is shown, and what it decided stays until the end.
   prepare(state) {
     if (this.prepared === this.slide) return;
+    const former = this.prepared === null ? null : structuredClone(this.frame.state);
     const isAnswered = this.slides[this.slide].kind === "predict" && typeof this.answers.before === "number";
     if (this.prepared !== null) for (const name of Object.keys(this.decided)) this.decided[name] = this.frame.state[name];
     this.prepared = this.slide;
     this.frame.show(structuredClone({ ...this.frame.start, ...state, ...(isAnswered ? this.frame.lesson.before.shows : {}), ...this.decided }));
+    this.announce(former);
+  }
+
+  // Say for a while what changed in the picture without a hand on a control; null for a presentation that begins.
+  announce(former) {
+    const { frame } = this;
+    const isChanged = ({ name, isKept }) => !isKept && JSON.stringify(former[name]) !== JSON.stringify(frame.state[name]);
+    const changed = former ? frame.fields().filter(isChanged) : [];
+    const settings = changed.filter(({ name }) => frame.widgets[name]).map(({ name, label }) => `${label}: ${frame.widgets[name].words(frame.state[name])}`);
+    this.now.textContent = settings.length ? say("Now shown: {settings}", { settings: settings.join(" · ") }) : say("Now shown: another case");
+    this.now.hidden = !changed.length;
+    clearTimeout(this.announcing);
+    this.announcing = setTimeout(() => { this.now.hidden = true; }, ANNOUNCED_MS);
   }
 
   restore() {
