@@ -144,6 +144,7 @@ const LESSON = {
   },
   caption: [0, 1, 3],
   presented: { see: [[1, 2, 3]], fails: [0, 1] },
+  cases: [{ loss: "margin" }, { loss: "angle" }], // a summary prints the formulas of both bounds
   summary: {}, // the step of the question moves nothing, so it would draw no arrow
   states: { see: [{}], formula: {}, fails: { negative: [-0.4, 0] }, check: {}, takeaway: {} },
   fails: "With the margin, drag N exactly onto A; with the angle, onto M, the middle between A and P. N could not be worse, but its arrow disappears: every direction is equally good, so the step prefers none. And with the margin, shrink the whole triangle. The margin μ stays, so even a well-shaped small triangle violates the bound.",

@@ -226,3 +226,20 @@ def test_a_telephone_prints_from_the_end_of_a_lesson(open_lesson: Open, size: tu
     expect(page.locator(".print-end")).to_be_visible(visible=size[0] == 390)
     page.evaluate("lesson.presentation.set(true)")
     expect(page.locator(".print-end")).to_be_hidden()
+
+
+def test_a_summary_gives_the_formulas_of_both_bounds_and_uses_its_sheet(open_lesson: Open) -> None:
+    page = open_lesson("triplets")
+    body = printed(page, "Print summary")
+    assert body.count("Triplet loss: ") == body.count("Angular loss: ") == 1
+    assert re.search(r"--high:\s*(13|11)cm", str(page.evaluate("window.sheet")))
+
+
+def test_the_browser_prints_the_figure_and_the_text_without_what_is_pressed(open_lesson: Open) -> None:
+    page = open_lesson("triplets")
+    page.get_by_role("button", name="Skip the question").click()
+    page.emulate_media(media="print")
+    for part in (".stage", ".see", ".formula", ".takeaway"):
+        expect(page.locator(part)).to_be_visible()
+    for part in (".controls", ".tools", "nav[aria-label=Lessons]", ".question >> nth=0", "button.main"):
+        expect(page.locator(part)).to_be_hidden()

@@ -2,8 +2,8 @@
 const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page { margin: 0; }
   body { font: 10.5pt/1.3 system-ui, sans-serif; color: #000; margin: 0; } h1 { font-size: 16pt; margin: 0; }
   h2 { font-size: 11.5pt; margin: 7pt 0 1pt; break-after: avoid; } p, ul { margin: 2pt 0; } li { margin: 1pt 0; } section { break-inside: avoid; display: flow-root; }
-  svg, img { max-height: 7.5cm; max-width: 100%; } svg { overflow: visible; } .sheet, .legend { font-size: 9.5pt; color: #333; } .page { box-sizing: border-box; padding: 10mm; } .page + .page { break-before: page; }
-  .tiles { display: flex; flex-wrap: wrap; gap: 4px; } .tile { text-align: center; }
+  svg, img { max-height: var(--high, 7.5cm); max-width: 100%; } svg { overflow: visible; } svg { display: block; margin: auto; } .sheet, .legend { font-size: 9.5pt; color: #333; } .page { box-sizing: border-box; padding: 10mm; } .page + .page { break-before: page; }
+  .class-legend span + span { margin-left: 12pt; } .tiles { display: flex; flex-wrap: wrap; gap: 4px; } .tile { text-align: center; }
   .picture :is(b, small, span, div, button, p, th, td, summary) { font-size: calc(9.5pt / var(--share, 1)) !important; }
   .picture { zoom: var(--share, 1); width: 18cm; } .beside .picture { float: right; margin-left: 14pt; } [hidden], button:not(:has(img)) { display: none; }
   button { border: 1px solid #999; background: none; padding: 2px; } img, button > * { display: block; } button img { margin: auto; }
@@ -14,6 +14,7 @@ const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page 
 const PAPER = [210, 272]; // mm with the margins of 10 mm, which a page has itself: in margins of the sheet a browser writes its address
 const MM = 96 / 25.4; // pixels of a millimeter
 const PICTURES = [1, 0.85, 0.7]; // shares: the largest picture with which its sheet holds all
+const HIGHEST = [13, 11, 9, 7.5]; // cm of a drawing: the highest with which its sheet holds all
 const PRINTED_LETTERS = 20.5; // of a picture of 640 pixels: at least 9 points on the smallest
 const BESIDE = 0.7; // at which text stands beside the picture
 const SMALLEST = 0.7; // share of the letters, which no lesson needs in a language of the course
@@ -78,10 +79,16 @@ function summaryToPrint(frame) {
   return isUntouched ? madeIn(frame, lesson.summary ?? lesson.before.shows, summaryOf) : withLargeLetters(frame, summaryOf);
 }
 
+// The formulas of the lesson's other cases, such as its second bound.
+function otherFormulas({ lesson, state, data }) {
+  const cases = (lesson.cases ?? []).map((changed) => ({ ...state, ...changed })).filter((other) => JSON.stringify(other) !== JSON.stringify(state));
+  return cases.map((other) => lesson.formula(other, lesson.compute(other, data), data)).join("");
+}
+
 function summaryOf(frame) {
   const { lesson, formula } = frame;
   return `<div class="page">${sheetLine(frame)}<h1>${lesson.title}</h1><p><b>${lesson.claim}</b></p>${printedPicture(frame)}
-    <h2>${say("Formula")}</h2>${formula.innerHTML}<h2>${say("When it fails")}</h2><p>${lesson.fails}</p><h2>${say("Takeaway")}</h2><p>${lesson.takeaway}</p></div>`;
+    <h2>${say("Formula")}</h2>${formula.innerHTML}${otherFormulas(frame)}<h2>${say("When it fails")}</h2><p>${lesson.fails}</p><h2>${say("Takeaway")}</h2><p>${lesson.takeaway}</p></div>`;
 }
 
 // Exercises with room to write, on two sheets: what to try, and what to write. The questions of the lesson are asked again; no answer is printed, and the picture is untouched.
@@ -123,6 +130,10 @@ function fitPaper(page) {
   const { documentElement: root, body } = page;
   const isWithin = () => [...body.querySelectorAll(".page")].every((part) => part.getBoundingClientRect().height <= PAPER[1] * MM);
   body.style.width = `${PAPER[0]}mm`;
+  HIGHEST.find((high) => {
+    root.style.setProperty("--high", `${high}cm`);
+    return isWithin();
+  });
   const picture = PICTURES.find((share) => {
     root.style.setProperty("--share", share);
     body.classList.toggle("beside", share <= BESIDE);
