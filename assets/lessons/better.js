@@ -65,6 +65,7 @@ const LESSON = {
     text: "You have no labels. An embedding has changed, and you compare its first results with the old ones, pair by pair, without knowing which is which. Of 10 pairs you prefer the new result in 7. Is the new embedding better?",
     choices: ["Yes: 70 % is a clear majority", "You cannot tell yet", "No: 3 pairs speak against it"],
     right: 1,
+    why: ["A share of 10 pairs is uncertain: 7 of 10 can also come from fair coins.", "", "A few votes against do not refute a gain; they belong to any uncertain share."],
     because: "The interval of 7 in 10 reaches from 35 % to 93 %, so the true share may be below 50 %. Fair coins give a result at least as one-sided, 7 or more heads or tails of 10, in one case of three.",
   },
   touch: "Judge 20 pairs: which image is more similar to the query ★? Your browser drew the pairs, and on which side of each the new result stands. Then let the second opinion judge more pairs with the slider. Repeat it with comparisons 2 and 3.",
@@ -169,6 +170,7 @@ const LESSON = {
     text: "A colleague trains a model with encoder E and lets E itself judge whether the result is better. E says: better, and the interval is narrow. What do you answer?",
     choices: ["Good: a narrow interval is certain", "Ask another encoder: E took part", "Judge more pairs with E"],
     right: 1,
+    why: ["The interval is certain only about what E says, and E is not independent.", "", "More pairs make the interval narrower around the same biased share."],
     because: "A narrow interval removes chance, not bias. E calls similar what it made similar.",
   },
   notes: {

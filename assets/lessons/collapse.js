@@ -10,6 +10,7 @@ const LESSON = {
     text: "Two projections turn the 64 pixels of an image into 8 numbers. They start equal, but only one is free to stretch its directions. With step size 30 its loss ends lower. What about its R@1?",
     choices: ["It ends higher: a lower loss is better", "It ends lower", "Both end equal"],
     right: 1,
+    why: ["The loss does not ask how many directions remain, and digits need several to lie apart.", "", "They start equal, but only one may stretch its directions, so they end in different places."],
     shows: { rate: 3, step: 10 },
     because: "It lowers the loss by giving up directions: about 3 of the 8 remain in use. The other projection still uses 5 to 6, and more digits lie apart.",
   },
@@ -105,6 +106,7 @@ const LESSON = {
     choices: ["Train longer: the loss still falls", "Try a smaller step size or an orthonormal projection", "Choose an embedding of only 2 dimensions"],
     right: 1,
     order: [0, 2, 1],
+    why: ["More steps in the same direction lose even more directions.", "", "Two dimensions would make the loss of directions permanent."],
     because: "The loss falls because the embedding gives up directions. A smaller step or a constraint keeps them; fewer dimensions only hide the problem.",
   },
   notes: {

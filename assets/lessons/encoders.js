@@ -48,6 +48,7 @@ const LESSON = {
     choices: ["About 80 %: the better encoder decides", "Above 90 %", "About 70 %, the mean of both"],
     right: 1,
     order: [0, 2, 1],
+    why: ["A does not decide alone: where A hesitates, the columns choose.", "", "Success rates are not averaged: in each search the two similarities are."],
     shows: { second: "columns", weight: 1 },
     because: "Two digits with equal rows rarely have equal columns too. A wrong neighbor must deceive both encoders at once.",
   },
@@ -150,6 +151,7 @@ const LESSON = {
     choices: ["F: it is stronger", "G: its errors differ", "Neither: joining needs labels"],
     right: 1,
     order: [0, 2, 1],
+    why: ["Its strength lies where A is strong already; A’s errors stay.", "", "Joining only puts two vectors side by side, and that needs no label."],
     because: "Where both fail in the same way, no weight helps. G can correct A’s errors if A outvotes G elsewhere; choose its weight with care, for example by mutual neighbors.",
   },
   notes: {

@@ -37,6 +37,7 @@ const LESSON = {
     text: "ε is the minimum strength of a link between two images. Linked images form a cluster. You lower ε: what happens to the clusters?",
     choices: ["Fewer, larger clusters", "More, smaller clusters", "The same clusters"],
     right: 0,
+    why: ["", "A higher ε does this: it removes links, and clusters fall apart.", "ε decides which links count, so the groups that they join change with it."],
     because: "A lower threshold admits more links, so more images are linked to each other.",
   },
   touch: "Move ε slowly from left to right, or press a small map. Then do the same with the digits.",
@@ -130,6 +131,7 @@ const LESSON = {
     choices: ["Nothing else: 99 % is high", "How many images are singletons", "The number of true classes"],
     right: 1,
     order: [1, 0, 2],
+    why: ["Purity is high for a useless clustering too, in which every image is alone.", "", "The number of classes does not say how many images share a cluster, and that decides here."],
     because: "A singleton is always pure. A clustering of singletons has purity 100 %, and no two images share a pseudo-label.",
   },
   notes: {

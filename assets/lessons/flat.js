@@ -60,6 +60,7 @@ const LESSON = {
     text: "The green line is A’s tangent: it follows A’s curve at A. B now moves around the dashed circle, so its distance from A stays the same. Where is B most similar to A?",
     choices: ["Where the circle meets the green line", "Where the circle meets the inner curve", "Equally everywhere: the distance does not change"],
     right: 0,
+    why: ["", "The inner curve passes there, but A’s tangent does not point to it.", "That is true of the distance; this similarity also asks in which direction B lies."],
     shows: { b: [-0.072, 1.054] }, // at the diamond
     because: "Distance cannot tell these places apart. Nor can the cosine of embeddings of length 1, the usual similarity, which depends on the distance alone. But the green line continues A’s curve, and the inner curve is a different curve.",
   },
@@ -209,6 +210,7 @@ const LESSON = {
     choices: ["By the direction in which the first bird’s photographs change", "By the smaller cosine of the two front views", "Not at all: near points look the same to it"],
     right: 0,
     order: [1, 0, 2],
+    why: ["", "The front views are close, so their cosine is large, not small.", "Near points can lie in different directions, and a flat has a direction."],
     because: "The photographs from front to side form a curve. The flat follows it, and the other bird’s photograph lies off this flat.",
   },
   notes: {

@@ -14,6 +14,7 @@ const LESSON = {
     text: "You train only on the hardest triplets, whose negative is much nearer to the anchor than the positive. What happens to the map?",
     choices: ["It improves most: the largest errors teach most", "It gets worse", "It does not change"],
     right: 1,
+    why: ["A large loss can be a wrong label, and then training moves the images the wrong way.", "", "Their loss is far above 0, so training moves these images strongly."],
     shows: { epochs: 1 },
     because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, the gradients of many hard triplets share a direction in which all points move together. It lowers all these losses, but at most to the margin.",
   },
@@ -281,6 +282,7 @@ const LESSON = {
     choices: ["The fastest learning", "Many of these negatives truly have the anchor’s class", "No movement: these triplets are easy"],
     right: 1,
     order: [1, 0, 2],
+    why: ["Speed helps only if the labels are right, and exactly these negatives are often mislabeled.", "", "Near negatives make hard triplets: their loss is above 0, and they move images strongly."],
     because: "The nearest images of another cluster are often images of the same class that the clustering cut off. Training would push them apart.",
   },
   notes: {

@@ -24,6 +24,7 @@ const LESSON = {
     text: "The model must recognize the second view of the chosen 3 among the views of 80 digits, eight of each class. It pushes the 3 away from all other views, and most of the push falls on other 3s. What happens if the temperature τ rises from 0.1 to 1?",
     choices: ["The push spreads over nearly all views", "The other 3s get an even larger part", "The push turns to the least similar views"],
     right: 0,
+    why: ["", "A lower τ does this: it favors the most similar views, which are other 3s.", "The push always grows with similarity, whatever τ is; it never prefers the least similar."],
     shows: { temperature: 1 },
     because: "The temperature divides the similarities, and the push grows exponentially with the result. With a high τ, different similarities give nearly the same push.",
   },
@@ -161,6 +162,7 @@ const LESSON = {
     choices: ["They move together, because they look the same", "They push each other apart, more than they push other products", "Nothing: the other products outnumber them"],
     right: 1,
     order: [0, 2, 1],
+    why: ["Here every image is a class of its own, so nothing pulls two mugs together.", "", "The number of the others hardly counts at a low τ: what is not similar gets nearly no push."],
     because: "With a low τ only the most similar images get a noticeable push, and for a mug these are the other mugs.",
   },
   notes: {

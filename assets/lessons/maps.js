@@ -156,6 +156,7 @@ const LESSON = {
     text: "600 images consist of random pixels, so no groups exist. The method t-SNE draws a map of them. Its perplexity says how many others each image tries to stay close to. How does the map look at a low perplexity?",
     choices: ["Like a cloud without any structure", "Like many small groups", "Like ten large groups"],
     right: 1,
+    why: ["So would an honest picture of random pixels look; a low perplexity draws nearest pairs together.", "", "Random pixels have no ten classes, and a low perplexity reaches few others, so its groups are small."],
     because: "Each point then tries to be close to very few others, so the map draws small groups, whether they exist or not. Perplexity 2 shows this case; press another perplexity to compare.",
     shows: { points: "noise", method: "tsne", size: 0 },
   },
@@ -280,6 +281,7 @@ const LESSON = {
     choices: ["The two groups are very different, because the gap is wide", "Nothing yet: check true neighbors and other settings", "UMAP is wrong, because t-SNE would show one island"],
     right: 1,
     order: [1, 0, 2],
+    why: ["The same two groups can be drawn near or far, so the gap measures nothing.", "", "t-SNE would be no proof either: it can show groups that do not exist."],
     because: "The width of a gap carries no units. Whether two groups exist is a question for the original distances.",
   },
   notes: {

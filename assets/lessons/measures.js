@@ -34,6 +34,7 @@ const LESSON = {
     text: "A search for an 8 ranks ten pictures. Another 8 is a hit, any other digit a miss. Ranking A begins with a hit, then come misses, and its other hits are last. Ranking B begins with a miss, then come all hits. Which is better?",
     choices: ["Ranking A", "Ranking B", "It depends on the measure"],
     right: 2,
+    why: ["A is better only for a measure that reads rank 1 alone; others see its late hits.", "B is better only for a measure that reads many ranks; its first result is a miss.", ""],
     shows: { order: RANKINGS[1][1] },
     because: "R@1 reads rank 1 only, so it prefers A. MAP@R reads the first R ranks, so it prefers B.",
   },
@@ -203,6 +204,7 @@ const LESSON = {
     text: "You photograph a product, and a shop opens the page of the product whose stored photograph is nearest. Model A has the higher R@1, model B the higher MAP@R. Which model do you choose?",
     choices: ["Model A", "Model B", "The model with the higher NMI"],
     right: 0,
+    why: ["", "MAP@R also rewards later ranks, which this shop never opens.", "NMI judges clusters, and this shop forms none."],
     because: "Only the nearest photograph decides, and only R@1 measures exactly that. The order of the others changes nothing. (A phone that unlocks for a face needs more: a threshold, because the nearest stored face is always one of its owner.)",
   },
   notes: {

@@ -10,6 +10,7 @@ const LESSON = {
     text: "Disks are one class of points, squares another. You stretch the circle along the two bands. What happens to R@1 (recall@1), the share of points whose nearest neighbor has their class?",
     choices: ["It rises", "It falls", "It stays: the points do not move"],
     right: 0,
+    why: ["", "Stretching along the bands shortens steps within a band, so fewer neighbors are wrong.", "The points stay, but their distances change, and with them who is nearest."],
     shows: { axis: [1.4, 0.765], other: 0.4 }, // along the bands
     because: "Steps along a band become short and steps across become long. The nearest neighbor is then in the same band.",
   },
@@ -156,6 +157,7 @@ const LESSON = {
     text: "A colleague doubles both axes of the ellipse and keeps its direction. What happens to R@1?",
     choices: ["It rises", "It falls", "It stays the same"],
     right: 2,
+    why: ["No point gains a nearer neighbor: all distances shrink by the same factor.", "No point loses its nearest neighbor: all distances shrink by the same factor.", ""],
     because: "All distances are halved, so their order stays. Only the ratio and the direction of the axes change who is nearest.",
   },
   notes: {

@@ -61,6 +61,7 @@ const LESSON = {
     choices: ["They form a tighter cluster of their own", "They move to another class", "They stay where they are"],
     right: 1,
     order: [0, 2, 1],
+    why: ["They are too few for that: five triangles cannot fill a neighborhood of ten.", "", "Every image moves to the mean with its neighbors, the triangles too."],
     shows: { k: 10, times: "2" },
     because: "A triangle has only four other triangles. Most of its ten neighbors are of another class, and the mean goes where most neighbors are.",
   },
@@ -150,6 +151,7 @@ const LESSON = {
     text: "A shop has three photographs of each product. You average each photograph with its 10 nearest neighbors before the search. What do you expect?",
     choices: ["A better ranking: ten neighbors cancel more noise than two", "A worse ranking: most of the ten neighbors are of other products", "The same ranking: no labels are used"],
     right: 1,
+    why: ["Averaging cancels noise only among photographs of the same product.", "", "No label is needed to move a vector, and moved vectors rank differently."],
     because: "A photograph has two others of its product. The other eight neighbors move it toward other products.",
   },
   notes: {

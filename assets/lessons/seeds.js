@@ -41,6 +41,7 @@ const LESSON = {
     text: "Setting B beats setting A in three training runs each. Is B better?",
     choices: ["Yes: three runs are enough", "No: B was lucky", "It depends on how much the runs of one setting differ"],
     right: 2,
+    why: ["Three runs are enough only if runs of one setting differ little.", "Luck is possible but not shown: a gain far above the spread is hardly luck.", ""],
     because: "If runs of one setting differ as much as A and B do, the next three runs may turn the result around.",
   },
   touch: "Look at the drawn runs and decide which setting is better. Then press “Draw other runs” a few times. Repeat it with all three comparisons.",
@@ -193,6 +194,7 @@ const LESSON = {
     text: "A paper compares a new loss with an old one. Each was trained once, and the new one is ahead by 0.3 points. What do you conclude?",
     choices: ["The new loss is better", "Nothing yet: the spread over seeds is missing", "The two losses are equally good"],
     right: 1,
+    why: ["Another seed alone can move a result by 0.3 points.", "", "A difference that is not shown is not shown to be 0 either."],
     because: "One run each shows neither a gain nor equality. “A Metric Learning Reality Check” (Musgrave, Belongie and Lim, 2020) trained published losses again under equal conditions and found far smaller gains than the papers report.",
   },
   notes: {

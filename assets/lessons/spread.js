@@ -53,6 +53,7 @@ const LESSON = {
     text: "Shapes are the true classes; only the three framed points are labeled. In each step, every point takes over colors from its five nearest neighbors. After three steps, two squares have taken the color of the triangles. What happens to these mistakes in further steps?",
     choices: ["More squares take this color", "The label of the squares corrects them", "They stay as they are"],
     right: 0,
+    why: ["", "A label is strong near its own point, but the mistaken squares lie many edges away.", "Every point takes over colors in every step, so mistakes are passed on as well."],
     shows: { step: 10 },
     because: "The mistaken squares pass the color on: after five steps six squares have it, and they keep it. The labeled square is many edges away, so its color arrives there later and weaker.",
   },
@@ -200,6 +201,7 @@ const LESSON = {
     text: "You label photographs of birds, and the labels spread over a graph of similar photographs. Gulls and terns share many edges. You can label one more photograph. Which one helps most?",
     choices: ["A typical gull, far from all terns", "A bird between gulls and terns whose two affinities are nearly equal", "A photograph with no neighbors in common with any other"],
     right: 1,
+    why: ["A typical gull already gets the right color; its label changes little at the border.", "", "Without common neighbors its label reaches hardly any other photograph."],
     because: "The leak is where the two classes touch. A label there adds affinity of the right class on its side of the wrong edges.",
   },
   notes: {

@@ -14,6 +14,7 @@ const LESSON = {
     choices: ["It pushes the negative even farther away", "It moves no point", "It pulls the positive closer"],
     right: 1,
     order: [0, 2, 1],
+    why: ["A push needs a violated bound; here the negative is already far enough.", "", "The pull on P has the same loss as the push on N, and this loss is 0."],
     because: "Outside the region the triplet satisfies its bound. Its loss is already 0, so no movement can lower it. Press “Take a step” with N outside: no point moves.",
     shows: { negative: [1.5, 1.75] },
   },
@@ -155,6 +156,7 @@ const LESSON = {
     text: "All coordinates of the points are multiplied by 10. Which loss of a triplet can become zero by this alone?",
     choices: ["Only the triplet loss with a margin", "Only the angular loss", "Both"],
     right: 0,
+    why: ["", "The angular loss compares a length with a length, so both grow by the same factor and its sign stays.", "One of the two bounds does not depend on the scale: an angle stays as it is."],
     because: "Squared distances grow a hundredfold, but the margin μ stays. Angles do not change with the scale.",
   },
   notes: {

@@ -190,3 +190,16 @@ def test_no_line_breaks_between_a_number_and_its_sign(open_lesson: Open, name: s
         assert "4·tan2(α)·δ2(N,M)" in text.replace(" ", "") or name == "better"
         assert not re.search(r"\d %", text)  # with a space that may break
         assert name == "triplets" or re.search("\\d\N{NO-BREAK SPACE}%", text)
+
+
+def test_each_wrong_answer_is_told_why_it_is_wrong(open_lesson: Open) -> None:
+    for lesson in course():
+        page = open_lesson(lesson.id)
+        for question, right in right_choices(lesson).items():
+            why = page.evaluate(f"lesson.lesson.{question}.why")
+            assert [bool(reason) for reason in why] == [choice != right for choice in range(3)], (lesson.id, question)
+            for choice in {0, 1, 2} - {right}:
+                page.evaluate("([question, choice]) => { lesson.kept[question] = choice; lesson.lock(); }",
+                              [question, choice])
+                expect(page.locator(".because").nth(int(question == "after"))).to_contain_text(why[choice])
+        page.close()

@@ -21,12 +21,12 @@ from udml_core.base.paths import ASSETS
 FOLDER = ASSETS / "lessons" / "course"
 LIST = FOLDER / "en.json"
 """All texts of the course, by where they stand."""
-FIELDS = ("title", "aim", "claim", "text", "choices", "because", "touch", "see", "label", "words", "fails", "takeaway",
-          "ask", "wrong", "stuck", "prerequisites", "term", "meaning", "xLabel", "yLabel")
+FIELDS = ("title", "aim", "claim", "text", "choices", "why", "because", "touch", "see", "label", "words", "fails",
+          "takeaway", "ask", "wrong", "stuck", "prerequisites", "term", "meaning", "xLabel", "yLabel")
 """Fields of lessons, figures and the guide whose values are texts."""
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
 _TEXT = re.compile(rf'\bsay\(\s*({_STRING})|\b(?:{"|".join(FIELDS)}): ({_STRING})'
-                   rf'|\bchoices: (\[\s*{_STRING}(?:,\s*{_STRING})*\s*\])')
+                   rf'|\b(?:choices|why): (\[\s*{_STRING}(?:,\s*{_STRING})*\s*\])')
 _DECIMALS = re.compile(r"(?<![\w.*=:])(\d+)\.(\d+)(?!\w|\.\d)")
 """A number with a decimal point, but not in the name of a recipe or of joined encoders."""
 _PERCENT = re.compile(r"(?<=[\d}]) %")
