@@ -83,6 +83,10 @@ def test_a_task_says_what_the_newest_run_shows_until_a_run_solves_it(reader: str
     page.run()
     assert page.success[0].value.startswith("At ε = 0.7 ")
     assert page.success[0].value.endswith(": solved.")
+    log = page.dataframe[0].value
+    assert ["0.7" in tried for tried in log["what you tried"]] == [True, False]  # newest first
+    assert log["what came out"][0].endswith(": solved.")
+    assert "try a larger ε" in log["what came out"][1]
     other = read_by("f" * 16, "learn", lesson="epsilon")
     assert not other.success
     assert "No run that you started from this task has finished yet" in texts(other)

@@ -111,9 +111,19 @@ def test_links_of_students_are_counted_once_and_listed(tmp_path: Path) -> None:
     assert read_answers(tmp_path) == {("epsilon", "before"): {0: 1, 1: 1}, ("epsilon", "after"): {1: 1},
                                       ("metric", "after"): {2: 1}, ("metric", "task"): {1: 1}}
     assert lessons.answers_csv(tmp_path).splitlines() == [
-        "reader,lesson,question,choice,correct", f"{READERS[0]},epsilon,after,1,1", f"{READERS[0]},epsilon,before,1,1",
-        f"{READERS[1]},epsilon,before,2,0", f"{READERS[0]},metric,after,3,1",
-        f"{READERS[0]},metric,task,,1"]
+        "reader,lesson,question,choice,correct,when,tried,outcome",
+        f"{READERS[0]},epsilon,after,1,1,,,",
+        f"{READERS[0]},epsilon,before,1,1,,,",
+        f"{READERS[1]},epsilon,before,2,0,,,", f"{READERS[0]},metric,after,3,1,,,",
+        f"{READERS[0]},metric,task,,1,,,"]
+
+
+def test_attempts_at_tasks_stand_in_the_table_of_answers(tmp_path: Path) -> None:
+    lessons.record_answer(tmp_path, "epsilon", "after", 1, READERS[0])
+    assert lessons.counted_readers(tmp_path) == [READERS[0]]
+    row = (READERS[0], "epsilon", False, "2026-01-02 03:04", "epsilon 0.3", "At ε = 0.3: try a larger ε.")
+    assert lessons.answers_csv(tmp_path, [row]).splitlines()[-1] == (
+        f"{READERS[0]},epsilon,attempt,,0,2026-01-02 03:04,epsilon 0.3,At ε = 0.3: try a larger ε.")
 
 
 def test_the_course_takes_less_than_four_megabytes(tmp_path: Path) -> None:

@@ -21,7 +21,10 @@ COLUMNS = {"lesson": said("lesson"), "answers before": said("answers before"),
            "correct after": said("correct after %"), "solved": said("solved the task")}
 """Names of the columns of the class summary."""
 CSV = said("Download CSV")
-ABOUT_CSV = said("One row for each answer and each solved task, with the random name of its reader.")
+ABOUT_CSV = said("One row for each answer, each solved task and each attempt at a task, with the random name of its "
+                 "reader.")
+ATTEMPTS = said("Your attempts")
+ATTEMPT_COLUMNS = said("when"), said("what you tried"), said("what came out")
 DELETE = said("Delete the answers")
 ABOUT_DELETE = said("Deletes the answers of the class on this computer. It cannot be undone.")
 LINKS = said("Links of students")

@@ -46,6 +46,10 @@ class Evidence(Protocol):
         """The id of the run."""
 
     @property
+    def created(self) -> float:
+        """When the run was started, in seconds since 1970."""
+
+    @property
     def settings(self) -> Mapping[str, Any]:
         """The options and hyper-parameters of the run by name."""
 

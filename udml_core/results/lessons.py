@@ -13,7 +13,7 @@ import json
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -51,6 +51,8 @@ _LINKED = re.compile(r"(\w+)\.(\d|-)\.(\d|-)(?:\.(1))?", re.ASCII)
 TASK, SOLVED = "task", 1
 """What is recorded of a lesson's task, beside the answers to its questions."""
 _INDENTED = re.compile(r"^[ \t]*(?://.*\n[ \t]*)*", re.MULTILINE)
+_TRAILING = re.compile(r"[ ]+// [^\"'`\n]*$", re.MULTILINE)
+_AROUND = re.compile(r"/\*.*?\*/|\s*([{};])\s*", re.DOTALL)
 _FIELD = re.compile(r'^  (\w+): (.+?),?$', re.MULTILINE)
 
 
@@ -133,8 +135,8 @@ def path_script() -> str:
 
 
 def _lean(script: str) -> str:
-    """Return a script without its lines of comments and without indentation, which each exported file would repeat."""
-    return _INDENTED.sub("", script)
+    """Return a script without its comments and without indentation, which each exported file would repeat."""
+    return _TRAILING.sub("", _INDENTED.sub("", script))
 
 
 def _path() -> str:
@@ -163,8 +165,8 @@ def is_reader(name: object) -> bool:
 
 
 def kit_style() -> str:
-    """Return the style of the lessons."""
-    return (KIT / "lesson.css").read_text(encoding="utf-8")
+    """Return the style of the lessons, without its comments and what each exported file would repeat."""
+    return _AROUND.sub(r"\1", (KIT / "lesson.css").read_text(encoding="utf-8"))
 
 
 def course_header(href: str, pictures: bool = False) -> list[dict[str, Any]]:
@@ -313,12 +315,19 @@ def read_answers(folder: Path) -> dict[tuple[str, str], Counter[int]]:
     return counts
 
 
-def answers_csv(folder: Path) -> str:
+def counted_readers(folder: Path) -> list[str]:
+    """Return the random names of the readers whose answers are counted."""
+    return sorted({reader for _lesson, _question, reader in _first_answers(folder)})
+
+
+def answers_csv(folder: Path, attempts: Iterable[tuple[str, str, bool, str, str, str]] = ()) -> str:
     """Return the first answers of a class as a CSV table: reader, lesson, question, choice from 1 on, and correct.
 
-    Choices are numbered as a lesson shows them.
+    Choices are numbered as a lesson shows them. A solved task is a row without a choice, and so is an attempt at it.
 
-    A solved task is a row without a choice.
+    Args:
+        folder: The folder of runs.
+        attempts: Reader, lesson, whether the task was solved then, when, what was tried and what came out.
     """
     right = {lesson.id: {**right_choices(lesson), TASK: SOLVED} for lesson in course()}
     orders = {lesson.id: choice_orders(lesson) for lesson in course()}
@@ -328,10 +337,11 @@ def answers_csv(folder: Path) -> str:
         return order.index(choice) + 1 if choice in order else choice + 1
 
     file = io.StringIO()
-    write_rows(file, [("reader", "lesson", "question", "choice", "correct"), *(
+    write_rows(file, [("reader", "lesson", "question", "choice", "correct", "when", "tried", "outcome"), *(
         (reader, lesson, question, "" if question == TASK else place(lesson, question, choice),
-         int(right.get(lesson, {}).get(question) == choice))
-        for (lesson, question, reader), choice in sorted(_first_answers(folder).items()))])
+         int(right.get(lesson, {}).get(question) == choice), "", "", "")
+        for (lesson, question, reader), choice in sorted(_first_answers(folder).items())),
+        *((reader, lesson, "attempt", "", int(is_solved), *told) for reader, lesson, is_solved, *told in attempts)])
     return file.getvalue()
 
 

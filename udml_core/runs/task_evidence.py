@@ -62,6 +62,11 @@ class StoredRun:
         """The id of the run."""
         return self.run.id
 
+    @property
+    def created(self) -> float:
+        """When the run was started, in seconds since 1970."""
+        return self.run.spec().created
+
     @cached_property
     def settings(self) -> Mapping[str, Any]:
         """The options and hyper-parameters of the run by name."""

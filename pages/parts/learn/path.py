@@ -17,6 +17,7 @@ from udml_core.results.lessons import (
     TASK,
     answers_csv,
     clear_answers,
+    counted_readers,
     course,
     course_archive,
     course_guide,
@@ -33,7 +34,7 @@ from udml_core.runs import runs_folder
 from ..draw.tables import data_table
 from .lesson import go
 from .reader import course_language, known_reader, take_language, take_reader
-from .task import solved_lessons
+from .task import attempt_rows, solved_lessons
 
 HTML = '<div class="course"></div>\n'
 
@@ -94,12 +95,16 @@ def show_class(language: str) -> None:
         row[column["solved"]] = answers.get((lesson.id, TASK), Counter()).total()
         rows.append(row)
     data_table(pd.DataFrame(rows), hide_index=True, width="stretch", placeholder="–")
-    st.download_button(words.CSV.words(language), lambda: answers_csv(runs_folder()), "answers.csv", "text/csv",
-                       icon=":material/download:",
+    st.download_button(words.CSV.words(language), _class_csv, "answers.csv", "text/csv", icon=":material/download:",
                        help=words.ABOUT_CSV.words(language))
     if st.button(words.DELETE.words(language), icon=":material/delete:", help=words.ABOUT_DELETE.words(language)):
         clear_answers(runs_folder())
         st.rerun()
+
+
+def _class_csv() -> str:
+    """Return the answers of a class and the attempts of the same readers."""
+    return answers_csv(runs_folder(), attempt_rows(counted_readers(runs_folder())))
 
 
 def _add_links(language: str) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import pandas as pd
 import streamlit as st
 
-from udml_core.results.lesson_page import to_english
+from udml_core.results.lesson_attempts import attempts
+from udml_core.results.lesson_page import ATTEMPT_COLUMNS, ATTEMPTS, to_english
 from udml_core.results.lesson_tasks import NO_RUN, OPEN, TASKS, Evidence, Task
 from udml_core.results.lesson_texts import translated
 from udml_core.results.lessons import Lesson, find_lesson
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.task_evidence import note_task, own_evidence
 
+from ..draw.tables import data_table
 from ..shell.views import view_link
 from .reader import ask_reader, known_reader
 
@@ -37,6 +40,7 @@ def show_task(lesson: Lesson, language: str) -> None:
               label=to_english(OPEN.words(language), language),
               icon=":material/science:", width="content")
     _show_result(task, runs, language)
+    _show_attempts(task, runs, language)
 
 
 def show_task_in_lab() -> None:
@@ -84,6 +88,25 @@ def _show_result(task: Task, runs: Sequence[Evidence], language: str) -> None:
         st.success(result.in_language(language), icon=":material/task_alt:")
     else:
         st.info(result.in_language(language), icon=":material/trending_flat:")
+
+
+def _show_attempts(task: Task, runs: Sequence[Evidence], language: str) -> None:
+    """List what the reader tried for a task, when, and what came out, newest first."""
+    made = attempts(task, runs)
+    if not made:
+        return
+    columns = [name.words(language) for name in ATTEMPT_COLUMNS]
+    with st.expander(f"{ATTEMPTS.words(language)} ({len(made)})"):
+        rows = [(attempt.when, attempt.tried, attempt.outcome(language)) for attempt in made]
+        data_table(pd.DataFrame(rows, columns=columns), hide_index=True, width="stretch")
+
+
+def attempt_rows(readers: Iterable[str]) -> list[tuple[str, str, bool, str, str, str]]:
+    """Return the attempts of readers: reader, lesson, whether the task was solved then, when, settings, outcome."""
+    return [(reader, lesson, bool(attempt.result and attempt.result.is_solved), attempt.when, attempt.tried,
+             attempt.outcome())
+            for reader in readers for lesson, runs in own_evidence(runs_folder(), reader).items() if lesson in TASKS
+            for attempt in reversed(attempts(TASKS[lesson], runs))]
 
 
 def solved_lessons() -> list[str]:
