@@ -74,7 +74,7 @@ const LESSON = {
         const { part, rank, recall } = runs[row];
         canvas.setAttribute("aria-label", say("{name}, map after {number} steps of size {size}: effective rank {rank}, R@1 {recall}", { name: LESSON.names[row], number, size, rank: fixed(rank, 1), recall: percent(recall) }));
         bars.setAttribute("aria-label", say("Shares of the 8 directions, in percent: {shares}", { shares: part.map((share) => fixed(100 * share, 0)).join(", ") }));
-        bars.replaceChildren(...part.map((share, at) => shape("rect", { x: 50 * at + 2, y: 40 - 40 * share, width: 44, height: 40 * share + 2, fill: color })));
+        bars.replaceChildren(...part.map((share, at) => shape("rect", { x: 50 * at + 2, y: 42 - 40 * share, width: 44, height: 40 * share, fill: color })));
       });
       charts.forEach((chart, at) => {
         const name = ["rank", "recall"][at];

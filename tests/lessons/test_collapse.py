@@ -85,3 +85,13 @@ def test_the_sentences_of_the_lesson_are_true(compute: Callable[..., Any]) -> No
         end = run(rate)[0]
         assert end["rank"] < start["rank"]
         assert end["recall"] > start["recall"]
+
+
+def test_the_drawn_bars_have_the_effective_rank_of_the_readout(open_lesson: Callable[..., Any]) -> None:
+    page = open_lesson("collapse", "?step=20")
+    ranks = page.evaluate("""() => [...document.querySelectorAll(".stage canvas + svg")].map((bars) => {
+        const heights = [...bars.querySelectorAll("rect")].map((bar) => bar.height.baseVal.value);
+        const total = heights.reduce((sum, height) => sum + height, 0);
+        return Math.exp(-heights.reduce((sum, height) => sum + height / total * Math.log(height / total || 1), 0));
+    })""")
+    assert ranks == pytest.approx(page.evaluate("lesson.numbers.runs.map(({ rank }) => rank)"), abs=0.05)
