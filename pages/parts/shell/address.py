@@ -32,6 +32,8 @@ SETTLES = 5.0
 """Seconds after which the browser surely shows a click in its address."""
 WHOLE_RUNS = "address-whole-runs"
 """Session key of the number of times that a whole page was drawn."""
+FOUND = "address-found"
+"""Session key of the address with which the page was drawn last, before it wrote anything into it."""
 CLICKS = "address-clicks"
 """Session key of the page's clicks: parameter -> (value, value that is left out, time)."""
 IMAGE = "app-image"
@@ -170,19 +172,24 @@ def drop_foreign_parameters(page: str) -> None:
     Each whole run of a page calls this first, and the session counts them; see `whole_runs`.
 
     The previous page may still have been writing its parameters when the user left it; the browser then shows them as
-    this page's.
+    this page's. A link to the page in view leaves the address in the browser as it was, which a changed address that is
+    written again mends; the browser ignores one that it shows already.
 
     Args:
         page: The name of the current page.
     """
     st.session_state[WHOLE_RUNS] = whole_runs() + 1
-    if st.session_state.get("page") != page:
+    address = {name: st.query_params.get_all(name) for name in st.query_params}
+    has_left = st.session_state.get("page") != page
+    if has_left:
         st.session_state["page"] = page
         st.session_state.pop(CLICKS, None)
         for key in [key for key in st.session_state if str(key).startswith(VISIT)]:
             del st.session_state[key]
+    if has_left or st.session_state.get(FOUND) != address:
         with suppress(StreamlitAPIException):  # A parameter that is bound to a widget belongs to this page.
-            st.query_params.from_dict({name: st.query_params.get_all(name) for name in st.query_params})
+            st.query_params.from_dict(address)
+    st.session_state[FOUND] = address
 
 
 def whole_runs() -> int:
