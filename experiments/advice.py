@@ -45,7 +45,7 @@ from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.search import Frames, view_embeddings
 from udml_core.work.jobs import plan
-from udml_core.work.jobs.advising import race_of
+from udml_core.work.jobs.raced import race_of
 from udml_core.work.sweeps.group import key_of, runs_by_key
 from udml_core.work.workers import analyse, train
 

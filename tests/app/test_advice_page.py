@@ -51,8 +51,9 @@ from udml_core.runs.search.judging import Judging
 from udml_core.runs.tasks import Status
 from udml_core.runs.used import use_search, used_search
 from udml_core.work.jobs import concluding, first_method
-from udml_core.work.jobs.advising import judged_in_race, race_of, race_words_of, races_of, wanted_advice
+from udml_core.work.jobs.advising import wanted_advice
 from udml_core.work.jobs.follow_ups import planned, steps_in_use, want, withdraw
+from udml_core.work.jobs.raced import judged_in_race, race_of, race_words_of, races_of
 from udml_core.work.jobs.verdicts import beside_best, best_words, said_lines, said_of_run, unraced_words
 from udml_core.work.workers import analyse as worker
 

@@ -28,7 +28,8 @@ from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds import advice as kind_module
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.tasks import TRAINING
-from udml_core.work.jobs.advising import race_of, refinement_of
+from udml_core.work.jobs.advising import refinement_of
+from udml_core.work.jobs.raced import race_of
 from udml_core.work.workers import analyse
 from udml_core.work.workers import train as training
 

@@ -30,13 +30,13 @@ from udml_core.work.jobs.advising import (
     TRIAL,
     find_advice,
     newest_aim,
-    race_of,
     refinement_of,
     start_advice,
     use_outcome,
     wanted_advice,
 )
 from udml_core.work.jobs.browse import find_browsing
+from udml_core.work.jobs.raced import race_of
 from udml_core.work.workers import analyse, candidates
 from udml_core.work.workers import train as training
 from udml_core.work.workers.execute import StopRequestedError

@@ -12,8 +12,8 @@ from tests.work.test_concluding import answer, judging_of, raced
 from udml_core.exploration.race import Outcome, Setup
 from udml_core.exploration.race_conclusion import conclude
 from udml_core.exploration.race_measured import Count, Verdict
-from udml_core.work.jobs.advising import races_from
 from udml_core.work.jobs.answering import aim_of, evidence_words, judged_words, relation_to
+from udml_core.work.jobs.raced import races_from
 
 
 @pytest.mark.parametrize(("is_second", "count", "said"), [

@@ -76,7 +76,7 @@ def _follow(analysis: Analysis) -> None:
     """Print a line for each candidate on stderr, and the progress between, until the race ends."""
     from udml_core.data.dataset import step_name
     from udml_core.work import jobs
-    from udml_core.work.jobs.advising import race_of
+    from udml_core.work.jobs.raced import race_of
 
     report, printed = print_progress(), 0
     try:
@@ -96,8 +96,8 @@ def _follow(analysis: Analysis) -> None:
 
 def _print_advice(analysis: Analysis, as_json: bool, must_be_done: bool) -> None:
     """Print the advice and the commands that use it; end with exit code 1 if the race should be done but is not."""
-    from udml_core.work.jobs.advising import race_of
     from udml_core.work.jobs.concluding import conclusion_of
+    from udml_core.work.jobs.raced import race_of
 
     race, summary, best = race_of(analysis), summarize_result(analysis), None
     if summary["state"] == "done":

@@ -34,8 +34,8 @@ from udml_core.runs.search.judging_words import (
     waiting_words,
 )
 from udml_core.runs.search.stored_comparison import stored_comparison
-from udml_core.work.jobs.advising import races_of
 from udml_core.work.jobs.concluding import ticket_of
+from udml_core.work.jobs.raced import races_of
 
 from ..data.copies import offer_excluding
 from ..shell.address import VISIT, choose_segment

@@ -21,8 +21,8 @@ from udml_core.runs.opinions import OF_RUN, QUESTION_WORDS, judge_words, obstacl
 from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.search_opinion import run_against_run
 from udml_core.runs.tasks import LIVE_STATES
-from udml_core.work.jobs.advising import raced_together
 from udml_core.work.jobs.concluding import ticket_of
+from udml_core.work.jobs.raced import raced_together
 from udml_core.work.jobs.verdicts import unraced_words
 
 from ..draw.palette import signed

@@ -11,8 +11,8 @@ from udml_core.exploration.race_figures import recipe_words, said_words
 from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run
 from udml_core.runs.search import FINAL
-from udml_core.work.jobs.advising import judged_in_race
 from udml_core.work.jobs.concluding import START
+from udml_core.work.jobs.raced import judged_in_race
 
 from ..shell.race_judgments import recipe_of, search_name, side_words
 from ..shell.race_verdict import said_of, show_frames_verdict

@@ -25,9 +25,10 @@ from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import JUDGES
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
-from udml_core.work.jobs.advising import Advising, find_advice, kind_of, race_for, race_of, start_advice
+from udml_core.work.jobs.advising import Advising, find_advice, race_for, start_advice
 from udml_core.work.jobs.concluding import conclusion_of, suggested_by_race
 from udml_core.work.jobs.live_races import other_live_races
+from udml_core.work.jobs.raced import kind_of, race_of
 
 from ..shell.address import choose_segment, keep_clicks, number_from_address, write_address
 from ..shell.empty_state import show_empty

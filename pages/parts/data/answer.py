@@ -9,8 +9,8 @@ import streamlit as st
 from udml_core.exploration.race import Outcome, Race
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.search.judged_runs import is_frozen
-from udml_core.work.jobs.advising import judged_in_race
 from udml_core.work.jobs.answering import evidence_words, judged_words
+from udml_core.work.jobs.raced import judged_in_race
 
 from ..shell.cached import dataset_at_hand
 from ..shell.race_judgments import recipe_of, search_name

@@ -35,13 +35,9 @@ from udml_core.exploration.search_names import other_search, plain_name
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.search.differing import Results
 from udml_core.work import jobs
-from udml_core.work.jobs.advising import (
-    elsewhere_of,
-    finished_race,
-    race_of,
-)
 from udml_core.work.jobs.answering import relation_to
 from udml_core.work.jobs.concluding import conclusion_of, results_of
+from udml_core.work.jobs.raced import elsewhere_of, finished_race, race_of
 
 from ..shell.race_judgments import outcome_judgments, recipe_of
 from ..shell.race_line import end_of

@@ -12,7 +12,8 @@ from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words
 from udml_core.runs import runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
-from udml_core.work.jobs.advising import find_advice, finished_race, other_finished_races, restart_advice, start_advice
+from udml_core.work.jobs.advising import find_advice, other_finished_races, restart_advice, start_advice
+from udml_core.work.jobs.raced import finished_race
 
 from ..shell.user_errors import show_user_errors
 from .using import BUDGETS

@@ -13,8 +13,8 @@ from udml_core.runs import Run, runs_folder
 from udml_core.runs.aims import kept_aim
 from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.used import chosen_at, used_search
-from udml_core.work.jobs.advising import races_from
 from udml_core.work.jobs.answering import relation_to
+from udml_core.work.jobs.raced import races_from
 
 from ..data.answer import evidence_line, judged_of, judgments_line, own_line
 from ..data.using import SEARCH, USE, search_link, use_button

@@ -14,7 +14,7 @@ from udml_core.exploration.race_words import race_judges_words
 from udml_core.numerics.second_opinion import IMAGES
 from udml_core.runs import Run
 from udml_core.runs.opinions import QUESTION_WORDS
-from udml_core.work.jobs.advising import judged_in_race
+from udml_core.work.jobs.raced import judged_in_race
 
 from ..shell.race_verdict import concluded
 from ..shell.run_hash import RUN_HASH

@@ -36,7 +36,7 @@ from udml_core.runs.recipe_choice import (
 )
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work import jobs
-from udml_core.work.jobs.advising import judged_in_race
+from udml_core.work.jobs.raced import judged_in_race
 
 from ..draw.palette import signed
 from ..shell.analyses import request_analysis

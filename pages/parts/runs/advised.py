@@ -17,8 +17,8 @@ from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.recipe_choice import plainly
 from udml_core.runs.search import FROZEN
-from udml_core.work.jobs.advising import races_from
 from udml_core.work.jobs.concluding import advised_beside
+from udml_core.work.jobs.raced import races_from
 
 from ..data.answer import show_own
 from ..data.using import SEARCH, chosen_search, search_link, use_button

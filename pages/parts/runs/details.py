@@ -23,8 +23,8 @@ from udml_core.runs.search import FROZEN, TRAINED
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.runs.verdict import has_labels, standing, verdict
 from udml_core.work import jobs
-from udml_core.work.jobs.advising import races_from
 from udml_core.work.jobs.estimate import evaluation_kind
+from udml_core.work.jobs.raced import races_from
 
 from ..draw.tables import RELATIVE, data_table, evaluation_table
 from ..shell.analyses import request_analysis, show_analysis_progress

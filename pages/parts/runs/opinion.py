@@ -27,8 +27,8 @@ from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.runs.verdict import has_labels
 from udml_core.work import jobs
-from udml_core.work.jobs.advising import races_from
 from udml_core.work.jobs.follow_ups import steps_in_use
+from udml_core.work.jobs.raced import races_from
 from udml_core.work.jobs.verdicts import Stand
 
 from ..draw.palette import signed

@@ -12,8 +12,8 @@ from udml_core.exploration.race_figures import MEASURES, both_words, setup_words
 from udml_core.exploration.search_names import plain_name
 from udml_core.runs import Run
 from udml_core.runs.search.judged_runs import go_on
-from udml_core.work.jobs.advising import Raced
 from udml_core.work.jobs.concluding import conclusion_of
+from udml_core.work.jobs.raced import Raced
 
 from ..shell.cached import dataset_at_hand
 from ..shell.race_judgments import run_judgments

@@ -8,8 +8,8 @@ from udml_core.runs import Run
 from udml_core.runs.search import epoch_of
 from udml_core.runs.search.differing import side_name
 from udml_core.runs.search.judged_runs import is_frozen
-from udml_core.work.jobs.advising import judged_in_race
 from udml_core.work.jobs.answering import aim_of
+from udml_core.work.jobs.raced import judged_in_race
 
 from .race_judgments import recipe_of
 from .views import view_link

@@ -20,8 +20,9 @@ from udml_core.runs.search import FROZEN, OF_ALL, RECIPE, frame_words
 from udml_core.runs.search.differing import Results
 from udml_core.runs.search.judged_runs import is_frozen, judged_starts, judged_with, judgments_words
 from udml_core.runs.search.query import Gallery
-from udml_core.work.jobs.advising import judged_in_race, refinement_of
+from udml_core.work.jobs.advising import refinement_of
 from udml_core.work.jobs.concluding import START, compared, ticket_of
+from udml_core.work.jobs.raced import judged_in_race
 
 from .cached import load_dataset
 from .run_status import escaped, run_title, search_title

@@ -23,8 +23,8 @@ from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.opinions import OF_REFINEMENTS, OF_RUN, judge_words
 from udml_core.runs.recipe_choice import plainly
-from udml_core.work.jobs.advising import judged_in_race, race_words_of
 from udml_core.work.jobs.concluding import conclusion_on
+from udml_core.work.jobs.raced import judged_in_race, race_words_of
 from udml_core.work.jobs.verdicts import Said, said_of_run
 
 from .cached import dataset_at_hand

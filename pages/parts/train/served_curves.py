@@ -11,7 +11,7 @@ from udml_core.exploration.race_measured import ERRORS
 from udml_core.numerics.measures import curve_of
 from udml_core.runs import Run
 from udml_core.runs.selection import ERROR, FIRST_OPINION, OPINION
-from udml_core.work.jobs.advising import races_of
+from udml_core.work.jobs.raced import races_of
 
 from ..draw.palette import signed
 from ..shell.run_hash import RUN_HASH

@@ -37,14 +37,8 @@ from udml_core.runs.search.judging_words import (
 )
 from udml_core.runs.search.query import Gallery
 from udml_core.runs.search.stored_comparison import stored_comparison
-from udml_core.work.jobs.advising import (
-    elsewhere_of,
-    finished_race,
-    own_first,
-    races_beside,
-    races_of,
-    refinement_of,
-)
+from udml_core.work.jobs.advising import refinement_of
+from udml_core.work.jobs.raced import elsewhere_of, finished_race, own_first, races_beside, races_of
 
 SEARCHED = (exclusions.KIND, duplicate_decisions.KIND)
 """The logs on which it depends which queries differ."""

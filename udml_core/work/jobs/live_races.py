@@ -13,7 +13,8 @@ from udml_core.runs import Run, list_runs
 from udml_core.runs.analyses import Analysis, AnalysisSpec, analysis_at, list_analyses
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.tasks import LIVE_STATES, Status
-from udml_core.work.jobs.advising import find_features, is_trial, kind_of, wanted_advice
+from udml_core.work.jobs.advising import find_features, is_trial, wanted_advice
+from udml_core.work.jobs.raced import kind_of
 
 
 @dataclass(frozen=True)

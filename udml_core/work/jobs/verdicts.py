@@ -27,10 +27,11 @@ from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.search_opinion import run_against_run
 from udml_core.runs.selection import preferred_epoch
 from udml_core.runs.used import used_search
-from udml_core.work.jobs.advising import is_trial, judged_in_race, race_words_of, races_of, refinement_of
+from udml_core.work.jobs.advising import is_trial, refinement_of
 from udml_core.work.jobs.answering import aim_of
 from udml_core.work.jobs.concluding import advised_beside, suggested_by_race, ticket_of
 from udml_core.work.jobs.follow_ups import steps_in_use
+from udml_core.work.jobs.raced import judged_in_race, race_words_of, races_of
 
 ADVISED, IN_USE = "the best search", "your search"
 """How the search is called that a race advises, and the search that the user chose."""
