@@ -37,10 +37,11 @@ from udml_core.numerics.evaluation import effective_rank, map_at_r, nearest_is_h
 from udml_core.numerics.explanations import Clusters, LatentLayer, Pairs, Prototypes, Triplets, Uncertainty
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, create_run
 from udml_core.runs.analyses import list_analyses, plan_analysis
-from udml_core.runs.search import Retrieval
+from udml_core.runs.search import Query, Retrieval
 from udml_core.runs.tasks import Status
 from udml_core.work import jobs
 from udml_core.work.jobs.follow_ups import want
+from udml_core.work.jobs.stages import stage_of
 from udml_core.work.workers import analyse as analysis_worker
 from udml_core.work.workers import evaluate, execute, material
 from udml_core.work.workers import train as worker
@@ -122,6 +123,21 @@ def test_a_run_stores_everything_that_the_pages_read(tmp_path: Path) -> None:
         assert evaluation[name]["map@r"] == pytest.approx(100 * map_at_r(embeddings, labels)[0])
     assert evaluate_run(run, material.load(run, quiet), quiet) == evaluation
     assert are_sheets_made(dataset)
+
+
+def test_a_run_can_be_searched_before_its_thumbnails_are_drawn(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = str(write_digits(tmp_path / "digits", 40))
+    run = create_run(spec(method="frozen", dataset=dataset, split="all"), tmp_path / "runs")
+    searched: list[int] = []
+
+    def draw(dataset: Any, _report: Any) -> None:
+        assert stage_of(run, run.stored_status()).name == "preparing the search"
+        searched.append(len(Retrieval(run).search(Query((0,)))))
+
+    monkeypatch.setattr(worker, "make_sheets", draw)
+    assert worker.work(run, analyse=False).state == "done", run.status().message
+    assert len(searched) == 1
 
 
 def test_the_sample_is_larger_than_the_part_for_curves_and_does_not_change(

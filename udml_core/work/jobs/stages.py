@@ -18,9 +18,9 @@ from udml_core.work.jobs.follow_ups import wants
 READING, FEATURES, SEARCH, MAP, AUDIT = range(5)
 STAGES = ("reading the files", "computing the features", "preparing the search", "computing the map",
           "comparing all images")
-OF_FEATURES = ("loading the network", "thumbnails")
+OF_FEATURES = ("loading the network",)
 """Phases beside `features …` that belong to the features."""
-OF_SEARCH = ("training", "embedding", "evaluation")
+OF_SEARCH = ("training", "embedding", "thumbnails", "evaluation")
 CAUTION, EARLY_CAUTION = 1.25, 0.1
 """By how much a promised time exceeds the time that the share so far would take: a factor, and how much more early on,
 divided by the share, because the first images say little of the others."""

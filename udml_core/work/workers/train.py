@@ -154,13 +154,16 @@ class _Work:
         if wants(self.run, "audit"):  # its first findings need no features, so they come first
             prepare_audit(dataset, self.reporter.share)
         loaded = load(self.run, self.reporter.share, self.spec.device, dataset)
-        if not loaded.dataset.is_large:  # the thumbnails of a few images are made when they are shown
-            make_sheets(loaded.dataset, self.reporter.share)
         embedder = self._train(loaded)
         release_freed_memory()
         began = time.monotonic()
         self._keep(loaded, embedder)
-        self.reporter.change(phase="evaluation", share=0.0, searchable=True)
+        spent = time.monotonic() - began
+        self.reporter.change(phase="thumbnails", share=0.0, searchable=True)
+        if not loaded.dataset.is_large:  # the thumbnails of a few images are made when they are shown
+            make_sheets(loaded.dataset, self.reporter.share)
+        began = time.monotonic() - spent
+        self.reporter.change(phase="evaluation", share=0.0)
         release_freed_memory()
         # The device stays locked: its memory still holds the encoder, and plans count the memory of one run at a time.
         evaluate_run(self.run, loaded, self.reporter.share)
