@@ -10,6 +10,7 @@ import psutil
 from playwright.sync_api import Page, sync_playwright
 
 from experiments.real_server import FLAGS, find_browser, serving
+from tests.app.test_browser_map import drawn_map, lasso
 
 DRAWN = """() => {
   for (const host of document.querySelectorAll("[data-testid=stBidiComponentRegular], [data-testid]")) {
@@ -53,6 +54,25 @@ def open_pages(run: str, environment: dict[str, str], pictures: Path | None = No
         row["browser with the map, MB"] = _megabytes(_browser(server.pid))
         if pictures:
             page.screenshot(path=pictures / "map.png")
+        browser.close()
+    return row
+
+
+def lasso_seconds(run: str, environment: dict[str, str]) -> dict[str, float]:
+    """Return the seconds until a run's map is drawn, and from the end of a lasso on it until its images are listed."""
+    with serving("serve.py", environment) as (url, server), sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
+        page = browser.new_page(base_url=url, viewport=WINDOW)
+        page.set_default_timeout(MOST_SECONDS * 1000)
+        row = {"map, s": _first_picture(page, f"/map?run={run}")}
+        page.wait_for_function(IDLE)
+        page.wait_for_timeout(3000)
+        of_server = _used(server.pid)
+        lasso(page, drawn_map(page))
+        start = time.monotonic()
+        page.get_by_role("group", name="Selected images").wait_for()
+        row["lasso, s"] = time.monotonic() - start
+        row["lasso, processor seconds of the server"] = _used(server.pid) - of_server
         browser.close()
     return row
 

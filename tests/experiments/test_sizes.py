@@ -1,0 +1,64 @@
+"""The table of sizes: how it splits a run, what it says of a step that was stopped, and the record's figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.million import sizes
+
+SPIN = """
+import json, resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[5]), 99))
+with open(sys.argv[4], "w") as file:
+    file.write(json.dumps({"phase": "features", "share": 0.4, "seconds": 0.1, "processor": 0.1, "memory": 9.0,
+                           "began": 0.0}) + "\\n")
+while True:
+    pass
+"""
+
+
+def line(phase: str, seconds: float, **more: Any) -> dict[str, Any]:
+    return {"phase": phase, "share": 0.0, "seconds": seconds, "processor": 2 * seconds, "memory": 1000.0} | more
+
+
+def test_a_run_is_split_into_features_search_and_evaluation() -> None:
+    lines = [line("imported", 2), line("reading", 2.5), line("loading the network", 3), line("features", 8),
+             line("features", 20), line("training", 21), line("evaluation", 25, searchable=True), line("end", 40)]
+    row = sizes.figures({"run": {"phases": lines}})
+    assert (row["features, seconds"], row["features, processor seconds"]) == (18, 36)
+    assert (row["until searchable, seconds"], row["evaluation, seconds"]) == (25, 15)
+    before = [entry for entry in lines if entry["phase"] != "loading the network"]
+    assert sizes.figures({"run": {"phases": before}})["features, seconds"] == 18.5, "25b57a3 does not name the loading"
+    of_vectors = [entry for entry in lines if entry["phase"] not in sizes.FEATURES]
+    assert "features, seconds" not in sizes.figures({"run": {"phases": of_vectors}})
+
+
+def test_the_parts_of_a_start_add_up() -> None:
+    lines = [line("process", 0.1) | {"process start": 0.02}, line("imported", 2), line("planned", 2.2),
+             line("training", 3), line("training", 3.5), line("evaluation", 5)]
+    row = sizes.figures({"start": {"phases": lines}})
+    parts = ("process", "imports", "reading", "epoch and embedding")
+    assert [row[f"start, {part}, seconds"] for part in parts] == [0.02, 2, 1, 2]
+
+
+def test_a_step_that_takes_too_long_is_stopped_and_says_how_far_it_came(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "spin.py"
+    script.write_text(SPIN, encoding="utf-8")
+    monkeypatch.setattr(sizes, "STEP", script)
+    size = replace(sizes.SIZES[5902], steps=("run", "pca"))
+    rows = sizes.measure_size(tmp_path, tmp_path / "after", size, 1)
+    assert rows["run"]["stopped"] == "stopped after 1 processor seconds: features, 40 %"
+    assert 0.5 < rows["run"]["processor seconds"] < 5
+    assert rows["pca"] == {"stopped": sizes.NO_EMBEDDING}
+    row = sizes.figures(rows)
+    assert row["run: stopped after 1 processor seconds: features, 40 %"] is True
+    table = sizes.as_table({"datasets": {"": {"rows": {"birds: before": row, "birds: after": {
+        "run, processor seconds": 71.2, "run, memory, MB": 1090.0}}}}})
+    assert "| run of frozen features | stopped | 71 | – | 1.1 |" in table
+    script.write_text("raise SystemExit(1)", encoding="utf-8")
+    assert "failed" not in sizes.measure_size(tmp_path, tmp_path / "after", size, 1)["run"], "finished steps are kept"
