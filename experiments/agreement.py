@@ -12,7 +12,7 @@ A second table has the processor seconds of a training step of EfficientNet-Lite
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 from typing import Any, Literal
 from unittest.mock import patch
@@ -33,6 +33,7 @@ from udml_core.data.inference import embed_pixels
 from udml_core.methods.shared.training import encode
 
 IMAGES, BATCH, ROUNDS, THREADS = 16, 20, 4, 1
+SPEED = ", images a processor second"
 OWN_WEIGHTS = {"efficientnet-lite0": 112, "squeezenet": 112}
 AUXILIARY = ("googlenet", "inception_v3")
 """Models whose downloaded weights have an auxiliary head."""
@@ -73,7 +74,7 @@ def measure(encoder: Encoder) -> dict[str, Any]:
             speeds[name].append(IMAGES / (time.process_time() - begun))
     return {"smallest cosine": float(paired_cosines(torch_rows, graph_rows).min()),
             "mean cosine of different images": _mean_cosine(torch_rows)} | {
-        f"{name}, images a processor second": median(values) for name, values in speeds.items()} | {
+        f"{name}{SPEED}": median(values) for name, values in speeds.items()} | {
         "converting, processor seconds": converting}
 
 
@@ -99,6 +100,20 @@ def step_costs(part: Literal["all", "last"]) -> dict[str, Any]:
     return {f"{name}, processor seconds": median(measured[1:]) for name, measured in seconds.items()} | {
         "ratio": median(seconds["fp32"][1:]) / median(seconds["bf16"][1:]),
         "smallest cosine": float(paired_cosines(rows["fp32"], rows["bf16"]).min())}
+
+
+def as_table(record: Mapping[str, Any]) -> str:
+    """Return agreement and speed of all models as a Markdown table."""
+    rows = next(iter(record["datasets"].values()))["rows"]
+    speeds = [name for name in next(iter(rows.values())) if name.endswith(SPEED)]
+    engines = [name.removesuffix(SPEED) for name in speeds]
+    lines = [f"| model | smallest cosine | {engines[0]} | {engines[1]} | ratio |", "|---|---:|---:|---:|---:|"]
+    for name, row in rows.items():
+        torch_speed, graph_speed = (row[speed] for speed in speeds)
+        cosine = int(row["smallest cosine"] * 1e7) / 1e7
+        lines.append(f"| {name} | {cosine:.7f} | {torch_speed:.0f} | {graph_speed:.0f} | "
+                     f"{graph_speed / torch_speed:.1f} |")
+    return "\n".join(lines)
 
 
 def _mean_cosine(rows: Array) -> float:
