@@ -32,7 +32,9 @@ VERSIONS = ("before", "after")
 MEASURES = ("seconds", "processor seconds", "memory, MB", "load")
 SHOWN = {"read": "open the data set", "run": "run of frozen features", "features": "· its features",
          "until searchable": "· until it can be searched", "evaluation": "· its evaluation", "pca": "PCA map",
-         "umap": "UMAP", "clusters": "graph and clusters at ε = 0.65", "refine": "refine the test half"}
+         "umap": "UMAP", "clusters": "graph and clusters at ε = 0.65", "refine": "refine the test half",
+         "start, imports": "start with stored features: imports", "start, reading": "· reading",
+         "start, epoch and embedding": "· epoch and embedding"}
 LOADING = "loading the network"
 FEATURES = ("features", LOADING)
 """Phases of computing features; 25b57a3 does not name the first one."""
@@ -116,9 +118,9 @@ def sizes_record(root: Path, before: Path, sizes: Sequence[int], limits: Sequenc
     commits = {version: _commit(tree) for version, tree in trees.items()}
     return {"commits": commits, "protocol": (
         f"commit {commits['before']} before, {commits['after']} after; each step in a process of its own, whose start "
-        f"counts, with {THREADS} threads, stopped after {limits[0]} processor seconds before and {limits[1]} after; "
-        f"vectors of {CLASSES:,} classes with noise; the load is the mean number of running processes in the minute "
-        "before a step"),
+        f"counts, with {THREADS} threads; a row says after how many processor seconds a step was stopped; the peak of "
+        f"memory counts mapped files; vectors of {CLASSES:,} classes with noise; the load is the mean number of "
+        "running processes in the minute before a step"),
         "datasets": {"Sizes before and after": {"rows": rows}}}
 
 
@@ -201,7 +203,7 @@ def figures(steps: Mapping[str, Any]) -> dict[str, Any]:
         if step == "start":
             row |= _start(measured)
             continue
-        row |= {f"{step}: {reason}": True} if reason else {}
+        row |= {f"{step}, stopped": reason} if reason else {}
         if "seconds" in measured:
             row |= {f"{step}, {name}": round(measured[name], 2) for name in MEASURES if measured[name] is not None}
         row |= {name: round(value, 2) for name, value in measured.get("page", {}).items()}
@@ -219,7 +221,9 @@ def _split_run(measured: Mapping[str, Any]) -> dict[str, Any]:
     searchable = next((line for line in phases if line.get("searchable")), None)
     evaluated = [line for line in phases if line["phase"] == "evaluation"]
     for name, key in (("seconds", "seconds"), ("processor seconds", "processor")):
-        if first and last + 1 < len(phases):
+        if first and "features" in names and last + 1 < len(phases):
+            loading = [line[key] for line in phases if line["phase"] == LOADING]
+            row |= {f"loading the network, {name}": round(loading[-1] - loading[0], 2)} if loading else {}
             begun = phases[first if names[first] == LOADING else first - 1]
             row[f"features, {name}"] = round(phases[last + 1][key] - begun[key], 2)
         if searchable:
@@ -259,10 +263,10 @@ def as_table(record: Mapping[str, Any]) -> str:
 
 
 def _cell(row: Mapping[str, Any], part: str, measure: str) -> str:
-    """Return a figure as the table shows it; a mark for a step that was stopped; empty without the step."""
-    value = row.get(f"{part}, {measure}")
-    if any(name.startswith(f"{part}: ") for name in row):
-        return "stopped" if value is not None and measure != "memory, MB" else ""
+    """Return a figure as the table shows it, or how far a step came that was stopped; empty without the step."""
+    value, reason = row.get(f"{part}, {measure}"), row.get(f"{part}, stopped")
+    if reason:
+        return "" if measure == "memory, MB" else reason.replace(" processor seconds", "")
     if value is None:
         return ""
     return f"{value / 1000:.1f}" if measure == "memory, MB" else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
