@@ -69,6 +69,19 @@ def test_back_returns_to_each_choice_of_a_race_and_then_to_the_gallery_of_the_sa
     page.wait_for_url(re.compile("/data.*dataset=emoji"))  # a link without a data set shows the last
 
 
+def test_a_link_to_the_page_in_view_changes_the_address_in_the_browser(page: Page) -> None:
+    page.goto("/search")
+    settle(page)
+    page.get_by_role("link", name="Refine this search without labels").click(timeout=20_000)
+    page.wait_for_url(re.compile("tool=refine"))
+    settle(page)
+    page.go_back()
+    page.wait_for_url(lambda address: "tool=refine" not in address)
+    settle(page)
+    page.go_forward()
+    page.wait_for_url(re.compile("tool=refine"))
+
+
 @pytest.mark.slow
 def test_a_long_gallery_grows_while_it_is_scrolled_and_keys_reach_its_end(page: Page) -> None:
     page.goto("/data?dataset=digits")

@@ -24,6 +24,13 @@ def test_the_table_shows_every_model_that_the_tests_compare() -> None:
                      "efficientnet-lite0", "squeezenet"}
 
 
+def test_the_guide_states_both_speeds_of_the_usual_encoder() -> None:
+    row = record()["datasets"]["Both engines on 16 images"]["rows"]["efficientnet-lite0, 112 px"]
+    slow, fast = (value for key, value in row.items() if key.endswith(SPEED))
+    text = " ".join((ROOT / "docs" / "galleries.md").read_text(encoding="utf-8").split())
+    assert f"it handles {slow:.0f} images a processor second, not 84, and ONNX Runtime {fast:.0f}." in text
+
+
 def test_the_text_states_the_smallest_cosine_the_speeds_and_the_cost_of_bfloat16() -> None:
     text = " ".join(next(finding.text for finding in findings() if finding.name == "agreement").split())
     rows, steps = (table["rows"] for table in record()["datasets"].values())
