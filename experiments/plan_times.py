@@ -28,7 +28,7 @@ from udml_core.work import jobs
 PLANS: tuple[tuple[str, str, str, Mapping[str, Any]], ...] = (
     ("digits", "pixels", "rpml", {"epochs": 20}), ("digits", "pixels", "plm", {"epochs": 20}),
     ("digits", "pixels", "deepcluster", {"epochs": 20}), ("digits", "pixels", "exemplar", {"epochs": 20}),
-    ("digits", "pixels", "whiten", {}), ("digits", "cnn", "rpml", {"epochs": 3}),
+    ("digits", "pixels", "whiten", {}), ("digits", "pixels", "supcon", {"epochs": 20}),
     ("emoji", "squeezenet", "rpml", {"epochs": 20}), ("emoji", "squeezenet", "plm", {"epochs": 10}),
     ("emoji", "squeezenet", "pca", {}), ("emoji", "squeezenet", "supcon", {"epochs": 20}))
 """Data set, backbone, method and fields of each plan."""

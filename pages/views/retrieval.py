@@ -18,6 +18,7 @@ from pages.parts.retrieval.query import (
     set_query,
 )
 from pages.parts.retrieval.rankings import (
+    SAME_PICTURE,
     SIDE,
     SearchResult,
     query_in,
@@ -106,7 +107,8 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
             frames = [] if query.words else [(column.retrieval.run, column.frame.name) for column in columns
                                              if used is None or not is_used(column, *used)]
             notes = (f"{escaped(column.title)}: {column.frame.note}" for column in columns if column.frame.note)
-            show_rankings(retrieval, rankings, lambda index: pick(query, index), badge_words(retrieval, strip),
+            said = f"{search_filter.words} {badge_words(retrieval, strip)}".strip()
+            show_rankings(retrieval, rankings, lambda index: pick(query, index), said,
                           lambda: show_frames_verdict(frames),
                           is_named=used is not None and len(columns) == 1 and not frames, notes="\n\n".join(notes))
             offer_more(search_filter, max(len(ranking.hits) for ranking in rankings))
@@ -114,11 +116,12 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
 
 
 def show_links(retrieval: Retrieval, query: PageQuery, rankings: list[SearchResult], gallery: Gallery) -> None:
-    """Show why the first result is similar, links to other pages, the nearest image by epoch, and downloads."""
+    """Show why the first other image is similar, links to other pages, the nearest image by epoch, and downloads."""
     final = next((ranking.hits for ranking in rankings if ranking.column.name == "final" and ranking.hits), [])
     if final:
         column = next(ranking.column for ranking in rankings if ranking.column.name == "final")
-        explain_result(retrieval, query_in(column, query), final[0].index, gallery, lambda index: pick(query, index),
+        other = next((hit for hit in final if not query.own or (hit.similarity or 0.0) < SAME_PICTURE), final[0])
+        explain_result(retrieval, query_in(column, query), other.index, gallery, lambda index: pick(query, index),
                        query.single)
     with st.container(horizontal=True):
         view_link("refine", label="Refine this search without labels", icon=":material/auto_fix_high:",

@@ -365,8 +365,9 @@ def test_the_card_says_that_others_do_as_well_and_that_one_judge_decides(frozen:
     finished(frozen, rows, weights={"judge": 0.9, "pixels": 0.1})
     test = opened("data", **LINK)
     inside = next(each for each in test.expander if each.label == "Details").markdown
-    decides = "In the race, one judge decides: the opinion of A judge counts for 90 %."
-    assert any(decides in each.value.replace("\\", "") for each in inside)
+    card = [each.value for each in test.markdown if each not in inside]
+    decides = "One judge decides: the opinion of A judge counts for 90 %."
+    assert any(decides in words.replace("\\", "") for words in card)
     assert any("1 other candidate does about as well. Why this search: its gain is the largest." in
                each.value.replace("\\", "") for each in test.caption)
     assert any("About as good: several views" in each.value.replace("\\", "") for each in inside)
@@ -1383,7 +1384,8 @@ def label_of_next(test: AppTest) -> str:
     ("BA", "Best search: the refined search (whitening)", "Continue judging", "better"),
     ("==A====B==A=========", "Keep the plain search: your 20 judgments cannot tell which is better; most "
      "results were equal", "Use the plain search", "no clear difference"),
-    ("B" * 16, "Best search, confirmed by your 16 judgments: the refined search (whitening)", "Name groups", "better"),
+    ("B" * 16, "Better search, confirmed by your 16 judgments: the refined search (whitening)", "Name groups",
+     "better"),
     ("A" * 16, "Keep the plain search: your 16 judgments prefer it", "Use the plain search", "worse")])
 def test_every_page_follows_the_judgments_of_the_advised_search(
         frozen: Run, answers: str, headline: str, action: str, said: str) -> None:

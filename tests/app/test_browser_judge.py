@@ -88,7 +88,7 @@ def test_twenty_queries_are_judged_by_keys_with_a_reload_and_an_undo(app: App, p
         expected.append(None if side is None else names[getattr(session.question_at(position), side)[0]])
     assert [judgment.better for judgment in session.judgments("Ana")] == expected
     page.get_by_role("button", name="Reveal names").click()
-    said = re.compile(r"After 20 answers: .*(finds the better image in|either may be better)|\d+ of 16 for [AB]")
+    said = re.compile(r"After 20 judgments: .*(finds the better image in|either may be better)|\d+ of 16 for [AB]")
     expect(page.get_by_text(said).first).to_be_visible()
     settle(page)
     rows = list(csv.DictReader(download(page, "Judgments (CSV)", tmp_path).read_text().splitlines()))

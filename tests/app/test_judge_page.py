@@ -196,7 +196,7 @@ def test_two_people_are_combined_where_both_have_judged(run: Run) -> None:
     test = open_judge(run, judge="Ben")
     assert agreed in texts(test), "before the names are revealed"
     press(test, "judge-reveal")
-    assert "2 people judged the same 2 queries. After 2 answers" in texts(test)
+    assert "2 people judged the same 2 queries. After 2 judgments" in texts(test)
     assert agreed in texts(test)
     [table] = test.dataframe
     assert table.value["Judge"].tolist() == ["Ben", "Ana"]

@@ -20,13 +20,14 @@ from pages.parts.shell.interesting import MOST, MOST_TEST
 from pages.views.retrieval import SAME
 from tests.app.opening import as_file, opened, switched, texts
 from tests.running import worked, write_digits
+from udml_core.data.given.duplicate_decisions import decide
 from udml_core.data.given.exclusions import exclude, undo
 from udml_core.data.given.labels import assign, assigned_now
 from udml_core.data.query_images import keep_query_image
 from udml_core.exploration.assigned import assigned_measures
 from udml_core.exploration.interesting import gains_and_losses_in_turn
 from udml_core.numerics.explanations import Clusters
-from udml_core.runs import Run
+from udml_core.runs import Run, runs_folder
 from udml_core.runs.search import Hit, Query, Retrieval, shared_neighbors
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -52,6 +53,33 @@ def headers(test: AppTest) -> list[dict[str, Any]]:
 def tiles(test: AppTest, label: str) -> list[dict[str, Any]]:
     """Return the tiles of a gallery."""
     return next(list(header["tiles"]["list"]) for header in headers(test) if header["label"] == label)
+
+
+def test_known_copies_are_shown_once_where_no_classes_are(tmp_path: Path) -> None:
+    folder = write_digits(tmp_path / "photos", 40, by_class=False)
+    plain = worked(runs_folder(), dataset=str(folder), method="frozen", backbone="pixels", split="all")
+    retrieval = Retrieval(plain)
+    first, second, third = (hit.index for hit in retrieval.search_item(7, 3))
+
+    def shown(**more: str) -> list[int]:
+        test = opened("retrieval", run=plain.id, add="7", **more)
+        assert not test.exception
+        texts_of.append(texts(test))
+        return next([tile["id"] for tile in header["tiles"]["list"]] for header in headers(test)
+                    if header["label"].startswith("The 20 nearest images"))
+
+    texts_of: list[str] = []
+    assert shown()[:3] == [first, second, third]
+    assert "copies" not in texts_of[-1], "none is known"
+    kept, copy = sorted((first, second))
+    decide(retrieval.dataset, np.array([[kept, copy]]), same=True)
+    assert copy not in shown()
+    assert kept in shown()
+    assert "1 copy is not shown: see Filters." in texts_of[-1]
+    assert shown(copies="all")[:3] == [first, second, third]
+    exclude(retrieval.dataset, np.array([kept]))
+    assert copy in shown(), "the copy that is left is shown"
+    undo(retrieval.dataset)
 
 
 def test_without_a_query_an_interesting_one_is_shown_with_its_results(run: Run) -> None:

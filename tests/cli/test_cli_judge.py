@@ -41,7 +41,7 @@ def test_judgments_are_asked_undone_stored_and_summed_up(run: Run, shell: Shell)
     first, second, differing, result, advice = lines.splitlines()
     assert (first, second) == (f"A: {run.id}:initial", f"B: {run.id}:final")
     assert "queries differ (" in differing
-    assert result.startswith("After 2 answers (")
+    assert result.startswith("After 2 judgments (")
     assert advice.startswith("Not decided yet. 2 of 20 judged: 1 of 2 for ")
     stored = answer(*shell, "judge", f"{run.folder}:initial", f"{run.folder}:final")
     assert stored["people"]["me"]["judgments"] == stored["result"]["judgments"] == 2
@@ -67,7 +67,7 @@ def test_a_wrong_letter_asks_again_and_the_end_of_the_input_ends_the_session(run
     assert code == 0, messages
     assert ("Answer with a key: l left, r right, b both right, w both wrong, n not sure, e equal, u undo, q quit; "
             "got 'x'") in messages
-    assert "After 1 answer (" in lines
+    assert "After 1 judgment (" in lines
 
 
 def test_people_are_combined_through_files(run: Run, shell: Shell, tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def test_people_are_combined_through_files(run: Run, shell: Shell, tmp_path: Pat
     code, lines, messages = judge(shell, run, "", "--import", str(file), "--name", "Ben")
     assert code == 0, messages
     assert "Imported 2 judgments by Ana." in messages
-    assert "Ben: After 3 answers" in lines
-    assert "Ana: After 2 answers" in lines
-    assert lines.splitlines()[-2].startswith("After 2 answers"), "two queries are judged by both"
+    assert "Ben: After 3 judgments" in lines
+    assert "Ana: After 2 judgments" in lines
+    assert lines.splitlines()[-2].startswith("After 2 judgments"), "two queries are judged by both"
 
 
 @pytest.mark.parametrize(("words", "message"), [

@@ -372,14 +372,14 @@ def test_the_words_name_the_leader_the_range_and_what_is_left() -> None:
     judging = Judging(comparison_of("words"))
     assert result_words(judging.share("me"), judging.comparison) == "No judgments yet (differing: 50 % of all)"
     assert advice_words(judging) == (
-        "Not decided yet: nothing is judged. Judge 20: they decide if one search is far better. A close call "
-        "takes 50 or more, so you can stop after 20 nevertheless. Each answer is kept.")
+        "Not decided yet: nothing is judged. Judge 20: they decide if one search is far better; a smaller "
+        "difference takes 50 or more. Each answer is kept, so you can go on another day.")
     worst = Person(11, 0.0, 0.0, 0.0)
     for _ in range(9):
         worst.answer(judging)
     share = judging.share("me")
     assert result_words(share, judging.comparison) == (
-        f"After 9 answers: A finds the better image in {np.floor(100 * (1 - share.high)):.0f} to 100 % of the "
+        f"After 9 judgments: A finds the better image in {np.floor(100 * (1 - share.high)):.0f} to 100 % of the "
         "differing queries, an equal one counted as half (differing: 50 % of all)")
     assert advice_words(judging) == "Decided: you can stop here. 9 of 9 for A. The range excludes 50 %."
     assert advice_words(judging, is_blind=True) == "Decided: you can stop here. The range excludes 50 %."
@@ -484,8 +484,8 @@ def test_the_number_stays_within_ten_answers_and_never_rises_without_a_reason(se
 
 
 @pytest.mark.parametrize(("choices", "said"), [
-    ("BBBABBABB=" "BABABAB=BB", "It is a close call, so you can stop. To be sure, go on to about 50: they "
-     "decide if the next answers are like the first 20."),
+    ("BBBABBABB=" "BABABAB=BB", "About 50 judgments in all could decide, if the next answers are like the "
+     "first 20."),
     ("BBBABBABB=" "BABABAB=BB" "BAABABABBA", "That is more than after 20, because the answers since then are less "
      "one-sided.")])
 def test_the_words_of_a_forecast_follow_twenty_judgments(choices: str, said: str) -> None:
@@ -518,7 +518,7 @@ def test_the_counts_come_first_and_the_interval_says_what_it_is_of() -> None:
     assert sure.startswith("How sure: 4 of 20 for whitened, 2 for plain, 14 equal; with an equal answer as half, the "
                            "share of whitened is ")
     assert result_words(judging.share("me"), judging.comparison, score=score_words(judging, "me")).startswith(
-        "After 20 answers (4 of 20 for B, 2 for A, 14 equal): either may be better: with an equal answer as half")
+        "After 20 judgments (4 of 20 for B, 2 for A, 14 equal): either may be better: with an equal answer as half")
 
 
 def test_three_answers_find_neither_better_and_are_counted_apart() -> None:

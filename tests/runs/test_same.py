@@ -72,7 +72,7 @@ def test_the_population_is_each_image_with_its_50_nearest(run: Run, name: str) -
 
 def test_the_number_of_judgments_left_is_told_from_ten_on_while_nothing_else_can_be_told(run: Run) -> None:
     retrieval = Retrieval(run)
-    assert "Too few pairs" in judge(retrieval, 9, target=0.99).sentence
+    assert "9 of 10 pairs count for this search so far" in judge(retrieval, 9, target=0.99).sentence
     judged = judge(retrieval, 1, target=0.99)
     assert judged.threshold is None
     found = re.fullmatch(r"Cannot tell yet: (about|more than) (\d+) judgments are left for a precision of 99 %"

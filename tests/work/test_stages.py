@@ -118,6 +118,19 @@ def test_a_time_left_never_rises_and_never_promises_less_than_a_stage_takes() ->
     assert promise_of(("audit", 5), Status(state="running"), 1000.0, None) is None
 
 
+def test_the_first_images_promise_no_more_than_what_was_measured_before_them() -> None:
+    early = Status(state="running", phase="features", share=0.1, phase_started=0.0, heartbeat=5.0)
+    alone = promise_of(("run", 2), early, 5.0, None)
+    bound = promise_of(("run", 2), early, 5.0, None, bound=40.0)
+    assert alone is not None
+    assert bound is not None
+    assert alone.end > 100, "by a tenth of the images"
+    assert bound.end == 55, "by the 20 images that were measured"
+    late = Status(state="running", phase="features", share=0.5, phase_started=0.0, heartbeat=40.0)
+    assert promise_of(("run", 2), late, 40.0, None, bound=1.0) == promise_of(("run", 2), late, 40.0, None), (
+        "its own pace says more by then")
+
+
 def test_search_and_map_have_a_time_left_by_earlier_ones_and_at_first_by_the_share(run: Run, tmp_path: Path) -> None:
     def stage(number: int) -> Stage:
         return Stage(number, 5, "", "", 0.5)

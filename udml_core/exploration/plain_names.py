@@ -10,7 +10,7 @@ from udml_core.exploration.race_running import METHODS
 PLAIN: Mapping[str, str] = {
     FROZEN: "the pretrained network as it is",
     "views": "looks at each image whole, mirrored and cropped",
-    "whiten": "ignores what differs between very similar images",
+    "whiten": "pays less attention to what varies among look-alikes, such as the background",
     "average": "moves each image toward the images that resemble it",
     "rerank": "prefers images that also find the query",
     "diffuse": "follows chains of similar images",
@@ -40,7 +40,7 @@ def plain_words(race: Race, setup: Setup) -> dict[str, str]:
 
 
 def plain_line(race: Race, setup: Setup) -> str:
-    """Return what a search does in a line, such as "Whitening: ignores what differs between very similar images"."""
+    """Return what a search does in a line, such as "Re-ranking: prefers images that also find the query"."""
     return " · ".join(f"{name}: {words}" for name, words in plain_words(race, setup).items())
 
 

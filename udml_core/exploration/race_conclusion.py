@@ -215,7 +215,7 @@ def _headline(basis: Basis, judgments: Judgments, name: str) -> str:
     if basis == "unseen":
         return f"Keep the plain search: what {name} changes is too little to be seen."
     if basis in ("confirmed", "preferred"):
-        return f"Best search, {basis} by {judgments.words}: {name}."
+        return f"Better search, {basis} by {judgments.words}: {name}."
     if basis == "doubted":
         return f"Keep the plain search until you have decided: {judgments.words} lean{judgments.verb_ending} to it."
     said = judgments.level if basis == "level" else f"prefer{judgments.verb_ending} it"

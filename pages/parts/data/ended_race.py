@@ -88,7 +88,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
     relation, part = ("unjudged", None) if own is None else relation_to(of, race, own[0].id, recipe_of(*own))
     with st.container(border=True, key="advice-verdict"):
         asks_again = own is not None and part is None and of.action != "again"
-        if own is not None and relation != "same":
+        if own is not None and (relation != "same" or not is_kept(of, relation, part)):
             with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-choice"):
                 st.markdown(f"{own_line(*own)} {relation_words(race, relation, part)}", width="content")
                 if asks_again and again is not None:
@@ -96,7 +96,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         _show_headline(race, of, own is not None and is_kept(of, relation, part))
         is_drawn = of.use is not None and show_verdict_bars(of.race, of.use)
         counted = "" if is_drawn else of.counted
-        if words := " ".join(of.once(of.headline, counted, of.sure, of.beside)[1:]):
+        if words := " ".join(of.once(of.headline, counted, of.sure, of.beside, of.decider)[1:]):
             st.markdown(escaped(words.replace(EYES, "").strip()))
         _show_both_aims(of, is_drawn, part)
         if of.use is not None and of.use == race.best and (caution := caution_words(race)):
@@ -106,7 +106,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         elif own is not None and is_kept(of, relation, part):
             show_kept(race, of, own, relation, elsewhere)
         else:
-            show_next(race, of, own, elsewhere, again)
+            show_next(race, of, own, relation, elsewhere, again)
         simpler = alternative_of(of.race) if of.equals else None
         if simpler is not None:
             _show_equals(of, simpler)
@@ -203,7 +203,7 @@ def _show_details(race: Race, of: Conclusion, elsewhere: Elsewhere | None) -> No
     named = race.best or next(iter(race.judged), None)
     line, is_groups = figure_line(race, elsewhere), race.serves == "groups"
     counts_groups = named is not None and named.against_start is not None and by_class_words(named.against_start.groups)
-    told = [escaped(of.after(sentence)) for sentence in (*filter(None, [of.decider]), *of.details)]
+    told = [escaped(of.after(sentence)) for sentence in of.details]
     sentences = [*told, *([BY_CLASSES] if line and (is_groups or counts_groups) else [])]
     st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     if line:

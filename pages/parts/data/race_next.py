@@ -35,6 +35,8 @@ def relation_words(race: Race, relation: Relation, own: Outcome | None) -> str:
     """Return how the search that the user chose stands in a race, in Markdown."""
     if own is None:
         return "It took no part in this race." if relation == "unjudged" else ""
+    if relation == "same":
+        return "It is the best of this race."
     if relation == "equal":
         return "It does about as well as the best of this race."
     return f"In this race: {escaped(measured_words(race.gain(own), MEASURES[race.serves]))}."
@@ -73,8 +75,8 @@ def _search_with_own(own: tuple[Run, str], kind: Kind) -> None:
         open_view("retrieval", query_params=search_link(*own))
 
 
-def show_next(race: Race, of: Conclusion, own: tuple[Run, str] | None, elsewhere: Elsewhere | None,
-              again: Callable[[], None] | None) -> None:
+def show_next(race: Race, of: Conclusion, own: tuple[Run, str] | None, relation: Relation,
+              elsewhere: Elsewhere | None, again: Callable[[], None] | None) -> None:
     """Show what is next: a sentence, the button that does it, the other choice beside it, and the search in use."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
         if of.next_step:
@@ -90,7 +92,8 @@ def show_next(race: Race, of: Conclusion, own: tuple[Run, str] | None, elsewhere
             use_plain(race, "primary")
         elif of.action == "again" and again is not None:
             again()
-        _show_other_choice(race, of, elsewhere)
+        if relation != "same" or of.action != "judge":  # one button leads to the search in use
+            _show_other_choice(race, of, elsewhere)
         if own is not None:
             _search_with_own(own, "tertiary")
 

@@ -15,11 +15,14 @@ from udml_core.data.dataset import Dataset
 from udml_core.exploration.clusters import Graph, cluster_purity
 from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Clusters
+from udml_core.runs import runs_folder
 from udml_core.runs.analyses import REFINED, finished_analyses
 from udml_core.runs.analyses.kinds.graph import NeighborGraph
-from udml_core.runs.search import Gallery, Retrieval
+from udml_core.runs.search import FINAL, Gallery, Retrieval
+from udml_core.runs.search.copies import known_copies
 
 from ..data.columns import value_widgets
+from ..data.copies import counted_copies
 from ..maps.coloring import training_clusters
 from ..shell.address import choose_segment, indices_from_address, join_indices, write_address
 from ..shell.analyses import load_indices, load_result
@@ -29,6 +32,8 @@ GALLERIES: tuple[Gallery, ...] = get_args(Gallery)[::-1]
 GALLERY_WORDS: dict[Gallery, str] = {"test": "test half", "all": "all images"}
 COUNT = "k"
 """Key of the number of results, and its parameter in the address."""
+COPIES = "copies"
+"""Address parameter that shows copies."""
 FIRST = 20
 """Results at first, which fill two rows; half as many with classes, whose hits are counted."""
 MORE = (50, 100, 200)
@@ -45,16 +50,24 @@ class Filter:
         k: The number of hits.
         gallery: The images that are searched.
         allowed: (n,) bool: the images that may be returned; None for all.
+        copies: Number of copies that are not shown beside the first of them.
     """
 
     k: int
     gallery: Gallery
     allowed: Array | None
+    copies: int = 0
+
+    @property
+    def words(self) -> str:
+        """How many copies are not shown, in a sentence; empty if all are."""
+        shown = "is" if self.copies == 1 else "are"
+        return f"{counted_copies(self.copies)} {shown} not shown: see Filters." if self.copies else ""
 
 
 def filter_widgets(retrieval: Retrieval) -> list[str]:
     """Return the keys of the filters' widgets."""
-    return [COUNT, "search-in", _classes_key(retrieval.dataset), _clusters_key(retrieval)]
+    return [COUNT, "search-in", _classes_key(retrieval.dataset), _clusters_key(retrieval), _copies_key(retrieval)]
 
 
 def _classes_key(dataset: Dataset) -> str:
@@ -63,6 +76,10 @@ def _classes_key(dataset: Dataset) -> str:
 
 def _clusters_key(retrieval: Retrieval) -> str:
     return f"clusters-{retrieval.run.id}"
+
+
+def _copies_key(retrieval: Retrieval) -> str:
+    return f"copies-{retrieval.dataset.fingerprint[:8]}"
 
 
 def choose_filter(retrieval: Retrieval, query_images: Sequence[int]) -> Filter:
@@ -90,7 +107,37 @@ def choose_filter(retrieval: Retrieval, query_images: Sequence[int]) -> Filter:
         masks.append(in_clusters)
     if (with_values := value_widgets(retrieval.dataset)) is not None:
         masks.append(with_values)
-    return Filter(k, "all" if in_clusters is not None else gallery, np.all(masks, axis=0) if masks else None)
+    copies = _choose_copies(retrieval)
+    if copies.any():
+        masks.append(~copies)
+    return Filter(k, "all" if in_clusters is not None else gallery, np.all(masks, axis=0) if masks else None,
+                  int(copies.sum()))
+
+
+def _choose_copies(retrieval: Retrieval) -> Array:
+    """Choose whether known copies are shown beside the first of them, where no classes are; the address holds it.
+
+    Returns:
+        (n,) bool: which images are not shown.
+    """
+    copies, hidden = later_copies(retrieval), np.zeros(len(retrieval.dataset), dtype=bool)
+    if not copies.any():
+        return hidden
+    shown = st.toggle(f"Show copies ({copies.sum():,})", st.query_params.get(COPIES) == "all",
+                      key=_copies_key(retrieval),
+                      help="The audit on Data found them: images of equal content, and near-duplicates.")
+    write_address(COPIES, "all" if shown else "")
+    return hidden if shown else copies
+
+
+def later_copies(retrieval: Retrieval) -> Array:
+    """Return which searched images (n,) bool are known copies of an earlier searched image; none with classes."""
+    later = np.zeros(len(retrieval.dataset), dtype=bool)
+    if retrieval.dataset.labels is None and not retrieval.dataset.is_large:
+        searched = np.flatnonzero(retrieval.searched(FINAL, "all"))
+        first = np.unique(known_copies(retrieval.dataset, runs_folder())[searched], return_index=True)[1]
+        later[np.delete(searched, first)] = True
+    return later
 
 
 def offer_more(search_filter: Filter, shown: int) -> None:

@@ -147,11 +147,11 @@ def _show_estimate(judged: SamePairs) -> None:
         st.success(judged.sentence, icon=":material/straighten:")
     else:
         st.info(judged.sentence, icon=":material/hourglass_empty:")
-    if judged.counted >= DRAWN:
+    if judged.tells:
         _show_chart(judged)
     else:
-        so_far = judged.counted
-        st.progress(so_far / DRAWN, f"A curve with its 95 % interval follows at {DRAWN} judged pairs; {so_far} so far.")
+        so_far = min(judged.counted, DRAWN)
+        st.progress(so_far / DRAWN, f"A curve follows as soon as it says something, at {DRAWN} judged pairs or later.")
     skipped, copies = int((judged.answers == SKIPPED).sum()), int(judged.is_known.sum())
     others = sum(answer.same is not None for answer in judged.given.values()) - judged.judged
     notes = [f"{judged.population} You judge a random sample of these pairs, from very similar to hardly similar; the "
@@ -159,7 +159,7 @@ def _show_estimate(judged: SamePairs) -> None:
     notes += [f"{counted(skipped, 'pair')} skipped."] if skipped else []
     notes += [f"{counted(copies, 'pair')} of known copies {'counts' if copies == 1 else 'count'} as the same, so you "
               "are not asked."] if copies else []
-    notes += [f"{counted(others, 'pair')} judged for other embeddings are not drawn here."] if others > 0 else []
+    notes += [f"Judged for other searches, and not drawn here: {counted(others, 'pair')}."] if others > 0 else []
     labeled = sum(answer.same is not None and pair not in judged.given
                   for pair, answer in PairLog(judged.dataset).answers().items())
     notes += [f"Not counted here: {counted(labeled, 'pair')} from the page Label, where the model chooses pairs that "

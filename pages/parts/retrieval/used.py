@@ -115,11 +115,11 @@ def _offer_newer(runs: Sequence[Run], used: Run) -> None:
     if newer is None:
         return
     said, best = said_of(newer), best_beside(newer)
-    judged = f"{best[:1].lower()}{best[1:]}" if best else "no judge has compared it yet" if said is None else (
-        f"against the plain search, the judges see {said_words(*said.verdicts)}")
+    judged = best or ("No judge has compared it yet" if said is None else (
+        f"Against the plain search, the judges see {said_words(*said.verdicts)}"))
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-newer"):
         st.markdown(f":material/new_releases: Your training **{escaped(method_title(newer))}** is newer than your "
-                    f"search: {judged}.", width="content")
+                    f"search. {escaped(judged)}.", width="content")
         offer_choice(newer, "retrieval-newer")
 
 

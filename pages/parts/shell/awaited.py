@@ -21,7 +21,7 @@ from udml_core.work import jobs
 from udml_core.work.jobs.auditing import find_auditing
 from udml_core.work.jobs.browse import continue_browsing
 from udml_core.work.jobs.follow_ups import wants
-from udml_core.work.jobs.stages import Stage, expected_seconds, promise_of, stage_of
+from udml_core.work.jobs.stages import Stage, expected_seconds, features_seconds, promise_of, stage_of
 
 from .cached import load_dataset
 from .run_hash import RUN_HASH
@@ -191,7 +191,7 @@ def _ahead(task: Run | Analysis, status: Status) -> str:
         dataset = load_dataset((task if isinstance(task, Run) else task.run).spec().dataset)
         promise = st.session_state[PROMISED] = promise_of(
             (task.id, stage.number), status, now, st.session_state.get(PROMISED),
-            expected_seconds(task, stage, len(dataset)))
+            expected_seconds(task, stage, len(dataset)), features_seconds(task, stage, len(dataset)))
         words = passed_words(status) if promise is None else promise.left_words(now)
         return words and f", {words}"
     if _is_followed(task, status):

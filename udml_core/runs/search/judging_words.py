@@ -16,9 +16,9 @@ MOSTLY = 0.6
 """Share of enough judgments that find neither better, from which the two hardly differ."""
 EVEN = 0.5
 CLOSE = 50
-"""Judgments that a close call takes, about."""
-PLAN = (f"Judge {ENOUGH}: they decide if one search is far better. A close call takes {CLOSE} or more, so you can stop "
-        f"after {ENOUGH} nevertheless. Each answer is kept.")
+"""Judgments that a smaller difference takes, about."""
+PLAN = (f"Judge {ENOUGH}: they decide if one search is far better; a smaller difference takes {CLOSE} or more. Each "
+        "answer is kept, so you can go on another day.")
 """What is said before the first judgment; half of all sessions then decide if one is better in 4 of 5 queries."""
 GROWN: dict[Growth | Literal[""], str] = {
     "": "", "less one-sided": " That is more than after {before}, because the answers since then are less one-sided.",
@@ -80,7 +80,7 @@ def result_words(share: Share, comparison: Comparison, names: tuple[str, str] = 
     if not share.count:
         return f"No judgments yet (differing: {percent_words(comparison.share)} % of all)"
     counts = f" ({score})" if score else ""
-    return f"After {counted(share.count, 'answer')}{counts}: {finding_words(share, comparison, names)}"
+    return f"After {counted(share.count, 'judgment')}{counts}: {finding_words(share, comparison, names)}"
 
 
 def finding_words(share: Share, comparison: Comparison, names: tuple[str, str] = ("A", "B")) -> str:
@@ -287,7 +287,7 @@ def result_parts(judging: Judging, names: tuple[str, str], has_plain: bool = Fal
 
 
 def target_words(target: Target, queries: int) -> str:
-    """Return a forecast in a sentence, and why it has grown, such as "Go on to about 40 judgments in all, …".
+    """Return a forecast in a sentence, and why it has grown, such as "About 40 judgments in all could decide, …".
 
     Args:
         target: The forecast.
@@ -298,8 +298,8 @@ def target_words(target: Target, queries: int) -> str:
     # The first forecast is that after enough judgments: nothing that was shown has grown before.
     growth = target.growth if target.known > ENOUGH else ""
     grown = GROWN[growth].format(known=target.known, before=target.known - FEW)
-    return (f"It is a close call, so you can stop. To be sure, go on to about {target.total}: they decide if the next "
-            f"answers are like the first {target.known}.{grown}")
+    return (f"About {target.total} judgments in all could decide, if the next answers are like the first "
+            f"{target.known}.{grown}")
 
 
 def could_decide_words(judging: Judging) -> str:

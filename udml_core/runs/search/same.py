@@ -59,6 +59,8 @@ MOST = 100
 """Largest number of judgments in all that is forecast; of more, a lower precision is advised."""
 DRAWN = 30
 """Number of judged pairs from which a curve is drawn: of fewer, each answer would change its shape."""
+WIDE = 0.5
+"""Width of the interval at which a curve says nothing: the share of the same may be half, or all."""
 MOST_BYTES = 64_000_000
 Value = TypeVar("Value", float, Array)
 
@@ -214,6 +216,12 @@ class SamePairs:
         return estimate(self.plan, self.answers, self.target)
 
     @property
+    def tells(self) -> bool:
+        """Whether enough pairs are judged that a curve of the estimate says something, at its usual width."""
+        _, low, high = self.estimate.precision
+        return self.counted >= DRAWN and float(np.median(high - low)) <= WIDE
+
+    @property
     def left(self) -> int | None:
         """About how many more judgments give a threshold; None if it cannot be foreseen.
 
@@ -255,7 +263,8 @@ class SamePairs:
         if not self.judged:
             return f"No pair is judged yet. After {ENOUGH} judgments, this says about how many are needed in all."
         if self._is_too_early:
-            return f"Too few pairs to say anything: after {ENOUGH}, this says how many are needed in all. {judged}"
+            return (f"{self.counted} of {ENOUGH} pairs count for this search so far; after {ENOUGH}, this says how "
+                    f"many are needed in all. {judged}")
         if known.is_unreachable:
             return (f"No threshold has a precision of {target}: even of the nearest pairs at most "
                     f"{percent(known.reachable)} show the same thing. Choose a lower precision. "

@@ -61,7 +61,7 @@ def _measures(race: Race, outcome: Outcome, root: Path, dataset: Dataset | None
 
 
 def _verdict(measured: Measured, close: str) -> str:
-    """Return a verdict with its count, such as "better (76 of 100 searches better, 23 worse)".
+    """Return a verdict with its count, such as "better (by looks, 76 of 100 searches better, 23 worse)".
 
     Args:
         measured: What the judges measured.
@@ -75,7 +75,7 @@ def _verdict(measured: Measured, close: str) -> str:
 
 
 def _counted(better: int, _same: int, worse: int) -> str:
-    return f"{better} of 100 searches better, {worse} worse"
+    return f"by looks, {better} of 100 searches better, {worse} worse"
 
 
 def _clause(measured: Measured, judgments: Judgments) -> str:

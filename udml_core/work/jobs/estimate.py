@@ -21,7 +21,7 @@ from udml_core.work.jobs.needed_memory import ASSUMED_WIDTH, expected_memory
 FEATURES = "features"
 OF_FEATURES = (FEATURES, "activations")
 """How the names of the phases begin that compute features."""
-OF_EVALUATION = ("embedding", "evaluation")
+OF_EVALUATION = ("embedding", "thumbnails", "evaluation")
 OF_MAP = ("map", "graph")
 """The phases after the last epoch, and the last phases of all."""
 BUSY = 2.0

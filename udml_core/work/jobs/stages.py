@@ -12,7 +12,7 @@ from udml_core.data.speed import measured_speed
 from udml_core.runs import Run
 from udml_core.runs.analyses import Analysis
 from udml_core.runs.tasks import SHARE_TO_GO_BY, Status
-from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, image_kind_of
+from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, image_kind_of, measured_image_speed
 from udml_core.work.jobs.follow_ups import wants
 
 READING, FEATURES, SEARCH, MAP, AUDIT = range(5)
@@ -24,6 +24,8 @@ OF_SEARCH = ("training", "embedding", "thumbnails", "evaluation")
 CAUTION, EARLY_CAUTION = 1.25, 0.1
 """By how much a promised time exceeds the time that the share so far would take: a factor, and how much more early on,
 divided by the share, because the first images say little of the others."""
+TELLS = 0.2
+"""Share of a stage from which its own pace says more than what was measured before it."""
 COARSE = 5
 """Seconds to whose multiples a promised time is rounded up."""
 
@@ -73,7 +75,7 @@ class Promise:
 
 
 def promise_of(stage: tuple[str, int], status: Status, now: float, earlier: Promise | None,
-               expected: float | None = None) -> Promise | None:
+               expected: float | None = None, bound: float | None = None) -> Promise | None:
     """Return by when a stage ends, from the share that is finished; None before an estimate is possible.
 
     Args:
@@ -82,6 +84,8 @@ def promise_of(stage: tuple[str, int], status: Status, now: float, earlier: Prom
         now: The time in seconds since 1970.
         earlier: What was said last, of any stage.
         expected: Seconds that the whole stage should take, by earlier stages, if its steps take unequal times.
+        bound: Seconds that the whole stage should take at most, as its first images were measured, while its own share
+            says little.
     """
     known = earlier if earlier is not None and earlier.stage == stage else None
     left = _seconds_left(status)
@@ -91,6 +95,8 @@ def promise_of(stage: tuple[str, int], status: Status, now: float, earlier: Prom
         return known
     ends = status.heartbeat + left
     end = ends + left * (CAUTION - 1 + EARLY_CAUTION / status.share)
+    if bound is not None and status.share < TELLS:
+        end = min(end, status.heartbeat + CAUTION * bound)
     if known is None or end < known.end:
         return Promise(stage, end)
     return Promise(stage, known.end, is_late=max(ends, now) > known.end)
@@ -126,6 +132,20 @@ def expected_seconds(task: Run | Analysis, stage: Stage, images: int) -> float |
     kind = (evaluation_kind if stage.number == SEARCH + 1 else follow_kind)(task.spec())
     known, each = measured_speed(kind), measured_speed(image_kind_of(kind))
     return known if known is not None else None if each is None else each * images
+
+
+def features_seconds(task: Run | Analysis, stage: Stage, images: int) -> float | None:
+    """Return how long the features of a run should take by the speed that was measured when they began; else None.
+
+    Args:
+        task: The run.
+        stage: The stage.
+        images: Number of its images.
+    """
+    if not isinstance(task, Run) or stage.number != FEATURES + 1:
+        return None
+    each = measured_image_speed(task.spec().encoder, task.spec().device)
+    return None if each is None else each * images
 
 
 def stage_of(task: Run | Analysis, status: Status) -> Stage:
