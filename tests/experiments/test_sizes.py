@@ -118,5 +118,8 @@ def test_the_text_states_the_figures_of_the_record_and_which_goals_are_missed() 
     assert f"drawn after {after['map, s']:.1f} seconds" in text
     assert f"{after['lasso, s']:.1f} seconds after a lasso" in text
     assert f"A million can be searched after {shown(after[search])}, and after {shown(before[search])} before" in text
+    umap, memory = "umap, seconds", f"{after['umap, memory, MB'] / 1000:.1f} GB"
+    assert f"by their neighbors, in {after[umap]:.0f} seconds (goal: 600), with {memory}" in text
+    assert f"UMAP of 200,000 vectors took {rows_of('200,000 × 64 vectors')[1][umap]:.0f} seconds beside other" in text
     for row, name in ((before, "before"), (after, "after")):
         assert f"{row['run, memory, MB'] / 1000:.1f} GB {name}" in text
