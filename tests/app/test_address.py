@@ -148,3 +148,27 @@ def test_a_click_is_in_the_address_before_the_page_is_drawn() -> None:
     test = AppTest.from_function(slow, default_timeout=60).run()
     test.segmented_control(key="kind").set_value("same").run()
     assert test.session_state["before"] == {"kind": "same"}
+
+
+def test_a_page_writes_an_address_again_that_a_link_to_itself_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link to the page in view changes what the page reads, not what the browser shows."""
+    def drawn() -> None:
+        import streamlit as st
+
+        from pages.parts.shell import address
+        address.drop_foreign_parameters(st.session_state.get("shown", "search"))
+
+    written: list[Any] = []
+    monkeypatch.setattr(type(st.query_params), "from_dict", lambda _, parameters: written.append(dict(parameters)))
+    test = AppTest.from_function(drawn, default_timeout=60)
+    test.query_params["run"] = "a"
+    test.run()
+    assert written == [{"run": ["a"]}], "another page was left"
+    test.run()
+    assert len(written) == 1, "the browser shows it already"
+    test.query_params["run"] = "b"
+    test.run()
+    assert written[1:] == [{"run": ["b"]}]
+    test.session_state["shown"] = "runs"
+    test.run()
+    assert len(written) == 3, "another page was left"
