@@ -48,9 +48,9 @@ def main() -> None:
         rows = {f"{method} on {dataset}, {backbone}": measure(Path(folder) / "runs", dataset, backbone, method, fields)
                 for dataset, backbone, method, fields in PLANS}
     write_record(options.out, provenance("plan_times") | {
-        "protocol": "each plan is run until all of its parts are measured on this machine, then once idle and once "
-                    "beside two processes that never rest; seconds from the submission to the results, with the map "
-                    "and the graph",
+        "protocol": "each plan is run until all of its parts are measured on this machine, so that its features are "
+                    "stored, then once idle and once beside two processes that never rest; seconds from the submission "
+                    "to the results, with the map and the graph",
         "datasets": {"Plans and what they took": {"rows": rows, "summary": summary(rows)}}})
 
 
