@@ -136,6 +136,21 @@ def test_a_race_that_was_cancelled_does_not_replace_what_an_older_race_said(froz
     assert race_words_of(frozen, "whiten") == said
 
 
+def test_a_stopped_race_stands_beside_the_finished_one_not_in_its_place(frozen: Run) -> None:
+    rows = outcomes(frozen)
+    finished(frozen, rows)
+    stopped_again(frozen, rows[:1], plan_analysis(Advice, budget=15.0, serves="groups"))
+    test = opened("data", dataset="digits", view="advice")
+    assert not test.exception
+    assert verdict(test)[0].endswith("Best search: the refined search (whitening)")
+    assert "A newer race was stopped." in texts(test)
+    test.button(key="advice-stopped-show").click().run()
+    assert "Continue" in [each.label for each in test.button]
+    assert "A newer race was stopped." not in texts(test)
+    test.segmented_control(key="advice-serves").set_value("first").run()
+    assert "Continue" not in [each.label for each in test.button], "the finished race answers for the other aim"
+
+
 def test_candidates_that_were_left_out_are_named_with_the_reason_and_explained(frozen: Run) -> None:
     late = Outcome(name="DeepCluster", setup=Setup(backbone="pixels", method="deepcluster"), state="given up",
                    seconds=40, needs=500)
@@ -298,7 +313,7 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     first.query_params.clear()
     first.run()
     assert first.session_state["app-run"] == frozen.id, "a training is never swapped in silently"
-    assert "Your training **PCA** is newer than your search: no judge has compared it yet." in texts(first)
+    assert "Your training **PCA** is newer than your search. No judge has compared it yet." in texts(first)
     button(first, "Keep my search").click().run()
     assert "is newer" not in texts(first)
     newer = opened("retrieval", run=trained.id)
@@ -1272,7 +1287,10 @@ def test_the_caption_of_the_chart_and_the_table_mean_the_same_by_kept(frozen: Ru
     none = race.model_copy(update={"outcomes": tuple(
         row.model_copy(update={"kept": False}) for row in race.outcomes)})
     assert set(race_table(none)["Kept for the next steps"]) == {"no"}
-    assert kept_words(none) == "No candidate was kept: none beat the plain search in whole groups."
+    assert kept_words(none) == (
+        "The race ended before a later candidate could add a step to what beat the plain search.")
+    assert kept_words(none.model_copy(update={"outcomes": none.outcomes[:1]})) == (
+        "No candidate was kept: none beat the plain search in whole groups.")
 
 
 def test_a_whole_group_has_both_sizes_where_its_verdict_stands(frozen: Run) -> None:
@@ -1349,7 +1367,7 @@ def test_a_race_without_a_winner_asks_for_no_judgments_once_they_say_that_they_c
     assert "Keep the plain search; to decide it, judge the largest gain yourself: the refined search (" in before
     monkeypatch.setattr(concluding, "stored_judgments", lambda *_: Judgments("level", 14, score="14 equal"))
     shown = texts(opened("data", **LINK)).replace("\\", "")
-    assert "Keep the plain search: your 14 judgments cannot tell which is better" in shown
+    assert "Either search will do: your 14 judgments cannot tell which is better" in shown
     assert "The judges of the race were not sure of the refined search (whitening), either." in shown
     assert "To decide it" not in shown
 
@@ -1382,7 +1400,7 @@ def label_of_next(test: AppTest) -> str:
 @pytest.mark.parametrize(("answers", "headline", "action", "said"), [
     ("", "Best search: the refined search (whitening)", "Name groups", "better"),
     ("BA", "Best search: the refined search (whitening)", "Continue judging", "better"),
-    ("==A====B==A=========", "Keep the plain search: your 20 judgments cannot tell which is better; most "
+    ("==A====B==A=========", "Either search will do: your 20 judgments cannot tell which is better; most "
      "results were equal", "Use the plain search", "no clear difference"),
     ("B" * 16, "Better search, confirmed by your 16 judgments: the refined search (whitening)", "Name groups",
      "better"),
@@ -1418,8 +1436,7 @@ def test_every_page_follows_the_judgments_of_the_advised_search(
     if action == "Use the plain search" and said != "worse":
         assert label_of_next(again) == "Search with mine", "nothing speaks against what the user chose"
         assert "**Next:** keep your search, against which nothing speaks here" in texts(again)
-        assert verdict(again)[0].endswith("Your 20 judgments cannot tell which is better; most results were equal"), (
-            "and not to keep another one")
+        assert verdict(again)[0].endswith(headline), "which asks to keep no other one"
         button(again, "Search with mine").click().run()
         assert again.query_params["compare"] in (plan.id, [plan.id])
     elif action == "Name groups":

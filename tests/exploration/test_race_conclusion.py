@@ -10,7 +10,7 @@ import pytest
 from tests.exploration.test_race import comparison, judged, race_of
 from udml_core.exploration.race import Race, Setup
 from udml_core.exploration.race_advice import best_otherwise, both_aims_words
-from udml_core.exploration.race_conclusion import SAYS, STAYS, Conclusion, Judgments, Stance, conclude, subject_of
+from udml_core.exploration.race_conclusion import SAYS, Conclusion, Judgments, Stance, conclude, subject_of
 from udml_core.exploration.race_measured import Comparison, Count
 from udml_core.exploration.race_words import decider_words
 from udml_core.exploration.search_names import named_search, other_search, plain_name, recipe_once, steps_sentence
@@ -53,10 +53,10 @@ def test_judgments_that_say_something_decide_and_the_race_decides_before(name: s
 
 def test_a_conclusion_names_the_judgments_and_puts_the_race_second() -> None:
     level = of(WON, "level")
-    assert level.headline == "Keep the plain search: your 14 judgments cannot tell which is better."
+    assert level.headline == "Either search will do: your 14 judgments cannot tell which is better."
     assert level.sure == "How sure: 3 of 14 for A, 1 for B, 10 equal."
-    assert level.beside == f"{STAYS} The judges of the race prefer the refined search (whitening)."
-    assert (level.next_step, level.action) == ("Search with the plain search.", "search")
+    assert level.beside == "The judges of the race prefer the refined search (whitening)."
+    assert (level.next_step, level.action) == ("Search with either; the plain search is simpler.", "search")
     for race, verb in ((WON, "confirmed"), (LUCKY, "preferred")):
         assert of(race, "better").headline == (
             f"Better search, {verb} by your 14 judgments: the refined search (whitening).")

@@ -19,7 +19,7 @@ from udml_core.work.jobs.raced import races_from
 @pytest.mark.parametrize(("is_second", "count", "said"), [
     (True, 16, "First result: better; your 16 judgments agree."),
     (False, 16, "First result: better; your 16 judgments prefer the plain search."),
-    (None, 20, "First result: better; your 20 judgments see hardly a difference."),
+    (None, 20, "First result: better; your 20 judgments cannot tell which is better."),
     (True, 1, "First result: better; your 1 judgment does not decide yet.")])
 def test_the_evidence_names_the_judges_verdict_and_what_judgments_say_of_it(
         tmp_path: Path, is_second: bool | None, count: int, said: str) -> None:

@@ -140,7 +140,7 @@ def test_judgments_of_several_people_are_named_and_equal_answers_alone_do_not_st
     for _judgment in range(20):
         answer(ann, None)
     assert conclusion_of(analysis, dataset).headline == (
-        "Keep the plain search: 20 judgments by Ann cannot tell which is better; most results were equal.")
+        "Either search will do: 20 judgments by Ann cannot tell which is better; most results were equal.")
     for _judgment in range(20):
         answer(bob, None)
     both = conclusion_of(analysis, dataset)

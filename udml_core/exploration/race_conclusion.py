@@ -31,7 +31,7 @@ Action = Literal["use", "judge", "name", "search", "again", ""]
 """What is next: use the search, judge, name groups, keep the plain search, run the race again, or nothing."""
 
 CANNOT_TELL = "cannot tell which is better"
-STAYS = "The two hardly differ: either will do, and the plain search is simpler."
+STAYS = "Either will do, and the plain search is simpler."
 """What judgments say where more are not worth the time, and what follows from it, on every page."""
 
 
@@ -218,8 +218,9 @@ def _headline(basis: Basis, judgments: Judgments, name: str) -> str:
         return f"Better search, {basis} by {judgments.words}: {name}."
     if basis == "doubted":
         return f"Keep the plain search until you have decided: {judgments.words} lean{judgments.verb_ending} to it."
-    said = judgments.level if basis == "level" else f"prefer{judgments.verb_ending} it"
-    return f"Keep the plain search: {judgments.words} {said}."
+    if basis == "level":
+        return f"Either search will do: {judgments.words} {judgments.level}."
+    return f"Keep the plain search: {judgments.words} prefer{judgments.verb_ending} it."
 
 
 def _beside(basis: Basis, name: str, is_advised: bool) -> str:
@@ -233,7 +234,7 @@ def _beside(basis: Basis, name: str, is_advised: bool) -> str:
         return "The judges of the race were not sure of it."
     unsure = "were not sure"
     if basis == "level":
-        return f"{STAYS} The judges of the race {f'prefer {name}' if is_advised else f'{unsure} of {name}, either'}."
+        return f"The judges of the race {f'prefer {name}' if is_advised else f'{unsure} of {name}, either'}."
     return f"The judges of the race prefer {name}: you can use it nevertheless." if is_advised else (
         f"The judges of the race {unsure} of {name}, either.")
 
@@ -258,6 +259,8 @@ def _next(race: Race, told: Advised, judgments: Judgments, use: Outcome | None, 
         score = f" ({judgments.score})" if judgments.score and basis != "doubted" else ""
         return f"{capitalized(words)} {does} not decide yet{score}: {judgments.left}", "judge"
     if use is None:
+        if basis == "level":
+            return "Search with either; the plain search is simpler.", "search"
         if basis != "race":
             return "Search with the plain search.", "search"
         if not is_done or not race.is_judged:

@@ -20,7 +20,7 @@ from udml_core.exploration.race_figures import MEASURES
 from udml_core.exploration.race_gaps import minutes_words
 from udml_core.exploration.race_measured import Serves
 from udml_core.runs import Run, runs_folder
-from udml_core.runs.analyses import Analysis, AnalysisSpec, plan_analysis
+from udml_core.runs.analyses import Analysis, AnalysisSpec, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import JUDGES
 from udml_core.runs.tasks import LIVE_STATES, Status
@@ -32,6 +32,7 @@ from udml_core.work.jobs.raced import kind_of, race_of
 
 from ..shell.address import choose_segment, keep_clicks, number_from_address, write_address
 from ..shell.empty_state import show_empty
+from ..shell.race_line import end_of
 from ..shell.run_status import UNSEEN, escaped, escaped_message
 from ..shell.user_errors import keep_user_errors, show_user_errors
 from .computed import choose_backbone, chosen_encoder
@@ -106,6 +107,7 @@ def _show_race_of(dataset: Dataset, encoder: EncoderSpec, awaited: Analysis | No
         _show_live(state.analysis, key, aim)
     elif state.analysis is not None:
         show_ended(state.analysis, key, dataset, encoder, aim, awaited)
+        _show_stopped_beside(state.analysis)
         _show_taking_part(dataset)
 
 
@@ -119,6 +121,15 @@ def _race_in_view(dataset: Dataset, encoder: EncoderSpec, aim: Serves) -> Analys
         if state.analysis is not None or state.is_wanted:
             return named
     return race_for(dataset, encoder, aim, runs_folder())
+
+
+def _show_stopped_beside(shown: Analysis) -> None:
+    """Say that a newer race than the one in view was stopped, with a button that shows it and can continue it."""
+    newest = next(iter(list_analyses(shown.run, Advice)), shown)
+    if newest.id != shown.id and not newest.is_done():
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-stopped"):
+            st.caption(f":material/history: A newer race {end_of(newest.status().state)}.", width="content")
+            show_race_button("Show it", newest.spec(), "advice-stopped-show")
 
 
 def _show_taking_part(dataset: Dataset) -> None:

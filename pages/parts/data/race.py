@@ -85,7 +85,9 @@ def kept_words(race: Race) -> str:
     """Say on which candidates later candidates build, which the table marks in the same words."""
     of = MEASURES[race.chosen_for or race.serves]
     if not any(outcome.kept for outcome in race.judged):
-        return f"No candidate was kept: none beat the plain search in {of}."
+        beat = [outcome for outcome in race.judged if race.verdict(outcome) == "better"]
+        return "The race ended before a later candidate could add a step to what beat the plain search." if beat else (
+            f"No candidate was kept: none beat the plain search in {of}.")
     return (f"A candidate that beat the best before it in {of} is kept: later candidates add a step to it. This only "
             "chooses what is tried; the verdict is stricter.")
 

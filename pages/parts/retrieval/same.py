@@ -92,7 +92,8 @@ def show_same(retrieval: Retrieval) -> None:
 def _choose_precision(dataset: Dataset) -> float:
     """Choose the precision, which the log keeps: search, exports and the command line use it too."""
     key = f"{PRECISION}-{dataset.fingerprint[:8]}"
-    st.session_state.setdefault(key, round(100 * wanted_precision(dataset)))
+    # Set in every run: a closed menu creates the slider only when it opens, which would otherwise begin at its end.
+    st.session_state[key] = st.session_state.get(key, round(100 * wanted_precision(dataset)))
 
     def keep() -> None:
         with show_user_errors():

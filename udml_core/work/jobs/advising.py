@@ -35,7 +35,7 @@ from udml_core.work.jobs.analysis_request import analyse
 from udml_core.work.jobs.follow_ups import marker_of, withdraw
 from udml_core.work.jobs.launch import submit
 from udml_core.work.jobs.planning import plan
-from udml_core.work.jobs.raced import kind_of
+from udml_core.work.jobs.raced import kind_of, own_first
 
 MOST_BYTES = 100_000
 TRIAL, FORMER_TRIAL = "candidate", "advice"
@@ -74,10 +74,10 @@ def find_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root
 
 
 def race_for(dataset: Dataset, encoder: EncoderSpec, serves: Serves, root: Path) -> AnalysisSpec | None:
-    """Return the request of the race that answers for an aim: one that runs or waits, else the newest.
+    """Return the request of the race that answers for an aim: one that runs or waits, else the newest finished one.
 
-    A race that served the aim comes before one that served the other, which measured it as well; one that ended
-    before it judged anything answers for its own aim only.
+    A race that served the aim comes before one that served the other, which measured it as well. A race that was
+    stopped answers only if no race has finished.
 
     Args:
         dataset: The data set.
@@ -93,9 +93,9 @@ def race_for(dataset: Dataset, encoder: EncoderSpec, serves: Serves, root: Path)
         return None
     races = list_analyses(run, Advice)
     live = [analysis.spec() for analysis in races if analysis.status().state in LIVE_STATES]
-    own = [analysis.spec() for analysis in races if kind_of(analysis.spec()).serves == serves]
-    other = [analysis.spec() for analysis in races if analysis.is_done() or analysis.has_earlier()]
-    return wanted_advice(run) or next(iter((*live, *own, *other)), None)
+    finished = [analysis for analysis in races if analysis.is_done() or analysis.has_earlier()]
+    ended = [analysis.spec() for analysis in (*own_first(finished, serves), *own_first(races, serves))]
+    return wanted_advice(run) or next(iter((*live, *ended)), None)
 
 
 def newest_aim(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Serves | None:

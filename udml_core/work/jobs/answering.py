@@ -20,7 +20,7 @@ from udml_core.runs.recipe_choice import plainly
 from udml_core.work.jobs.concluding import JUDGED, stored_judgments
 
 SAYS: Mapping[Stance, tuple[Verdict, str]] = {
-    "better": ("better", "prefer* it"), "level": ("cannot tell", "see* hardly a difference"),
+    "better": ("better", "prefer* it"), "level": ("cannot tell", "cannot tell which is better"),
     "worse": ("worse", "prefer* the plain search")}
 """The verdict of judgments that decide, and what they say where judges say something else; `*` is the verb's ending."""
 Relation = Literal["same", "equal", "other", "unjudged"]
