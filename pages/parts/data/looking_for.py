@@ -19,10 +19,9 @@ from ..shell.run_status import escaped
 
 WORDS: dict[Serves, str] = {"groups": "All of them: the whole group", "first": "One match: the first result"}
 MEANINGS: dict[Serves, str] = {
-    "first": "The nearest image should show {same}.",
-    "groups": "All images of {same} should come before all others."}
+    "first": "The nearest image should show the same kind{words}.",
+    "groups": "All images of the same kind{words} should come before all others."}
 LOOKS = "Judges compare looks and cannot know it: your own eyes decide what is right."
-SAME = "the same kind"
 
 
 def choose_aim(dataset: Dataset, encoder: EncoderSpec) -> Serves:
@@ -42,7 +41,8 @@ def choose_aim(dataset: Dataset, encoder: EncoderSpec) -> Serves:
                                 keeps_default=True, then=partial(_keep, dataset, encoder))
         with st.container(width=300):
             choose_words(dataset, "Each question names these words when you judge.")
-    st.caption(f"{MEANINGS[served].format(same=escaped(words_for_same(dataset)) or SAME)} {LOOKS}")
+    words = escaped(words_for_same(dataset))
+    st.caption(f"{MEANINGS[served].format(words=words and f' ({words})')} {LOOKS}")
     return served
 
 
