@@ -186,7 +186,7 @@ def drop_foreign_parameters(page: str) -> None:
         st.session_state.pop(CLICKS, None)
         for key in [key for key in st.session_state if str(key).startswith(VISIT)]:
             del st.session_state[key]
-    if has_left or st.session_state.get(FOUND) != address:
+    if has_left or st.session_state.get(FOUND, address) != address:
         with suppress(StreamlitAPIException):  # A parameter that is bound to a widget belongs to this page.
             st.query_params.from_dict(address)
     st.session_state[FOUND] = address
