@@ -1,3 +1,4 @@
+const COVERED = 16; // pixels between two points of which the later one hides the other
 const SCALE = [[-2.85, -1.85], [-1.85, -1.85]]; // a bar of length 1 in the corner
 
 const LESSON = {
@@ -121,6 +122,12 @@ const LESSON = {
       }
       points.forEach((point, row) => plane.arrow(point, point.map((part, axis) => part + 8 * (stepped[row][axis] - part)), { color: "currentColor", width: 3 }));
       points.forEach((point, row) => handles[row].place(point));
+      points.forEach((point, row) => { // what a later point covers keeps a ring and its letter, so that one sees whose arrow starts here
+        if (!points.slice(row + 1).some((other) => Math.hypot(other[0] - point[0], other[1] - point[1]) * plane.scale[0] < COVERED)) return;
+        const [cx, cy] = plane.at(point);
+        plane.add("circle", { cx, cy, r: 19, fill: "none", stroke: colors[row], "stroke-width": 5, class: "covered" });
+        plane.text(point, "APN"[row], { dx: -30, dy: -16, size: 19, fill: colors[row], "font-weight": 700, ...HALO });
+      });
       words.textContent = isTried ? say("✓ The step moved no point: the loss was 0 before it, and it still is.")
         : value === 0 ? say("✓ The bound is satisfied: loss 0, no arrows, nothing to learn.")
         : say("✕ The bound is violated. The arrows show the step, eight times enlarged.");
@@ -149,7 +156,7 @@ const LESSON = {
   summary: {}, // the step of the question moves nothing, so it would draw no arrow
   states: { see: [{}], formula: {}, fails: { negative: [-0.4, 0] }, check: {}, takeaway: {} },
   fails: "With the margin, drag N exactly onto A; with the angle, onto M, the middle between A and P. N could not be worse, but its arrow disappears: every direction is equally good, so the step prefers none. And with the margin, shrink the whole triangle. The margin μ stays, so even a well-shaped small triangle violates the bound.",
-  takeaway: "A triplet that violates its bound moves its points; any other triplet teaches nothing. The margin bounds a difference of squared distances. The angle bounds the shape of the triangle.",
+  takeaway: "A triplet that violates its bound moves at least one of its points; any other triplet teaches nothing. The margin bounds a difference of squared distances. The angle bounds the shape of the triangle.",
   open: { page: "train", label: "train with triplets and this bound", query: ({ loss, margin, alpha }) => (loss === "margin"
     ? { method: "triplet", fields: `margin:${margin}` } : { method: "angular", fields: `alpha:${alpha}` }) },
   after: {

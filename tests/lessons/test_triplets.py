@@ -135,3 +135,18 @@ def test_a_bar_of_length_1_gives_the_scale(open_lesson: Callable[..., Page], que
     if not query:
         page.click(".skip")
         assert "length 1" in printed(page, "Print summary")
+
+
+def test_a_point_that_another_covers_keeps_a_ring_and_its_letter(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("triplets")
+    page.click(".skip")
+    covered = page.locator(".plane .covered")
+    expect(covered).to_have_count(0)
+    page.evaluate("window.lesson.change({ negative: window.lesson.state.anchor })")
+    expect(covered).to_have_count(1)
+    ring, handle = (page.locator(part).bounding_box() for part in (".plane .covered", ".handle >> nth=0"))
+    assert ring
+    assert handle
+    for side, length in (("x", "width"), ("y", "height")):
+        assert ring[side] + ring[length] / 2 == pytest.approx(handle[side] + handle[length] / 2, abs=1.5)
+    expect(page.locator(".plane > g >> nth=0").locator("text", has_text="A").last).to_have_text("A")
