@@ -168,7 +168,7 @@ const LESSON = {
   ],
   more: KNOWN_GROUPS,
   groups: { points: knownGroups, ratios: groupRatios, live: (points, perplexity, seed) => new LiveTsne(points, perplexity, seed) }, // for tests
-  hidden: [{ name: "size", start: 2, low: 0, high: 3 }, { name: "image", start: 435, low: 0, high: 599 }],
+  hidden: [{ name: "size", start: 2, low: 0, high: 3, told: ({ method, size }) => [method === "tsne" ? say("perplexity") : say("number of neighbors"), String(SIZES[method][Math.round(size)])] }, { name: "image", start: 435, low: 0, high: 599 }],
   compute({ points, method, size, image }, { maps }) {
     const { pixels, maps: drawn } = maps[points];
     const value = SIZES[method][Math.round(size)];

@@ -103,15 +103,39 @@ def test_a_slide_says_what_changed_in_its_picture_without_a_hand(open_lesson: Op
     now = page.locator(".slide-now")
     expect(now).to_be_hidden()
     page.keyboard.press("1")
-    expect(now).to_have_text("Now shown: Epochs of training: 1")
+    expect(now).to_have_text("Now shown: Epochs of training 0 → 1")
     page.keyboard.press("ArrowRight")
-    expect(now).to_have_text("Now shown: Epochs of training: 0")
+    expect(now).to_have_text("Now shown: Epochs of training 1 → 0")
     page.keyboard.press("+")
     page.keyboard.press("ArrowRight")
-    expect(now).to_have_text("Now shown: Epochs of training: 0")
+    expect(now).to_have_text("Now shown: Epochs of training 1 → 0")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     expect(now).to_be_hidden()  # the same picture
     page = open_lesson("triplets", "?present=1")
     page.evaluate(TURN, "fails")
-    expect(page.locator(".slide-now")).to_have_text("Now shown: another case")
+    expect(page.locator(".slide-now")).to_contain_text("Now shown: loss ")
+    page = open_lesson("maps", "?present=1")
+    page.keyboard.press("1")
+    now = page.locator(".slide-now")
+    for width, height in ((1400, 900), (1024, 768)):
+        page.set_viewport_size({"width": width, "height": height})
+        expect(now).to_have_text("Now shown: perplexity 30 → 2")
+        box, slide = now.bounding_box(), page.locator(".lesson .touch").bounding_box()
+        assert box
+        assert slide
+        assert box["y"] >= slide["y"] + slide["height"]  # covers neither picture nor words
+
+
+def test_a_question_without_an_answer_is_not_answered_by_the_next_slides(open_lesson: Open) -> None:
+    for name in ("hardness", "epsilon", "maps"):
+        page = open_lesson(name, "?present=1")
+        start = page.evaluate(STATE)
+        count = page.evaluate("lesson.presentation.slides.findIndex(({ kind }) => kind === 'fails')")
+        for at in range(count):
+            page.evaluate("at => lesson.presentation.turn(at - lesson.presentation.slide)", at)
+            assert page.evaluate(STATE) == start, (name, at)
+        page.keyboard.press("Home")
+        page.keyboard.press("1")
+        page.evaluate("at => lesson.presentation.turn(at - lesson.presentation.slide)", count - 1)
+        assert page.evaluate(STATE) != start, name

@@ -144,7 +144,8 @@ class SlideFit {
   // Build the picture at the width from which it can be enlarged most, so that its letters are as large as possible.
   buildPicture(box) {
     const { slide, slides } = this.frame.presentation;
-    const { kind, state, parts } = slides[slide];
+    const { kind, parts } = slides[slide];
+    const state = this.frame.presentation.stateOf(slides[slide]);
     const key = JSON.stringify([box, HANDS_ON.includes(kind), parts]);
     const built = key + JSON.stringify(state);
     if (built === this.built) return;

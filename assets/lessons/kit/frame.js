@@ -190,7 +190,7 @@ class Lesson {
         previous ? this.link(previous, `← ${previous.title}`) : element("span"),
         this.link({ id: "", href: header.index }, say("All lessons")),
         next ? this.link(next, `${next.title} →`) : element("span")),
-      this.presentation.now, this.presentation.hint, this.presentation.keys, this.presentation.blank].filter(Boolean));
+      this.presentation.hint, this.presentation.keys, this.presentation.blank].filter(Boolean));
   }
 
   // What follows the last answer: the next lesson, or the path.

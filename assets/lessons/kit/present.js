@@ -5,6 +5,7 @@ const BLANK = ["b", "B", "."];
 const MOVES = { "+": true, "=": true, "-": false, "−": false }; // "=" is the key of "+" on many keyboards
 const ANNOUNCED_MS = 6000; // how long a slide says what changed in its picture
 const MAIN_BUTTON = "button.main"; // of a picture: what its lesson does, such as a step
+const HIDING = ["see", "formula"]; // slides that show the lesson's start after a question without an answer
 const UNANSWERED = ["meet", "predict", "do", "more"]; // slides that begin with the lesson's start
 
 const sentencesOf = (html) => html.split(/(?<=[.!?])\s+/);
@@ -49,7 +50,7 @@ class Presentation {
   // What stands below every slide: buttons for a hand on the screen, and the keys.
   bar() {
     const button = (sign, words, onclick) => element("button", { type: "button", class: "plain", "aria-label": words, onclick }, sign);
-    return element("div", { class: "hint" }, this.title, this.keyWords,
+    return element("div", { class: "hint" }, this.title, this.now, this.keyWords,
       button("←", say("Previous slide"), () => this.turn(-1)), button("→", say("Next slide"), () => this.turn(1)),
       button("✕", say("End the presentation"), () => this.set(false, true)));
   }
@@ -94,9 +95,9 @@ class Presentation {
 
   show() {
     const { root, lesson, panel, besidePicture, secondText, second } = this.frame;
-    const { kind, text, state } = this.slides[this.slide];
+    const { kind, text } = this.slides[this.slide];
     root.dataset.slide = kind;
-    this.prepare(state);
+    this.prepare(this.stateOf(this.slides[this.slide]));
     if (kind in besidePicture) panel.append(besidePicture[kind]);
     if (kind === "more") {
       second.section.open = true;
@@ -116,6 +117,9 @@ class Presentation {
   // The parts of the picture that the slide shows; null for all.
   parts() { return this.isOn ? this.slides[this.slide].parts : null; }
 
+  // The state in which a slide begins. Until the class has answered, or a slide says when the method fails, none shows what the question asks.
+  stateOf({ kind, state }) { return HIDING.includes(kind) && typeof this.answers.before !== "number" ? {} : state; }
+
   // Put the lesson into the state of the slide, once: what the audience changes there stays while the slide is shown, and what it decided stays until the end.
   prepare(state) {
     if (this.prepared === this.slide) return;
@@ -132,11 +136,27 @@ class Presentation {
     const { frame } = this;
     const isChanged = ({ name, isKept }) => !isKept && JSON.stringify(former[name]) !== JSON.stringify(frame.state[name]);
     const changed = former ? frame.fields().filter(isChanged) : [];
-    const settings = changed.filter(({ name }) => frame.widgets[name]).map(({ name, label }) => `${label}: ${frame.widgets[name].words(frame.state[name])}`);
-    this.now.textContent = settings.length ? say("Now shown: {settings}", { settings: settings.join(" · ") }) : say("Now shown: another case");
-    this.now.hidden = !changed.length;
+    const settings = changed.map((field) => this.fromTo(field, former)).filter(Boolean);
+    if (changed.length && !settings.length) settings.push(...this.readChange(former));
+    this.now.textContent = settings.length ? say("Now shown: {settings}", { settings: settings.join(" · ") }) : "";
+    this.now.hidden = !settings.length;
     clearTimeout(this.announcing);
     this.announcing = setTimeout(() => { this.now.hidden = true; }, ANNOUNCED_MS);
+  }
+
+  // How the setting of a field changed, in words; null for a field without words, such as a point.
+  fromTo({ name, label, told }, former) {
+    const { widgets, state } = this.frame;
+    if (told) return `${told(state)[0]} ${told(former)[1]} → ${told(state)[1]}`;
+    return widgets[name] ? `${label} ${widgets[name].words(former[name])} → ${widgets[name].words(state[name])}` : null;
+  }
+
+  // The first number beside the picture that changed.
+  readChange(former) {
+    const { lesson, state, data } = this.frame;
+    const [before, now] = [former, state].map((shown) => lesson.readout(lesson.compute(shown, data), shown, data));
+    const at = now.findIndex(([label, value], row) => before[row]?.[0] === label && String(before[row][1]) !== String(value));
+    return at < 0 ? [] : [`${now[at][0]} ${before[at][1]} → ${now[at][1]}`];
   }
 
   restore() {
