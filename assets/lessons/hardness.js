@@ -178,7 +178,7 @@ const LESSON = {
       const canvas = element("canvas", { role: "img", style: "width:100%;aspect-ratio:1;display:block;border:1px solid var(--edge);border-radius:6px" });
       const words = element("div", { class: "numbers", style: "font-size:0.85em;min-height:5.4em" });
       const sign = element("span", {}); // whether R@1 rose or fell
-      return { name, title, canvas, words, sign, box: element("div", { class: "trained" }, element("b", { style: "font-size:0.9em" }, title, sign), canvas, words) };
+      return { name, title, canvas, words, sign, box: element("div", { class: "trained", "data-part": ["semi", "own"].includes(name) ? "maps" : "others" }, element("b", { style: "font-size:0.9em" }, title, sign), canvas, words) };
     });
     const isTight = plane.isCrowded && (!parts || parseFloat(stage.parentElement.style.width) < 620); // room for R@1 alone, below the bars or on a narrow slide
     plane.svg.dataset.part = "bars";
@@ -251,7 +251,7 @@ const LESSON = {
         const lines = plane.isCrowded ? [element("b", {}, `R@1 ${short}`)] : [element("b", {}, `R@1 ${LESSON.interval(results[name])}`)];
         if (!isTight) lines.push(say("spread × {factor}", { factor }).replace("× ", "×\u00a0"));
         if (!isPresented || (plane.isCrowded && !isTight && used < FEW)) lines.push(say("triplets: {used}", { used }));
-        if (!isTight) lines.push(say("steps: {steps}", { steps }));
+        if (!isTight && !parts?.includes("bars")) lines.push(say("steps: {steps}", { steps })); // beside the bars the maps need the room
         words.replaceChildren(...lines.flatMap((line, at) => (at ? [element("br"), line] : [line])));
         canvas.setAttribute("aria-label", say("Map after {epochs} epochs on {used} triplets, {title}: R@1 {recall}, spread {factor} times that before training",
           { epochs, used, title, recall: LESSON.interval(results[name]), factor: fixed(spread / before.spread, 2) }));
@@ -271,9 +271,9 @@ const LESSON = {
       ${say("{count} easy triplets have loss 0 at the start, so their gradient is 0.", { count: easy.used })}</p>`;
   },
   caption: [0, 1, 4],
-  presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1] },
+  presented: { do: [0, 1], see: [[0, 1, 2], [3, 4]], fails: [0, 1] },
   states: { see: [{}, { epochs: 1 }] },
-  parts: { maps: "predict see1 fails check takeaway", bars: "see0 formula" },
+  parts: { maps: "predict do see1 fails check takeaway", others: "predict see1 fails check takeaway", bars: "do see0 formula" }, // with the bars there is room for two maps
   fails: "Train one epoch: on the map <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Then choose <b>Only those with right labels</b>: with as many triplets and steps it falls to 79.6 ± 1.4 % only. So most of the harm came from the labels. The rest comes from hardness: shrinking all distances lowers the loss of every hard triplet, at most to the margin. In later epochs the spread of <b>Hard</b> rises again: after the first, only 261 of its 600 triplets are still hard, and the others push their negatives away. Do not compare the far left this way: 96 % of its triplets contain a wrong label, and the other 10 make a single step. With right labels, extend your range from −0.9 to 0.1: hard and semi-hard together reach 90.0 ± 1.4 % after four epochs, semi-hard alone 89.5 ± 1.1 %. Five seeds cannot tell them apart.",
   takeaway: "While labels can be wrong, train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
   open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },

@@ -98,15 +98,15 @@ const KNOWN_GROUPS = {
     { name: "perplexity", kind: "slider", label: "Perplexity", low: 2, high: 60, step: 1, start: 20 },
   ],
   build({ box }) {
-    const words = element("p", { role: "status" });
+    const words = element("p", { role: "status", style: "grid-column:1/-1" });
     const canvases = [say("The points"), say("Their t-SNE map")].map((title) => {
       const canvas = element("canvas", { role: "img", "aria-label": title, style: "width:100%;height:200px;display:block;color:var(--text);border:1px solid var(--edge);border-radius:6px" });
       box.append(element("figure", { style: "margin:0;min-width:0" }, element("figcaption", {}, title), canvas));
       return canvas;
     });
-    const again = element("button", { type: "button", onclick: () => { start += 1; begin(); } }, say("New start"));
-    box.after(words);
+    const again = element("button", { type: "button", style: "padding-block:0", onclick: () => { start += 1; begin(); } }, say("New start"));
     box.lastChild.firstChild.append(" ", again);
+    box.append(words);
     let [shown, live, points, start] = ["", null, [], 1]; // start: which random start
     let setting = null; // what is drawn now
     const begin = () => {

@@ -139,3 +139,15 @@ def test_a_question_without_an_answer_is_not_answered_by_the_next_slides(open_le
         page.keyboard.press("1")
         page.evaluate("at => lesson.presentation.turn(at - lesson.presentation.slide)", count - 1)
         assert page.evaluate(STATE) != start, name
+
+
+def test_numbers_that_grow_stay_on_the_slide_and_two_maps_stand_below_the_bars(open_lesson: Open) -> None:
+    page = open_lesson("hardness", "?present=1")
+    page.evaluate(TURN, "do")
+    expect(page.locator(".stage canvas:visible")).to_have_count(2)
+    page.keyboard.press("+")
+    expect(page.locator(".readout")).to_contain_text("52.5 ± 3.2")
+    assert page.evaluate("""() => {
+        const { bottom } = document.querySelector(".readout").getBoundingClientRect();
+        return bottom <= document.querySelector(".hint").getBoundingClientRect().top + 6;
+    }""")

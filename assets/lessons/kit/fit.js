@@ -15,7 +15,6 @@ const LOW = 768;
 const SIDE_BY_SIDE = 1.5; // width by height of a screen on which all text stands beside the picture
 const NARROW = 700; // pixels of a telephone, whose slides scroll
 const AROUND = 64; // pixels of a screen's height that the keys take
-const BELOW = 52; // and what stays free above the keys, below a second figure
 const SHOWN_SLIDES = ["meet", "see"]; // their few sentences stand below the picture where it is larger there
 const [LEAST_HEIGHT, LEAST_WIDTH] = [0.7, 0.9]; // shares of a screen: a picture beside its text that takes neither is too small
 const ENOUGH = 0.715; // of a screen, for a picture above more text
@@ -55,7 +54,6 @@ class SlideFit {
       const size = this.write([...(TEXT_SLIDES.includes(kind) && this.size ? [this.size] : []), ...LETTERS]) ?? this.write(SMALLER_LETTERS); // a picture may be narrower than its box
       this.size = TEXT_SLIDES.includes(kind) && kind !== "predict" && box?.isSide ? size : null;
     }
-    if (kind === "more") this.enlargeSecond();
   }
 
   // The box in which the picture is largest while the text fits, beside the text or above it. A picture beside more text moves only where it is too small:
@@ -123,6 +121,12 @@ class SlideFit {
       this.frame.root.style.fontSize = `${size}px`;
       return this.isFitting();
     });
+  }
+
+  // Write smaller where numbers beside the picture grew beyond the slide.
+  keepWithin() {
+    const size = parseFloat(this.frame.root.style.fontSize);
+    if (innerWidth >= NARROW && !this.isFitting()) this.write([...LETTERS, ...SMALLER_LETTERS].filter((smaller) => smaller < size));
   }
 
   // Keep the room of a picture free.
@@ -213,15 +217,6 @@ class SlideFit {
     const [width, height, scale] = [stage.offsetWidth, stage.offsetHeight, this.scaleIn(box)];
     stage.style.setProperty("--scale", scale);
     Object.assign(picture.style, { width: `${width * scale}px`, height: `${height * scale}px` });
-  }
-
-  // Give the second figure the height that the slide leaves.
-  enlargeSecond() {
-    const { root, second: { section } } = this.frame;
-    root.style.removeProperty("--second");
-    const free = root.getBoundingClientRect().bottom - section.getBoundingClientRect().bottom - BELOW;
-    const height = parseFloat(getComputedStyle(section.querySelector(".second canvas")).height);
-    if (free > 0) root.style.setProperty("--second", `${Math.floor(height + free)}px`);
   }
 
   forget() {

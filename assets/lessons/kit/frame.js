@@ -96,7 +96,10 @@ class Lesson {
   // A change by the reader, which begins the second step of a lesson.
   change(to) {
     this.show(to);
-    if (this.presentation.isOn) return; // an audience keeps nothing
+    if (this.presentation.isOn) { // an audience keeps nothing
+      this.presentation.fitted.keepWithin();
+      return;
+    }
     const decided = Object.fromEntries(this.keptFields().filter(({ name }) => name in to).map(({ name }) => [name, to[name]]));
     const isFirst = this.kept.before !== undefined && !this.kept.isTried;
     if (!isFirst && !Object.keys(decided).length) return;
