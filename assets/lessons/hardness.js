@@ -140,12 +140,13 @@ const LESSON = {
     const results = Object.fromEntries(Object.entries(choices).map(([name, [from, to]]) => [name, LESSON.result({ low: from, high: to, epochs, isRight }, data)]));
     return { differences, results, against: meanDifference(results.own.recalls, results.semi.recalls), before: LESSON.result({ low: 0, high: 0, epochs: 0, isRight }, data), low, high };
   },
-  readout: ({ before, against: { difference, reach, isReal }, results: { own } }, { epochs }) => [
+  readout: ({ before, against: { reach, isReal }, results: { own, semi } }, { epochs }) => [
     epochs ? [say("R@1 on training images, before → your range"), `${fixed(100 * before.recall, 1)} → ${LESSON.interval(own)}`] : [say("R@1, before training"), percent(before.recall)],
     [say("your triplets"), say("{count} of {all}", { count: own.used, all: own.count })], [say("of these with a wrong label"), percent(own.wrong)],
-    [say("yours and semi-hard"), isReal ? (difference > 0 ? say("yours better by {difference}", LESSON.points(difference, reach)) : say("semi-hard better by {difference}", LESSON.points(-difference, reach)))
+    [say("yours and semi-hard"), isReal ? (own.mean > semi.mean ? say("yours better by {difference}", LESSON.points(own, semi, reach)) : say("semi-hard better by {difference}", LESSON.points(semi, own, reach)))
       : epochs ? say("do not differ clearly") : say("are the same before training")]],
-  points: (difference, reach) => ({ difference: `${fixed(100 * difference, 1)} ± ${fixed(100 * reach, 1)}` }),
+  // The difference of two shares as they are printed: their rounded values give it.
+  points: (better, worse, reach) => ({ difference: `${fixed(Number((100 * better.mean).toFixed(1)) - Number((100 * worse.mean).toFixed(1)), 1)} ± ${fixed(100 * reach, 1)}` }),
   // Where all seeds give the same, ± would look like certainty. So would a range of few triplets that does not say how few.
   interval: ({ mean: middle, reach, recalls, used, steps }) => {
     const share = new Set(recalls).size > 1 ? `${fixed(100 * middle, 1)} ± ${percent(reach)}` : percent(middle);
@@ -247,7 +248,7 @@ const LESSON = {
         const change_ = middle - reach > before.recall ? "▲" : middle + reach < before.recall ? "▼" : "=";
         sign.textContent = epochs ? `\u00a0${change_}` : "";
         const factor = fixed(spread / before.spread, 2);
-        const short = new Set(results[name].recalls).size > 1 ? `${fixed(100 * middle, 0)}±${percent(reach, 0)}` : percent(middle, 0);
+        const short = new Set(results[name].recalls).size > 1 ? `${fixed(100 * middle, 1)}±${percent(reach)}` : percent(middle);
         const lines = plane.isCrowded ? [element("b", {}, `R@1 ${short}`)] : [element("b", {}, `R@1 ${LESSON.interval(results[name])}`)];
         if (!isTight) lines.push(say("spread × {factor}", { factor }).replace("× ", "×\u00a0"));
         if (!isPresented || (plane.isCrowded && !isTight && used < FEW)) lines.push(say("triplets: {used}", { used }));
@@ -274,7 +275,7 @@ const LESSON = {
   presented: { do: [0, 1], see: [[0, 1, 2], [3, 4]], fails: [0, 1] },
   states: { see: [{}, { epochs: 1 }] },
   parts: { maps: "predict do see1 fails check takeaway", others: "predict see1 fails check takeaway", bars: "do see0 formula" }, // with the bars there is room for two maps
-  fails: "Train one epoch: on the map <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Then choose <b>Only those with right labels</b>: with as many triplets and steps it falls to 79.6 ± 1.4 % only. So most of the harm came from the labels. The rest comes from hardness: shrinking all distances lowers the loss of every hard triplet, at most to the margin. In later epochs the spread of <b>Hard</b> rises again: after the first, only 261 of its 600 triplets are still hard, and the others push their negatives away. Do not compare the far left this way: 96 % of its triplets contain a wrong label, and the other 10 make a single step. With right labels, extend your range from −0.9 to 0.1: hard and semi-hard together reach 90.0 ± 1.4 % after four epochs, semi-hard alone 89.5 ± 1.1 %. Five seeds cannot tell them apart.",
+  fails: "Train one epoch: on the map <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Then choose <b>Only those with right labels</b>: with as many triplets and steps it falls to 79.6 ± 1.4 % only. So most of the harm came from the labels. The rest comes from hardness: shrinking all distances lowers the loss of every hard triplet, at most to the margin.",
   takeaway: "While labels can be wrong, train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
   open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },
   after: {
@@ -288,6 +289,6 @@ const LESSON = {
   notes: {
     ask: "Why does the map of the easy triplets not change at all?",
     wrong: "“The larger the loss, the better the lesson.” A large loss can also be a wrong label. And its gradient does not move all points together: it pushes N away from A. Only the sum over many hard triplets shrinks the map, which lowers each of their losses at most to the margin.",
-    stuck: "“Hard” is measured once, in the map before training. In practice the triplets are chosen again in every batch, because semi-hard triplets become easy as training proceeds.",
+    stuck: "“Hard” is measured once, in the map before training. In practice the triplets are chosen again in every batch, because semi-hard triplets become easy as training proceeds. In later epochs the spread of <b>Hard</b> rises again: after the first, only 261 of its 600 triplets are still hard, and the others push their negatives away. Do not compare the far left this way: 96 % of its triplets contain a wrong label, and the other 10 make a single step. With right labels, extend your range from −0.9 to 0.1: hard and semi-hard together reach 90.0 ± 1.4 % after four epochs, semi-hard alone 89.5 ± 1.1 %. Five seeds cannot tell them apart.",
   },
 };

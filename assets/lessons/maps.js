@@ -91,7 +91,7 @@ function groupRatios(points) {
 
 const KNOWN_GROUPS = {
   title: "Known sizes and gaps, with a live t-SNE",
-  words: "Here the truth is known: 90 points in three groups. At the start A is about three times as wide as B, and C about three times as far from B as A is; on the first map both ratios are near 1. A new start draws other gaps from the same points. Then set the width of A to 5 and the gap to 1: the gaps are nearly equal. At perplexity 20 the map draws C more than three times as far from B as A, at 5 or 50 about as far. Sizes and gaps of a map follow the perplexity as much as the data. A perplexity above the size of a group, here 30, can bend groups into rings.",
+  words: "Here the truth is known: 90 points in three groups. At the start A is about three times as wide as B, and C about three times as far from B as A is; on the first map neither ratio reaches 1.5. A new start draws other gaps from the same points. Then set the width of A to 5 and the gap to 1: the gaps are nearly equal. At perplexity 20 the map draws C more than three times as far from B as A, at 5 or 50 about as far. Sizes and gaps of a map follow the perplexity as much as the data. A perplexity above the size of a group, here 30, can bend groups into rings.",
   controls: [
     { name: "spread", kind: "slider", label: "Width of A, as a multiple of B", low: 0.2, high: 5, step: 0.2, start: 3 },
     { name: "gap", kind: "slider", label: "Gap from B to C, as a multiple of A to B", low: 1, high: 5, step: 0.5, start: 3 },

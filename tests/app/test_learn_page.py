@@ -153,7 +153,7 @@ def test_the_task_on_triplets_explains_its_words_and_leaves_only_the_angle_to_ch
     assert {name: spec["fields"][name] for name in ("alpha", "dimension", "mining")} == {
         "alpha": 45.0, "dimension": 8, "mining": "random"}
     german = texts(read_by(reader, "learn", lesson="triplets", language="de"))
-    assert "Tripel: ein Anker A" in german
+    assert "Triplet: ein Anker A" in german
 
 
 def test_a_link_to_a_missing_lesson_opens_the_path() -> None:

@@ -102,7 +102,7 @@ def test_the_sentence_has_the_number_that_the_run_recorded(tmp_path: Path) -> No
     assert result is not None
     assert result.words == f"{share} of the triplets violate their bound in the last epoch at α = 8°: solved."
     assert result.in_language("de") == (
-        f"{share} der Tripel verletzen in der letzten Epoche ihre Schranke bei α = 8°: gelöst.")
+        f"{share} der Triplets verletzen in der letzten Epoche ihre Schranke bei α = 8°: gelöst.")
 
 
 class Tried:

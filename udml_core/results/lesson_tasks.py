@@ -525,7 +525,10 @@ TASKS: Mapping[str, Task] = {
                  "cluster. Without labels, RPML lets clusters stand in for classes.").text,
             said("α: the largest half angle at N that the bound allows, between the side to A and the line to M, the "
                  "middle of A and P, in the symmetric triangle.").text,
-            said("Violated: the half angle at N is larger than α. N is then inside the circle around M.").text)),
+            said("Violated: the half angle at N is larger than α. N is then inside the circle around M.").text,
+            said("The histogram of angles in Lab counts triplets before training; the task asks about the last epoch. "
+                 "Training pushes N away, so the angles at N shrink, and only at a smaller α does half of them still "
+                 "violate the bound.").text)),
     "hardness": Task(
         "Train two runs that differ only in Mining. Find an angle α at which violating triplets alone cost at least "
         f"{HARM_POINTS} points of MAP@R.",
