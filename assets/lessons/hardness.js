@@ -176,7 +176,7 @@ const LESSON = {
     const ends = [end(0, say("One end of your range")), end(1, say("Other end of your range"))];
     const names = [["easy", say("Easy")], ["semi", say("Semi-hard")], ["hard", say("Hard")], ["own", say("Your range")]];
     const maps = names.map(([name, title]) => {
-      const canvas = element("canvas", { role: "img", style: "width:100%;aspect-ratio:1;display:block;border:1px solid var(--edge);border-radius:6px" });
+      const canvas = element("canvas", { class: "to-draw", role: "img", style: "width:100%;aspect-ratio:1;display:block;border:1px solid var(--edge);border-radius:6px" });
       const words = element("div", { class: "numbers", style: "font-size:0.85em;min-height:5.4em" });
       const sign = element("span", {}); // whether R@1 rose or fell
       return { name, title, canvas, words, sign, box: element("div", { class: "trained", "data-part": ["semi", "own"].includes(name) ? "maps" : "others" }, element("b", { style: "font-size:0.9em" }, title, sign), canvas, words) };
@@ -271,7 +271,7 @@ const LESSON = {
       ${say("{count} of its triplets train. After {steps} steps the spread of the map is {factor} times the spread before.", after)}
       ${say("{count} easy triplets have loss 0 at the start, so their gradient is 0.", { count: easy.used })}</p>`;
   },
-  caption: [0, 1, 4],
+  caption: [0, 1, 4, 5, 6, 8],
   presented: { do: [0, 1], see: [[0, 1, 2], [3, 4]], fails: [0, 1] },
   states: { see: [{}, { epochs: 1 }] },
   parts: { maps: "predict do see1 fails check takeaway", others: "predict see1 fails check takeaway", bars: "do see0 formula" }, // with the bars there is room for two maps

@@ -7,6 +7,7 @@ const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page 
   .picture :is(b, small, span, div, button, p, th, td, summary) { font-size: calc(9.5pt / var(--share, 1)) !important; }
   .picture { zoom: var(--share, 1); width: 18cm; } .beside .picture { float: right; margin-left: 14pt; } [hidden], button:not(:has(img)) { display: none; }
   button { border: 1px solid #999; background: none; padding: 2px; } img, button > * { display: block; } button img { margin: auto; }
+  .beside .formulas { clear: both; } /* a formula is no narrower than it is */
   .lines { height: 0.8cm; margin-top: 0.7cm; border: solid #999; border-width: 1px 0; }
   table { border-collapse: collapse; width: 100%; font-size: 9.5pt; } th, td { border: 1px solid #999; padding: 2pt 5pt; text-align: left; height: 0.75cm; font-weight: 400; }
   math { font-family: "Cambria Math", "STIX Two Math", "Latin Modern Math", "Libertinus Math", "DejaVu Math TeX Gyre", math, serif; font-size: 1.1em; } mfrac > * { padding-block: 0.12em; }
@@ -56,12 +57,14 @@ function madeIn(frame, state, make) {
 }
 
 // The picture as it stands with its caption, and with images in place of its canvases. A handout leaves out what gives the answer away.
-function printedPicture({ stage, lesson }, isHandout = false) {
+function printedPicture({ stage, lesson, state, widgets }, isHandout = false) {
   const picture = stage.cloneNode(true);
   picture.removeAttribute("style");
   const drawn = [...stage.querySelectorAll("canvas")];
   [...picture.querySelectorAll("canvas")].forEach((canvas, index) => {
-    const image = element("img", { src: drawn[index].toDataURL(), alt: "" });
+    const isEmpty = isHandout && canvas.classList.contains("to-draw"); // a frame for what the student finds
+    const image = element("img", { src: (isEmpty ? element("canvas", { width: 1, height: 1 }) : drawn[index]).toDataURL(), alt: "" });
+    if (isEmpty) image.style.border = "1px solid #999";
     image.style.width = `${drawn[index].clientWidth / (stage.clientWidth || 1) * 17}cm`; // the stage is as wide as the paper
     image.style.aspectRatio = `${drawn[index].clientWidth || 1} / ${drawn[index].clientHeight || 1}`; // known before it is decoded
     canvas.replaceWith(image);
@@ -69,10 +72,11 @@ function printedPicture({ stage, lesson }, isHandout = false) {
   if (isHandout) for (const part of picture.querySelectorAll(".later")) part.remove();
   const signs = (lesson.signs ?? SIGNS).filter(([sign]) => picture.textContent.includes(sign)).map((parts) => parts.join(" "));
   const caption = isHandout ? [] : (lesson.caption ?? []).map((at) => sentencesOf(lesson.see)[at]); // it could give an answer away
-  return `<div class="picture">${picture.outerHTML}${caption.length ? `<p class="legend caption">${caption.join(" ")}</p>` : ""}${signs.length ? `<p class="legend">${signs.join(" · ")}</p>` : ""}</div>`;
+  const settings = isHandout ? [] : lesson.controls.map(({ name, label }) => `${label}: ${widgets[name].words(state[name])}`);
+  return `<div class="picture">${picture.outerHTML}${settings.length ? `<p class="legend settings">${settings.join(" · ")}</p>` : ""}${caption.length ? `<p class="legend caption">${caption.join(" ")}</p>` : ""}${signs.length ? `<p class="legend">${signs.join(" · ")}</p>` : ""}</div>`;
 }
 
-// One page: the picture, the formula, the failure and the takeaway. In place of the untouched start, the picture shows the case of the question.
+// One page: the picture, the failure and the takeaway, which may stand beside it, and the formula. In place of the untouched start, the picture shows the case of the question.
 function summaryToPrint(frame) {
   const { lesson, state, start } = frame;
   const isUntouched = JSON.stringify(state) === JSON.stringify(start);
@@ -88,7 +92,8 @@ function otherFormulas({ lesson, state, data }) {
 function summaryOf(frame) {
   const { lesson, formula } = frame;
   return `<div class="page">${sheetLine(frame)}<h1>${lesson.title}</h1><p><b>${lesson.claim}</b></p>${printedPicture(frame)}
-    <h2>${say("Formula")}</h2>${formula.innerHTML}${otherFormulas(frame)}<h2>${say("When it fails")}</h2><p>${lesson.fails}</p><h2>${say("Takeaway")}</h2><p>${lesson.takeaway}</p></div>`;
+    <h2>${say("When it fails")}</h2><p>${lesson.fails}</p><h2>${say("Takeaway")}</h2><p>${lesson.takeaway}</p>
+    <section class="formulas"><h2>${say("Formula")}</h2>${formula.innerHTML}${otherFormulas(frame)}</section></div>`;
 }
 
 // Exercises with room to write, on two sheets: what to try, and what to write. The questions of the lesson are asked again; no answer is printed, and the picture is untouched.
@@ -106,7 +111,7 @@ function handoutOf(frame) {
   const exercises = [[say("Predict"), `<p>${lesson.before.text}</p>${boxes(lesson.before)}<p>${say("Why do you think so?")}</p>${lines}`],
     [say("Try"), `${printedPicture(frame, true)}<p>${lesson.touch}</p>`],
     [say("Write down two settings and what you read"),
-      `<table><tr>${cells("th", columns)}</tr>${`<tr>${cells("td", columns.map(() => ""))}</tr>`.repeat(WRITTEN_ROWS)}</table>${defined.map(({ term, meaning }) => `<p class="legend"><b>${term}</b>: ${meaning}</p>`).join("")}`],
+      `<table><tr>${cells("th", columns)}</tr>${`<tr>${cells("td", columns.map(() => ""))}</tr>`.repeat(own?.rows ?? WRITTEN_ROWS)}</table>${defined.map(({ term, meaning }) => `<p class="legend"><b>${term}</b>: ${meaning}</p>`).join("")}`],
     [say("Explain"), `<p>${own?.text ?? say("What changed between the two rows, and why?")} ${say("Was your prediction right?")}</p>${lines}`],
     [say("Discuss"), `<p>${lesson.notes.ask}</p>${lines}`],
     [say("Check yourself"), `<p>${lesson.after.text}</p>${boxes(lesson.after)}`]];
