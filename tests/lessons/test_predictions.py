@@ -109,7 +109,7 @@ def test_the_answer_appears_with_the_answer_and_moves_the_picture(open_lesson: O
     case = page.evaluate("({ ...lesson.state })")
     page.reload()  # the explanation of the answer is shown again, and so is the case that it describes
     page.wait_for_selector(".lesson[data-drawn]")
-    assert page.evaluate("({ ...lesson.state })") == case
+    page.wait_for_function("wanted => JSON.stringify({ ...lesson.state }) === JSON.stringify(wanted)", arg=case)
     page.get_by_role("button", name="Present").click()
     assert page.evaluate("JSON.stringify(lesson.state) === JSON.stringify(lesson.start)")
     expect(page.locator(".readout")).to_be_hidden()

@@ -247,7 +247,7 @@ def test_a_summary_gives_the_formulas_of_both_bounds_and_uses_its_sheet(open_les
     page = open_lesson("triplets")
     body = printed(page, "Print summary")
     assert body.count("Triplet loss: ") == body.count("Angular loss: ") == 1
-    assert re.search(r"--high:\s*(13|11)cm", str(page.evaluate("window.sheet")))
+    assert re.search(r"--high:\s*(13|11|9)cm", str(page.evaluate("window.sheet"))), "the largest above all words"
 
 
 def test_the_browser_prints_the_figure_and_the_text_without_what_is_pressed(open_lesson: Open) -> None:

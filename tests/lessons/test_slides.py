@@ -98,6 +98,11 @@ def test_an_answer_of_the_class_shows_its_case_again_and_decisions_last_for_the_
     expect(page.locator(".fails")).to_be_hidden()  # the reader has decided nothing
 
 
+BELOW = """() => document.querySelector(".slide-now").getBoundingClientRect().top
+  >= document.querySelector(".lesson .touch").getBoundingClientRect().bottom"""
+"""Whether what a slide says of its change stands below picture and words."""
+
+
 def test_a_slide_says_what_changed_in_its_picture_without_a_hand(open_lesson: Open) -> None:
     page = open_lesson("hardness", "?present=1")
     now = page.locator(".slide-now")
@@ -121,10 +126,7 @@ def test_a_slide_says_what_changed_in_its_picture_without_a_hand(open_lesson: Op
     for width, height in ((1400, 900), (1024, 768)):
         page.set_viewport_size({"width": width, "height": height})
         expect(now).to_have_text("Now shown: perplexity 30 → 2")
-        box, slide = now.bounding_box(), page.locator(".lesson .touch").bounding_box()
-        assert box
-        assert slide
-        assert box["y"] >= slide["y"] + slide["height"]  # covers neither picture nor words
+        page.wait_for_function(BELOW)  # it covers neither picture nor words
 
 
 def test_a_question_without_an_answer_is_not_answered_by_the_next_slides(open_lesson: Open) -> None:

@@ -50,7 +50,7 @@ _LINKED = re.compile(r"(\w+)\.(\d|-)\.(\d|-)(?:\.(1))?", re.ASCII)
 """Answers in a link: lesson.before.after, separated by commas; "-" where a question is open, .1 after a solved task."""
 TASK, SOLVED = "task", 1
 """What is recorded of a lesson's task, beside the answers to its questions."""
-_INDENTED = re.compile(r"^[ \t]*(?://.*\n[ \t]*)*", re.MULTILINE)
+_INDENTED = re.compile(r"^[ \t]*(?:(?://.*)?\n[ \t]*)*", re.MULTILINE)
 _TRAILING = re.compile(r"[ ]+// [^\"'`\n]*$", re.MULTILINE)
 _AROUND = re.compile(r"/\*.*?\*/|\s*([{};])\s*", re.DOTALL)
 _FIELD = re.compile(r'^  (\w+): (.+?),?$', re.MULTILINE)
@@ -135,7 +135,7 @@ def path_script() -> str:
 
 
 def _lean(script: str) -> str:
-    """Return a script without its comments and without indentation, which each exported file would repeat."""
+    """Return a script without comments, indentation and empty lines, which each exported file would repeat."""
     return _TRAILING.sub("", _INDENTED.sub("", script))
 
 
