@@ -491,13 +491,6 @@ def test_a_kind_of_candidate_that_was_not_judged_is_named_with_what_mends_it() -
         "candidate is better in first results. Short trainings were not tried")
 
 
-def test_a_race_counts_what_is_certainly_better_in_the_other_measure() -> None:
-    race = for_groups(measured("better", 0.02))
-    assert race.better_otherwise == 1
-    assert for_groups(Measured(verdict="better", difference=0.007, low=0.001, high=0.013)).better_otherwise == 0
-    assert race.model_copy(update={"serves": "first"}).better_otherwise == 1, "then the groups are the other measure"
-
-
 @pytest.mark.parametrize(("errors", "said"), [(3.2, "cannot tell"), (3.4, "better"), (-3.4, "worse")])
 @pytest.mark.parametrize("count", [0, 1, 10, 49])
 def test_a_verdict_does_not_depend_on_how_many_candidates_were_tried(count: int, errors: float, said: Verdict) -> None:

@@ -227,12 +227,6 @@ class Race(BaseModel):
         return self.gain(outcome).said
 
     @property
-    def better_otherwise(self) -> int:
-        """The number of candidates that are certainly better in the measure that the race does not serve."""
-        return sum(of.other(self.serves).said == "better" for outcome in self.judged
-                   if (of := outcome.against_start) is not None)
-
-    @property
     def is_judged(self) -> bool:
         """Whether the judges compared any candidate."""
         return bool(self.judged)

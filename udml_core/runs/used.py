@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,25 +18,35 @@ from udml_core.runs.search import FINAL
 USED_FILE = "used.json"
 
 
-class Used(BaseModel):
-    """The choice of a search.
+class Choice(BaseModel):
+    """A choice that a user made for the images of a run.
 
     Attributes:
-        frame: The embedding: `final`, or the id of a refinement.
-        at: When it was chosen, in seconds since 1970.
+        at: When it was made, in seconds since 1970.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    frame: str
     at: float
+
+
+Chosen = TypeVar("Chosen", bound=Choice)
+
+
+class Used(Choice):
+    """The choice of a search.
+
+    Attributes:
+        frame: The embedding: `final`, or the id of a refinement.
+    """
+
+    frame: str
 
 
 def use_search(run: Run, frame: str) -> None:
     """Note that a user searches the images of a run with one of its embeddings; a folder that is read-only keeps none.
     """
-    with suppress(OSError):
-        replace_text(_path(run), Used(frame=frame, at=time.time()).model_dump_json())
+    note_choice(run, USED_FILE, Used(frame=frame, at=time.time()))
 
 
 def used_search(runs: Iterable[Run]) -> tuple[Run, str] | None:
@@ -56,11 +66,20 @@ def chosen_at(run: Run) -> float:
 
 def _used(run: Run) -> Used | None:
     """Return the choice that is noted with a run; None without one, or if its refinement is gone."""
-    with suppress(OSError, ValueError, UserError):  # there is no file, it is damaged, or no refinement has this id
-        used = read_record(Used, _path(run))
-        return used if used.frame == FINAL or find_analysis(run, used.frame).is_done() else None
+    used = noted_choice(run, USED_FILE, Used)
+    with suppress(OSError, ValueError, UserError):  # no refinement has this id
+        return used if used is None or used.frame == FINAL or find_analysis(run, used.frame).is_done() else None
     return None
 
 
-def _path(run: Run) -> Path:
-    return run.folder / USED_FILE
+def note_choice(run: Run, name: str, choice: Choice) -> None:
+    """Note a choice of the user in a file of a run's folder; one that is read-only keeps none."""
+    with suppress(OSError):
+        replace_text(run.folder / name, choice.model_dump_json())
+
+
+def noted_choice(run: Run, name: str, kind: type[Chosen]) -> Chosen | None:
+    """Return the choice that is noted in a file of a run's folder; None without a file, or if it is damaged."""
+    with suppress(OSError, ValueError):
+        return read_record(kind, run.folder / name)
+    return None

@@ -240,12 +240,12 @@ def stand_of(run: Run, dataset: Dataset) -> Stand | None:
     says = beside_best(search.serves, verdicts, search.name)
     served, other = _served_first(search.serves, verdicts)
     with_what = "alone" if own == FINAL else "with the same steps"
-    return Stand(search, f"{says}: compared with {search.name} ({search.words}), judges see {both_words(verdicts)} in "
+    return Stand(search, f"{says}: compared with {search.name} ({search.words}), judges see {_said_once(verdicts)} in "
                          f"this training {with_what}", own=own,
                  prefers_run="better" in (served, other) and served != "worse")
 
 
-def both_words(verdicts: Verdicts) -> str:
+def _said_once(verdicts: Verdicts) -> str:
     """Return two verdicts in words, once if they are equal."""
     if verdicts.first != verdicts.groups:
         return said_words(*verdicts)
