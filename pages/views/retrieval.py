@@ -124,8 +124,9 @@ def show_links(retrieval: Retrieval, query: PageQuery, rankings: list[SearchResu
         explain_result(retrieval, query_in(column, query), other.index, gallery, lambda index: pick(query, index),
                        query.single)
     with st.container(horizontal=True):
-        view_link("refine", label="Refine this search without labels", icon=":material/auto_fix_high:",
-                     query_params={"run": retrieval.run.id} | recipe_in_use(retrieval.run))
+        recipe = recipe_in_use(retrieval.run)
+        view_link("refine", label="Change these steps" if recipe else "Refine this search without labels",
+                  icon=":material/auto_fix_high:", query_params={"run": retrieval.run.id} | recipe)
         link_to_judging([(ranking.column.retrieval.run, ranking.column.frame.name) for ranking in rankings
                          if ranking.column.name != LIVE])
     if query.single is not None:

@@ -17,7 +17,7 @@ from udml_core.exploration.race_advice import AT_HAND, Advised, equals_words, re
 from udml_core.exploration.race_certainty import TOO_LITTLE, certainty_words, effort_of, effort_words, is_close
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_measured import Verdict
-from udml_core.exploration.race_words import changed_sentence, decider_words, is_unseen, needs_eyes
+from udml_core.exploration.race_words import changed_sentence, decider_words, dissent_words, is_unseen, needs_eyes
 from udml_core.exploration.search_names import named_search, recipe_once
 
 Stance = Literal["none", "open", "better", "level", "worse"]
@@ -93,6 +93,7 @@ class Conclusion:
         beside: What the race says where judgments decide, in a sentence.
         equals: How many other searches do about as well, and why the one to use was chosen, in sentences.
         decider: Which judge decides alone, in a sentence; empty for several judges.
+        dissent: Which judges do not find the search to use better, in a sentence; empty if all do.
         details: Everything else.
         is_begun: Whether judgments were begun that do not decide yet.
     """
@@ -109,6 +110,7 @@ class Conclusion:
     beside: str = ""
     equals: str = ""
     decider: str = ""
+    dissent: str = ""
     details: tuple[str, ...] = ()
     is_begun: bool = False
 
@@ -143,8 +145,8 @@ class Conclusion:
     @property
     def sentences(self) -> list[str]:
         """All sentences."""
-        return self.once(self.headline, self.counted, self.sure, self.beside, self.decider, self.equals,
-                         self.next_step, *self.details)
+        return self.once(self.headline, self.counted, self.sure, self.beside, self.decider, self.dissent,
+                         self.equals, self.next_step, *self.details)
 
 
 def subject_of(race: Race, elsewhere: Elsewhere | None = None) -> tuple[Race, Outcome | None]:
@@ -187,13 +189,15 @@ def conclude(race: Race, judgments: Judgments = UNJUDGED, is_done: bool = True, 
         name = named_search(own, candidate.setup)
         headline, beside = _headline(basis, judgments, name), _beside(basis, name, advised is not None)
     equals = [equals_words(own), reason_words(own)] if use is not None and use == own.best else []
-    known = {counted, hedged, sure, beside, *equals, *([] if use is not None else [AT_HAND])} | (
+    dissent = "" if use is None else dissent_words(own, use)
+    known = {counted, hedged, sure, beside, dissent, *equals, *([] if use is not None else [AT_HAND])} | (
         set() if basis == "race" else {_race_sure(race, told)})
     all_else = (*told.shown, *told.details)
     details = tuple(words for words in all_else if words not in known)
     sure = "" if sure == counted else sure
     return Conclusion(own, candidate, use, basis, headline, counted, sure, next_step, action, beside,
-                      " ".join(filter(None, equals)), decider_words(own), details, judgments.stance == "open")
+                      " ".join(filter(None, equals)), decider_words(own), dissent, details,
+                      judgments.stance == "open")
 
 
 def _basis(judgments: Judgments, is_advised: bool) -> Basis:

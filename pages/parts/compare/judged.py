@@ -133,11 +133,11 @@ def show_tiles(comparison: Comparison, positions: Sequence[int], title: str, key
     gallery(comparison.dataset, tiles, title, key, SIDE, columns=columns)
 
 
-def show_rows(comparison: Comparison, positions: Sequence[int]) -> None:
-    """Show queries with the images that only A and only B find among the first ten."""
+def show_rows(comparison: Comparison, positions: Sequence[int], names: tuple[str, str] = ("A", "B")) -> None:
+    """Show queries with the images that only A and only B find among the first ten, each row with its name."""
     for position in positions:
         query = int(comparison.differing[position])
-        rows = list(zip("AB", comparison.options(position), strict=True))
+        rows = list(zip(names, comparison.options(position), strict=True))
         st.html(rows_html(comparison.dataset, query, rows))
 
 

@@ -42,24 +42,25 @@ def show_searches_verdict(searches: Sequence[Search], names: Sequence[str]) -> N
         searches: A and B.
         names: Their names.
     """
-    named = sorted(zip(searches, names, strict=True), key=lambda of: _is_start(of[0]))
+    named = sorted(zip(searches, names, strict=True), key=lambda of: is_start(of[0]))
     (first, name), (second, other) = named
-    if _is_start(second) and _is_raced(*first) and show_frames_verdict([first]):
+    if is_start(second) and _is_raced(*first) and show_frames_verdict([first]):
         return
     pair = judged_searches(first, second)
-    if _is_start(second):
+    if is_start(second):
         name, other = capitalized(search_name(*first)), START
     if pair is not None:
         pair.show(name, other)
         return
-    shown = [_show_alone(*search, name) for search, name in named if not _is_start(search)]
+    shown = [_show_alone(*search, name) for search, name in named if not is_start(search)]
     if not any(shown):
-        _offer_judges([search for search, _ in named if not _is_start(search)])
-    elif not _is_start(second):
+        _offer_judges([search for search, _ in named if not is_start(search)])
+    elif not is_start(second):
         st.caption("No encoder that took no part can compare these two searches directly.")
 
 
-def _is_start(search: Search) -> bool:
+def is_start(search: Search) -> bool:
+    """Return whether a search is the plain search."""
     return side_words(*search) == START
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from udml_core.base.errors import capitalized
 from udml_core.runs import Run
 from udml_core.runs.analyses import REFINED
 from udml_core.runs.search import FINAL, FROZEN, Gallery
@@ -43,10 +44,21 @@ class Contest:
 
     @property
     def titles(self) -> tuple[str, str]:
-        """The names behind the letters: their plain names beside the plain search, else what differs."""
-        kinds = [search_kind(side.retrieval.run, side.frame) for side in self.sides]
-        first, second = kinds if self.has_plain and kinds[0] != kinds[1] else self.names
+        """The letters with the names behind them: their plain names beside the plain search, else what differs."""
+        first, second = self._plain_names or self.names
         return f"A ({first})", f"B ({second})"
+
+    @property
+    def kinds(self) -> tuple[str, str]:
+        """What stands before results: the plain names beside the plain search, else the letters."""
+        first, second = self._plain_names or "AB"
+        return capitalized(first.removeprefix("the ")), capitalized(second.removeprefix("the "))
+
+    @property
+    def _plain_names(self) -> tuple[str, str] | None:
+        """The plain names, such as "the refined search"; None if they are the same, or neither is the plain search."""
+        first, second = (search_kind(side.retrieval.run, side.frame) for side in self.sides)
+        return (first, second) if self.has_plain and first != second else None
 
     @property
     def has_plain(self) -> bool:

@@ -96,7 +96,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         _show_headline(race, of, own is not None and is_kept(of, relation, part))
         is_drawn = of.use is not None and show_verdict_bars(of.race, of.use)
         counted = "" if is_drawn else of.counted
-        if words := " ".join(of.once(of.headline, counted, of.sure, of.beside, of.decider)[1:]):
+        if words := " ".join(of.once(of.headline, counted, of.sure, of.beside, of.decider, of.dissent)[1:]):
             st.markdown(escaped(words.replace(EYES, "").strip()))
         _show_both_aims(of, is_drawn, part)
         if of.use is not None and of.use == race.best and (caution := caution_words(race)):

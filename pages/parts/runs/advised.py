@@ -131,12 +131,19 @@ def show_with_steps(run: Run) -> None:
                    dataset=run.spec().dataset)
 
 
-def show_advised_actions(run: Run) -> None:
-    """Show a button for each search that a race advises with the embedding of a run of frozen features."""
-    for number, (_, race, outcome, _) in enumerate(_advised([run])):
-        if outcome.run == run.id and concluded(race).use == outcome:
-            use_button(f"Search as advised: {escaped(recipe_words(outcome.setup.parsed))}", ":material/trophy:", race,
-                       outcome, "retrieval", USES, key=f"search-advised-{number}", dataset=run.spec().dataset)
+def show_advised_actions(run: Run) -> bool:
+    """Show a button for each search that a race advises with the embedding of a run of frozen features.
+
+    Returns:
+        Whether there is one.
+    """
+    advised = [(race, outcome) for _, race, outcome, _ in _advised([run])
+               if outcome.run == run.id and concluded(race).use == outcome]
+    for number, (race, outcome) in enumerate(advised):
+        use_button(f"Search as advised: {escaped(recipe_words(outcome.setup.parsed))}", ":material/trophy:", race,
+                   outcome, "retrieval", USES, kind="secondary" if number else "primary",
+                   key=f"search-advised-{number}", dataset=run.spec().dataset)
+    return bool(advised)
 
 
 def offer_advised(run: Run) -> None:

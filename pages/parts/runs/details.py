@@ -80,10 +80,10 @@ def show_actions(run: Run) -> None:
                     jobs.resume(run)
                     st.rerun()
         elif status.can_search:
+            is_advised = show_advised_actions(run)
             if st.button("Search with this run", icon=":material/image_search:", key=f"search-{run.id}",
-                         type="primary"):
+                         type="secondary" if is_advised else "primary"):
                 open_view("retrieval", {"run": run.id})
-            show_advised_actions(run)
             view_link("explore", label="Explore", icon=":material/explore:", query_params={"run": run.id})
             _compare_with_example(run)
         view_link("train", label="Duplicate with changes", icon=":material/content_copy:",

@@ -37,8 +37,8 @@ WHOLE_WIDTH = 420
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
-OPINION_WORDS = ("Judged first and Judged group are verdicts without labels: encoders that took no part in a run "
-                 "compare the nearest image, and all images near a query, with what the plain search finds.")
+OPINION_WORDS = ("First against plain and Group against plain are verdicts without labels: encoders that took no part "
+                 "in a run compare the nearest image, and all images near a query, with what the plain search finds.")
 BAR, STATE, BEST, ADVISED = "Against baseline", "State", "Best", "Advised search"
 OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURES}
 """Column with the difference of a measure to the better baseline."""
@@ -46,7 +46,7 @@ PLAIN = {measure.name: measure.plain for measure in MAIN_MEASURES}
 """The measures in plain words."""
 SHORT = dict(zip(PLAIN, QUESTION_WORDS[::-1], strict=True))
 """The same in words that fit above their figures."""
-JUDGED = dict(zip(QUESTION_WORDS, ("Judged first", "Judged group"), strict=True))
+JUDGED = dict(zip(QUESTION_WORDS, ("First against plain", "Group against plain"), strict=True))
 """Headings of the verdicts without labels; the measures from labels have the same names."""
 NOT_JUDGED, COMPARED_WITH = "not judged", "reference"
 """Cells of runs without a verdict: nothing judged them yet, or the others are compared with them."""

@@ -16,6 +16,7 @@ from udml_core.exploration.race_figures import (
     HEADINGS,
     OTHER,
     balance_words,
+    by_class_words,
     group_size_words,
     said_word,
     shares,
@@ -57,7 +58,9 @@ def show_bars(measures: Sequence[tuple[Serves, Measured, str]], other: str, grou
     if not rows:
         return False
     st.html(f'<div class="verdict-bars">{"".join(rows)}</div>')
-    st.caption(f"Of 100 searches, compared with {against}, as judges see it: {BY_LOOKS}.",
+    groups = next((by_class_words(measured) for measure, measured, _ in measures if measure == "groups"), "")
+    st.caption(f"Of 100 searches, compared with {against}, as judges see it: {BY_LOOKS}."
+               + (f" Whole groups: {groups}." if groups else ""),
                help="\n\n".join(filter(None, (*COUNTED.values(), group_size_words(group), BY_CLASSES))))
     return True
 
