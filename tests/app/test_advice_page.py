@@ -122,7 +122,7 @@ def test_a_stopped_race_shows_what_it_judged_and_the_finished_race_stays(frozen:
     assert "The new race was stopped; its finished candidates stay. Below is the race that finished before." in shown
     assert "The new race judged 1 candidate until then" in [of.label for of in test.expander]
     assert "Whitening: better whole groups" in shown, "the lines of the finished race"
-    assert verdict(test)[0].endswith("Best search: the refined search (whitening)")
+    assert verdict(test)[0].endswith("Best search: the refined search")
 
 
 def test_a_race_that_was_cancelled_does_not_replace_what_an_older_race_said(frozen: Run) -> None:
@@ -142,7 +142,7 @@ def test_a_stopped_race_stands_beside_the_finished_one_not_in_its_place(frozen: 
     stopped_again(frozen, rows[:1], plan_analysis(Advice, budget=15.0, serves="groups"))
     test = opened("data", dataset="digits", view="advice")
     assert not test.exception
-    assert verdict(test)[0].endswith("Best search: the refined search (whitening)")
+    assert verdict(test)[0].endswith("Best search: the refined search")
     assert "A newer race was stopped." in texts(test)
     test.button(key="advice-stopped-show").click().run()
     assert "Continue" in [each.label for each in test.button]
@@ -169,6 +169,11 @@ def button(test: AppTest, label: str) -> Any:
 def look_for(test: AppTest, serves: str) -> None:
     """Choose what the user looks for."""
     test.segmented_control(key="advice-serves").set_value(serves).run()
+
+
+def steps(test: AppTest) -> str:
+    """Return the steps of the advised search, which stand below its plain name."""
+    return next(each.value.replace("\\", "") for each in test.caption if "less attention" in each.value)
 
 
 def verdict(test: AppTest) -> tuple[str, str]:
@@ -213,7 +218,7 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     test = opened("data", **LINK)
     assert not test.exception
     headline, sure = verdict(test)
-    assert headline == ":green[:material/trophy:] Best search: the refined search (whitening)"
+    assert headline == ":green[:material/trophy:] Best search: the refined search"
     assert sure.startswith("How sure: a search that is no better looks this good in")
     assert "Whole groups are clearly better than with the plain search" in texts(test)
     assert ("Short trainings were not tried: they would not have fitted into the time that was left. Run again with 5 "
@@ -265,7 +270,7 @@ def test_a_stopped_race_keeps_its_candidates_and_can_be_continued(frozen: Run, l
         analysis.append_part(outcome.model_dump(mode="json"))
     analysis.write_status(Status(state="stopped", message="Stopped."))
     test = opened("data", **LINK)
-    assert verdict(test)[0].endswith("Better so far: the refined search (whitening)")
+    assert verdict(test)[0].endswith("Better so far: the refined search")
     assert button(test, "Use this")
     button(test, "Continue").click().run()
     assert launched == [analysis]
@@ -289,8 +294,8 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     assert test.query_params["compare"] in (refinement.id, [refinement.id]), "one list of results"
     trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
     assert search_link(trained, "final")["compare"] == "final", "one list of results"
-    chosen, own = "You chose **the refined search (whitening)** for these images.", (
-        ":material/push_pin: **Your search: the refined search (whitening).**")
+    chosen, own = "You chose **the refined search** for these images.", (
+        ":material/push_pin: **Your search: the refined search.**")
     home = opened("home")
     assert own in home.markdown[1].value, "it follows the app's sentence"
     assert home.caption[0].value.replace("\\", "") == "Whole group: better. First result: no clear difference."
@@ -302,7 +307,7 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     assert "Whole group\\: better." in texts(first)
     assert texts(first).count("Whole group") == 1, "once on the page"
     titles = first.sidebar.selectbox(key="choose-run").options
-    assert titles[1].startswith("Refined search (whitening) on "), "the box names what is used"
+    assert titles[1].startswith("Refined search on "), "the box names what is used"
     first.query_params["add"] = "7"
     button(first.run(), "Show the plain search beside it").click().run()
     assert first.multiselect[0].value == [refinement.id, "final"]
@@ -359,7 +364,7 @@ def test_the_simpler_search_that_does_about_as_well_is_used_at_once(frozen: Run,
             for method, recipe, gain in (("plm", "", 0.02), ("frozen", "whiten", 0.018))]
     finished(frozen, rows)
     test = opened("data", **LINK)
-    assert verdict(test)[0].endswith("Best search: the trained search (plm)")
+    assert verdict(test)[0].endswith("Best search: the trained search")
     shown = texts(test).replace("\\", "")
     assert ("1 other candidate does about as well. Without training, the best is the refined search (whitening). "
             "Why this search: its gain is the largest." in shown)
@@ -458,7 +463,7 @@ def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -
     use_search(frozen, plan_analysis(Refinement, recipe="whiten").id)
     test = opened("train", dataset="digits", method="whiten")
     words = texts(test).replace("\\", "")
-    assert "**Your search: the refined search (whitening).**" in words
+    assert "**Your search: the refined search.**" in words
     assert "Best search" not in words, "the choice stands first"
     assert not mains(test)
     (link,) = [link for link in test.get("page_link") if link.proto.label == "Search with it"]
@@ -536,13 +541,13 @@ def test_a_finished_race_stays_while_it_runs_again_and_after_it_was_stopped(froz
     analysis.append_part(outcomes(frozen)[0].model_dump(mode="json"))
     analysis.write_status(Status(state="stopped", message="Stopped."))
     test = opened("data", **LINK)
-    assert verdict(test)[0].endswith("Best search: the refined search (whitening)")
+    assert verdict(test)[0].endswith("Best search: the refined search")
     assert "The new race was stopped" in test.warning[0].value
     assert {"Continue", "Keep the finished race"} <= {button.label for button in test.button}
     button(test, "Keep the finished race").click().run()
     assert not test.exception
     assert not test.warning
-    assert verdict(test)[0].endswith("Best search: the refined search (whitening)")
+    assert verdict(test)[0].endswith("Best search: the refined search")
     assert analysis.is_done()
     analysis.set_result_aside()
     analysis.write_result({"race": np.array(race_of(analysis).model_dump_json())})
@@ -555,12 +560,14 @@ def test_one_race_answers_for_both_aims_and_says_by_which_it_chose(frozen: Run, 
     rows[2] = rows[2].model_copy(update={"against_start": both, "against_best": both})
     finished(frozen, rows)
     test = opened("data", **LINK | {"budget": "5"})
-    assert verdict(test)[0].endswith("Best search: the refined search (whitening)"), "a race of another time answers"
+    assert verdict(test)[0].endswith("Best search: the refined search"), "a race of another time answers"
+    assert "Neighbor averaging: " not in steps(test)
     assert test.query_params["budget"] in ("2", ["2"])
     assert "This race chose" not in texts(test)
     look_for(test, "first")
     assert not test.exception
-    assert verdict(test)[0].endswith("Best search: the refined search (whitening, then averaging)")
+    assert verdict(test)[0].endswith("Best search: the refined search")
+    assert "Neighbor averaging: " in steps(test)
     assert "This race chose what to try by whole groups, and measured first results as well." in texts(test)
     assert "beat the best before it in whole groups is kept" in texts(test), "which it does not choose again"
     button(test, "Try more for first results").click().run()
@@ -579,17 +586,18 @@ def test_what_the_user_looks_for_is_kept_and_decides_on_every_page(frozen: Run) 
         st.cache_data.clear()
         return texts(opened("home")).replace("\\", "")
 
-    assert "Best search: the refined search (whitening)." in said()
+    assert "Best search: the refined search." in said()
     test = opened("data", **LINK | {"serves": "first"})
     assert kept_aim(runs_folder(), "digits") is None, "a link is no choice"
     look_for(test, "groups")
     look_for(test, "first")
     assert kept_aim(runs_folder(), "digits") == "first"
-    assert "First results: Best search: the refined search (whitening, then averaging)." in said()
+    assert "First results: Best search: the refined search." in said()
     assert judged_in_race(frozen, "whiten") is not None
     assert {race.serves for race in races_of(frozen)} == {"first"}
     test = opened("data", dataset="digits", view="advice")
-    assert verdict(test)[0].endswith("Best search: the refined search (whitening, then averaging)")
+    assert verdict(test)[0].endswith("Best search: the refined search")
+    assert "Neighbor averaging: " in steps(test)
     race = Race(serves="groups", budget=5, start=Setup(backbone="pixels"), run=frozen.id, outcomes=(rows[1],))
     create_analysis(frozen, plan_analysis(Advice, budget=5.0, serves="groups"), state="done",
                     result={"race": np.array(race.model_dump_json())})
@@ -637,7 +645,7 @@ def test_a_race_without_a_winner_shows_the_search_of_a_later_race_and_a_button_t
     assert button(test, "Use the refined search (several views of each image)")
     button(test, "Show the later race").click().run()
     assert not test.exception
-    assert verdict(test)[0].endswith("Best search: the refined search (several views of each image)")
+    assert verdict(test)[0].endswith("Best search: the refined search")
     assert test.query_params["serves"] in ("groups", ["groups"])
 
 
@@ -910,7 +918,7 @@ def test_a_chosen_search_that_is_prepared_leaves_the_verdict_in_view_and_says_wh
                                        heartbeat=now))
         test.run()
         assert not test.exception
-        assert verdict(test)[0] == ":green[:material/trophy:] Best search: the refined search (whitening)"
+        assert verdict(test)[0] == ":green[:material/trophy:] Best search: the refined search"
         (bar,) = [element.proto.text for element in test.get("progress")]
         assert bar == ("Judge opens by itself as soon as all images are prepared for this search (searching, about 8 s "
                        "left).")
@@ -939,7 +947,7 @@ def test_a_race_without_a_winner_tells_of_the_other_aim(frozen: Run) -> None:
     assert "For whole groups, a race of its own advises the refined search (whitening)" in words
     look_for(test, "groups")
     assert not test.exception
-    assert verdict(test)[0] == ":green[:material/trophy:] Best search: the refined search (whitening)"
+    assert verdict(test)[0] == ":green[:material/trophy:] Best search: the refined search"
 
 
 def test_runs_tells_of_both_races_and_links_to_each(frozen: Run) -> None:
@@ -1398,11 +1406,11 @@ def label_of_next(test: AppTest) -> str:
 
 
 @pytest.mark.parametrize(("answers", "headline", "action", "said"), [
-    ("", "Best search: the refined search (whitening)", "Name groups", "better"),
-    ("BA", "Best search: the refined search (whitening)", "Continue judging", "better"),
+    ("", "Best search: the refined search", "Name groups", "better"),
+    ("BA", "Best search: the refined search", "Continue judging", "better"),
     ("==A====B==A=========", "Either search will do: your 20 judgments cannot tell which is better; most "
      "results were equal", "Use the plain search", "no clear difference"),
-    ("B" * 16, "Better search, confirmed by your 16 judgments: the refined search (whitening)", "Name groups",
+    ("B" * 16, "Better search, confirmed by your 16 judgments: the refined search", "Name groups",
      "better"),
     ("A" * 16, "Keep the plain search: your 16 judgments prefer it", "Use the plain search", "worse")])
 def test_every_page_follows_the_judgments_of_the_advised_search(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from urllib.parse import parse_qs
 
@@ -24,7 +25,7 @@ from udml_core.runs.used import use_search, used_search
 from udml_core.work.jobs.verdicts import rival_of
 from udml_core.work.workers import analyse as worker
 
-OWN = ":material/push_pin: **Your search: the refined search (re-ranking).**"
+OWN = ":material/push_pin: **Your search: the refined search.**"
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +89,7 @@ def test_nothing_keeps_a_search_that_is_worse_than_the_plain_search(frozen: Run)
     of = comparison("cannot tell", "worse")
     finished(frozen, [outcomes(frozen)[1].model_copy(update={"against_best": of, "against_start": of, "kept": False})])
     test = opened("data", **LINK)
-    assert "**Your search: the refined search (whitening).** In this race: worse whole groups" in plain(texts(test))
+    assert "**Your search: the refined search.** In this race: worse whole groups" in plain(texts(test))
     assert "nothing speaks" not in texts(test)
     assert button(test, "Use the plain search").proto.type == "primary"
 
@@ -140,3 +141,30 @@ def test_a_training_is_compared_with_the_search_in_use_by_what_that_gains(frozen
     rival = rival_of(trained, frozen.dataset())
     assert rival is not None
     assert rival.serves == "groups", "although the race served first results"
+
+
+def test_compare_opens_with_the_search_that_the_user_chose_until_other_runs_are_chosen(frozen: Run) -> None:
+    others = [worked(runs_folder(), method="pca", split="all", fields={"dimension": size}) for size in (4, 8)]
+    finished(frozen, [outcomes(frozen)[1], reranked(frozen, comparison("cannot tell", "better"))])
+    refinement = plan_analysis(Refinement, recipe="rerank").id
+    test = opened("compare", run=frozen.id)
+    assert not test.exception
+    assert (test.query_params["a"], test.query_params["b"]) in (
+        (f"{frozen.id}:final", f"{frozen.id}:{refinement}"), ([f"{frozen.id}:final"], [f"{frozen.id}:{refinement}"]))
+    shown = plain(texts(test))
+    assert f"{OWN} It is compared with the plain search." in shown
+    assert "Whole group: better. First result: no clear difference." in shown
+    assert shown.count("no clear difference") == 1, "the verdict stands once"
+    chosen = opened("compare", run=frozen.id, runs=".".join(run.id for run in others))
+    assert "a" not in chosen.query_params, "a link names other runs"
+    assert OWN not in plain(texts(chosen))
+
+
+def test_rows_of_compare_are_named_where_the_user_looks_for_whole_groups(frozen: Run) -> None:
+    finished(frozen, [reranked(frozen, comparison("cannot tell", "better"))])
+    test = opened("compare", run=frozen.id, results="ten", runs=frozen.id, a=f"{frozen.id}:frozen",
+                  b=f"{frozen.id}:{plan_analysis(Refinement, recipe='rerank').id}")
+    rows = [element.proto.body for element in test.get("html") if 'class="judge-rows"' in element.proto.body]
+    assert [re.findall('judge-name">([^<]*)<', row) for row in rows] == [["Query", "Plain search", "Refined search"]] * (
+        len(rows))
+    assert rows

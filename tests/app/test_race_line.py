@@ -77,7 +77,7 @@ def test_the_end_of_a_race_is_said_in_a_message_and_marked_until_the_race_is_loo
     test = opened("home")
     finish(race)
     test.run()
-    said = "The race has ended: the best search is the refined search (whitening)."
+    said = "The race has ended: the best search is the refined search."
     address = links(test)[said]
     assert "view=advice" in address
     assert "Finding the best search" not in links(test)

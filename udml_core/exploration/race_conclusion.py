@@ -18,7 +18,7 @@ from udml_core.exploration.race_certainty import TOO_LITTLE, certainty_words, ef
 from udml_core.exploration.race_elsewhere import Elsewhere
 from udml_core.exploration.race_measured import Verdict
 from udml_core.exploration.race_words import changed_sentence, decider_words, dissent_words, is_unseen, needs_eyes
-from udml_core.exploration.search_names import named_search, recipe_once
+from udml_core.exploration.search_names import named_search, recipe_once, without_recipe
 
 Stance = Literal["none", "open", "better", "level", "worse"]
 """What judgments say of a search against the frozen features: nothing, not decided yet, or that it is better, hardly
@@ -118,6 +118,11 @@ class Conclusion:
     def named(self) -> str:
         """The search that judgments are about, by its plain name with its recipe; empty if nothing was judged."""
         return "" if self.candidate is None else named_search(self.race, self.candidate.setup)
+
+    @property
+    def plain_headline(self) -> str:
+        """The headline without the recipe of the search that it names."""
+        return self.headline.replace(self.named.removeprefix(without_recipe(self.named)), "")
 
     def once(self, *sentences: str) -> list[str]:
         """Return sentences in which the recipe of the search stands behind its first mention alone."""

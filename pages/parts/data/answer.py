@@ -13,7 +13,7 @@ from udml_core.work.jobs.answering import evidence_words, judged_words
 from udml_core.work.jobs.raced import judged_in_race
 
 from ..shell.cached import dataset_at_hand
-from ..shell.race_judgments import recipe_of, search_name
+from ..shell.race_judgments import recipe_of, search_kind
 from ..shell.race_verdict import frame_verdict, judgments_version
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
@@ -23,8 +23,8 @@ UNKNOWN = "No judge has compared it with the plain search yet."
 
 
 def own_line(run: Run, frame: str) -> str:
-    """Return which search the user chose, in Markdown."""
-    return f"{PIN} **Your search: {escaped(search_name(run, frame))}.**"
+    """Return which search the user chose by its plain name, in Markdown; Search shows its steps."""
+    return f"{PIN} **Your search: {escaped(search_kind(run, frame))}.**"
 
 
 def show_own(run: Run, frame: str, key: str, more: str, show_actions: Callable[[], object]) -> None:

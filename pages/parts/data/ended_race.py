@@ -93,7 +93,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
                 st.markdown(f"{own_line(*own)} {relation_words(race, relation, part)}", width="content")
                 if asks_again and again is not None:
                     again()
-        _show_headline(race, of, own is not None and is_kept(of, relation, part))
+        _show_headline(race, of, own is None or relation == "same", own is not None and is_kept(of, relation, part))
         is_drawn = of.use is not None and show_verdict_bars(of.race, of.use)
         counted = "" if is_drawn else of.counted
         if words := " ".join(of.once(of.headline, counted, of.sure, of.beside, of.decider, of.dissent)[1:]):
@@ -147,7 +147,7 @@ def _show_stopped(analysis: Analysis) -> None:
             st.markdown("\n".join(f"- {escaped(outcome_words(outcome, race))}" for outcome in race.judged))
 
 
-def _show_headline(race: Race, of: Conclusion, is_own_kept: bool) -> None:
+def _show_headline(race: Race, of: Conclusion, is_only: bool, is_own_kept: bool) -> None:
     """Show what to use, and what its names mean.
 
     The sign is a green trophy only if a candidate surely wins and changes enough, or judgments prefer it.
@@ -155,11 +155,12 @@ def _show_headline(race: Race, of: Conclusion, is_own_kept: bool) -> None:
     Args:
         race: The race.
         of: Its conclusion.
+        is_only: Whether the card names no other search, so that the plain name is enough: its steps follow below.
         is_own_kept: Whether the user can keep another search, so that the plain search need not be kept.
     """
     is_sure = of.use is not None and (of.is_judged or of.use != race.best or not needs_eyes(race))
     sign = f":green[{ICON}]" if is_sure else ":material/balance:" if race.is_judged else ":material/help:"
-    headline = of.headline.removesuffix(".")
+    headline = (of.plain_headline if is_only and of.use is not None else of.headline).removesuffix(".")
     if is_own_kept:
         headline = capitalized(headline.removeprefix(f"{KEEP}: ").removesuffix(f": {KEEP.lower()}"))
     st.markdown(f"#### {sign} {escaped(headline)}")

@@ -101,12 +101,17 @@ def _newer_words(run: Run, frame: str, of: Conclusion, finished: float) -> str:
     if finished <= chosen_at(run):
         return ""
     relation, _ = relation_to(of, of.race, run.id, recipe_of(run, frame))
-    return "" if relation in ("same", "equal") or of.use is None else f":material/new_releases: {_headline(of)}"
+    return "" if relation in ("same", "equal") or of.use is None else f":material/new_releases: {_served(of, of.headline)}"
 
 
 def _headline(of: Conclusion, more: str = "") -> str:
     """Return what a race and judgments say to use, and more words, in Markdown."""
-    return f"{MEASURES[of.race.serves].capitalize()}: {escaped(' '.join(of.once(of.headline, more)))}"
+    return _served(of, " ".join([of.plain_headline, *of.once(of.headline, more)[1:]]))
+
+
+def _served(of: Conclusion, words: str) -> str:
+    """Return words behind what a race serves, in Markdown."""
+    return f"{MEASURES[of.race.serves].capitalize()}: {escaped(words)}"
 
 
 def _link_search(parameters: dict[str, str]) -> None:

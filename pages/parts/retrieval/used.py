@@ -21,7 +21,7 @@ from ..data.using import REPLACED, open_used, search_link
 from ..refine.cards import PARAMETER
 from ..runs.rivals import best_beside, offer_choice
 from ..shell.address import write_address
-from ..shell.race_judgments import search_name
+from ..shell.race_judgments import search_kind, search_name
 from ..shell.race_verdict import said_of
 from ..shell.run_status import escaped, method_title
 from ..shell.views import open_view
@@ -51,7 +51,7 @@ def show_used(retrieval: Retrieval, columns: Sequence[Column]) -> tuple[Run, str
         _offer_newer(runs, used[0])
         return used
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-used"):
-        st.markdown(f":material/push_pin: You chose **{escaped(search_name(*used))}** for these images.",
+        st.markdown(f":material/push_pin: You chose **{escaped(search_kind(*used))}** for these images.",
                     width="content")
         if used[0].id == retrieval.run.id:
             st.button("Search with it", key="retrieval-used-again", type="tertiary", icon=":material/image_search:",

@@ -188,7 +188,7 @@ def _end_words(race: Live) -> str:
     if isinstance(race, LiveTraining):
         state = race.status().state
         return f"The training {'has ended' if state == 'done' else end_of(state)}: {method_title(race.run)}."
-    from udml_core.exploration.search_names import named_search  # late, as most visits see no race
+    from udml_core.exploration.search_names import plain_name  # late, as most visits see no race
     from udml_core.work.jobs.concluding import conclusion_of
 
     state = race.status().state
@@ -198,7 +198,7 @@ def _end_words(race: Live) -> str:
         return f"The race {end_of(state)}."
     of = conclusion_of(race.analysis, dataset_at_hand(race.run.spec().dataset))
     if of.use is not None:
-        return f"The race has ended: the best search is {named_search(of.race, of.use.setup)}."
+        return f"The race has ended: the best search is {plain_name(of.use.setup, of.race.start)}."
     return f"The race has ended: {of.headline[:1].lower()}{of.headline[1:].replace(': ', ', ', 1)}"
 
 

@@ -14,8 +14,6 @@ import streamlit as st
 from udml_core.data.catalog import remembered_folders
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.opened import opened_at
-from udml_core.exploration.race_figures import recipe_words
-from udml_core.numerics.refinement import Recipe
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.search import FROZEN
@@ -239,15 +237,14 @@ def _titles_with_states(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def _titles_in_use(runs: Sequence[Run]) -> dict[str, str]:
-    """Return the names of runs by id whose embedding the user searches with further steps, which their names tell."""
+    """Return the names of runs by id whose embedding the user searches with further steps."""
     titles = {}
     for name in dict.fromkeys(run.spec().dataset for run in runs):
         used = used_search(run for run in runs if run.spec().dataset == name)
-        if used is not None and (recipe := recipe_of(*used)):
-            title, steps = run_title(used[0]), recipe_words(Recipe.parse(recipe), is_brief=True)
-            plain = words_of("plain").title
-            titles[used[0].id] = (f"Refined search ({steps}){title.removeprefix(plain)}" if title.startswith(plain)
-                                  else f"{title}, then {steps}")
+        if used is not None and recipe_of(*used):
+            title, plain = run_title(used[0]), words_of("plain").title
+            titles[used[0].id] = (f"Refined search{title.removeprefix(plain)}" if title.startswith(plain)
+                                  else f"{title}, refined")
     return titles
 
 
