@@ -85,10 +85,16 @@ def test_a_run_that_starts_says_when_its_results_come_and_not_when_a_step_ends(
     assert cells_of(run, status, None)[1][1] == "more than 75 s", "an estimate that jumps is not shown at once"
 
 
-def test_a_gain_that_another_encoder_sees_is_no_bare_number_beside_the_map(
-        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pages.parts.train.status_strip.rows_of_moments", lambda _: [
-        {"epoch": 1, "second opinion": 0.00881}])
+@pytest.mark.parametrize(("gain", "word"), [
+    (0.00881, "better so far"), (-0.00881, "worse so far"), (0.004, "no clear difference so far")])
+def test_a_gain_that_another_encoder_sees_is_a_verdict_and_no_bare_number(
+        run: Run, monkeypatch: pytest.MonkeyPatch, gain: float, word: str) -> None:
+    rows: list[dict[str, float]] = [{"epoch": 1, "second opinion": gain, "second opinion error": 0.002},
+                                    {"epoch": 1.5, "effective rank": 106.0}]
+    monkeypatch.setattr("pages.parts.train.status_strip.rows_of_moments", lambda _: rows)
+    assert score_of(run, 1) == score_of(run, 1.5) == [("Whole group, judged", word, "against the plain search")]
+    assert score_of(run, 0) == []
+    del rows[0]["second opinion error"]
     assert score_of(run, 1) == [], "a gain in similarity has no unit: its curve alone shows it"
 
 

@@ -101,7 +101,8 @@ def _newer_words(run: Run, frame: str, of: Conclusion, finished: float) -> str:
     if finished <= chosen_at(run):
         return ""
     relation, _ = relation_to(of, of.race, run.id, recipe_of(run, frame))
-    return "" if relation in ("same", "equal") or of.use is None else f":material/new_releases: {_served(of, of.headline)}"
+    is_new = relation not in ("same", "equal") and of.use is not None
+    return f":material/new_releases: {_served(of, of.headline)}" if is_new else ""
 
 
 def _headline(of: Conclusion, more: str = "") -> str:

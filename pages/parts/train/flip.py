@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from udml_core.base.errors import capitalized
 from udml_core.runs import Run
 from udml_core.runs.tasks import Status
 
@@ -33,7 +34,7 @@ def flip(strip: DeltaGenerator, watched: Watched, epochs: Sequence[float], statu
     if len(epochs) > 1:
         titles = {START: "Start"} | titles
     if first_frame(watched) is not None and untrained(watched) is not None:
-        titles = {RAW: raw_words(run.spec()).capitalize()} | titles
+        titles = {RAW: capitalized(raw_words(run.spec()).removeprefix("the "))} | titles
     if len(titles) < 2:
         return ""
     ends = {START: epochs[0], RESULT: last_epoch(run, epochs, status)}

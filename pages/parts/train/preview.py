@@ -16,6 +16,7 @@ from udml_core.exploration.preview import SAMPLE, Preview
 from udml_core.methods import find_method
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Spec
+from udml_core.runs.search import frozen_name
 from udml_core.work import jobs
 
 from ..draw.gallery import gallery
@@ -96,11 +97,12 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
             choose_moved_colors(spec)
         with strip:
             st.caption(f"**Before training:** {drawn_words(spec, dataset, len(shown.images))}, similar ones near each "
-                       "other", help=f"Laid out by t\N{NON-BREAKING HYPHEN}SNE of {raw_words(spec)}.")
+                       "other", help="Laid out by t\N{NON-BREAKING HYPHEN}SNE of "
+                                     f"{words_of(frozen_name(spec)).sentence}.")
         _show_map(place, under, shown, result, spec, dataset)
     if result is None:
         with right:
-            show_found(dataset, shown, words_of("plain").sentence if dataset.labels is None else raw_words(spec))
+            show_found(dataset, shown, raw_words(spec))
     else:
         with right, st.container(key="train-meaning"):
             _show_meaning(result, spec, dataset, tried)

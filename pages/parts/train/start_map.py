@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Thread
@@ -12,6 +13,7 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array, Integers
+from udml_core.base.errors import UserError
 from udml_core.base.files import read_array
 from udml_core.data.dataset import Dataset
 from udml_core.data.encoders import Encoder
@@ -29,6 +31,7 @@ from udml_core.runs.search import frozen_name
 
 from ..maps.coloring import similar_color
 from ..maps.numbering import numbered_color
+from ..shell.cached import dataset_at_hand
 from ..shell.warming import SCRIPT_THREAD
 
 FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")
@@ -107,7 +110,10 @@ def drawn_words(spec: Spec, dataset: Dataset, count: int) -> str:
 
 
 def raw_words(spec: Spec) -> str:
-    """Return the name of what the images are compared by without training."""
+    """Return the name of what the images are compared by without training; the plain search where none has a class."""
+    with suppress(UserError):  # the images are missing, which the page says
+        if dataset_at_hand(spec.dataset).labels is None:
+            return words_of("plain").sentence
     return words_of(frozen_name(spec)).sentence
 
 

@@ -12,9 +12,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.errors import UserError, duration
 from udml_core.base.steady import SteadyTime
+from udml_core.exploration.race_figures import SAID
+from udml_core.exploration.race_measured import ERRORS, WIDER, Verdict
 from udml_core.numerics.measures import curve_of
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import read_baselines
+from udml_core.runs.selection import ERROR
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
 
@@ -140,18 +144,33 @@ def _after_training(status: Status, epoch: float) -> Cell:
 def score_of(run: Run, epoch: float | None) -> list[Cell]:
     """Return the score at an epoch beside PCA's; nothing if the epoch has none.
 
+    Without labels, it is what judges say until then: a gain without a unit says nothing.
+
     Args:
         run: The run.
         epoch: The epoch; None before the first.
     """
-    row = next((row for row in rows_of_moments(run) if row["epoch"] == epoch), {})
-    titles = titles_of(run)
-    name = next((name for name in titles if row.get(name) is not None), None)
-    if name is None or curve_of(name).axis == GAIN:  # a gain without a unit says nothing beside the curve
+    rows, titles = rows_of_moments(run), titles_of(run)
+    known = [] if epoch is None else [row for row in rows if row["epoch"] <= epoch]
+    for name in titles:
+        judged = [row for row in known if f"{name}{ERROR}" in row]
+        if judged and curve_of(name).axis == GAIN:
+            return [(titles[name], _judged_words(judged[-1][name], judged[-1][f"{name}{ERROR}"]),
+                     f"against {words_of('plain').sentence}")]
+    row = next((row for row in known if row["epoch"] == epoch), {})
+    measured = next((name for name in titles if row.get(name) is not None), "")
+    if not measured or curve_of(measured).axis == GAIN:
         return []
-    beaten = ((read_baselines(run) or {}).get("centered pca") or {}).get(name)
-    note = "" if beaten is None else f"PCA {value_words(name, beaten)}"
-    return [(titles[name].partition(", which")[0], value_words(name, row[name]), note)]
+    beaten = ((read_baselines(run) or {}).get("centered pca") or {}).get(measured)
+    note = "" if beaten is None else f"PCA {value_words(measured, beaten)}"
+    return [(titles[measured].partition(", which")[0], value_words(measured, row[measured]), note)]
+
+
+def _judged_words(gain: float, error: float) -> str:
+    """Return what judges say of a gain with its standard error; the interval is as wide as in a race."""
+    is_sure = abs(gain) > ERRORS * WIDER * error
+    said: Verdict = "cannot tell" if not is_sure else "better" if gain > 0 else "worse"
+    return f"{SAID[said]} so far"
 
 
 def share_of(status: Status) -> float | None:

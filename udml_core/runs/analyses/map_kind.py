@@ -100,7 +100,7 @@ class Map(AnalysisKind):
         k = distortion_neighbors(len(judged))
         for frame, (points, layout) in enumerate(zip(vectors, layouts, strict=True)):
             def report(share: float, done: int = frame) -> None:
-                material.report((done + share) / len(layouts), "distortion")
+                material.report((done + share) / len(layouts), "comparing the map with the embedding")
 
             trust[frame, judged], continuity[frame, judged] = distortion(points[judged], layout[judged], k, report)
         # All neighbors of a large map would take long; pages search for the neighbors of one image instead.
