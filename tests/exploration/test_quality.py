@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageEnhance, ImageFilter
 from sklearn.datasets import load_sample_image
 
-from experiments.blur import facts_of_images
+from experiments.blur import facts_of_images, stored
 from experiments.messy import damage
 from udml_core.data.image_facts import measure
 from udml_core.exploration.quality import (
@@ -52,6 +52,14 @@ def test_blur_is_found_at_any_contrast_and_neither_a_blurred_background_nor_one_
     images = [part, bokeh, ImageEnhance.Contrast(part).enhance(0.4), plain, blurred, pale]
     poor = poor_images(facts_of_images(images), np.ones(6, bool), "blurry")
     assert set(poor.tolist()) == {4, 5}
+
+
+@pytest.mark.parametrize("deviation", [3, 8, 20])
+def test_a_photograph_far_out_of_focus_is_blurred_though_its_compression_is_sharp(deviation: int) -> None:
+    part = CHINA.crop((100, 100, 356, 356))
+    blurred = stored(part.filter(ImageFilter.GaussianBlur(deviation)))
+    poor = poor_images(facts_of_images([part, blurred, stored(part)]), np.ones(3, bool), "blurry")
+    assert poor.tolist() == [1]
 
 
 def test_facts_of_an_earlier_version_are_scored_as_before() -> None:

@@ -49,7 +49,8 @@ BAND = "rgba(0,114,178,0.2)"
 AXES = {DISTANCE: "distance", COSINE: "cosine similarity"}
 """The axis of what an embedding's results are compared by."""
 GOOD_FOR = ("Your answers find the similarity down to which images show the same thing: Search then marks where its "
-            "results stop to do so, and duplicates and exports use the same limit.")
+            "results stop to do so, and duplicates and exports use the same limit. It holds for one search alone, so "
+            "decide on the search first.")
 BESIDE = ("**Beside Label, Pairs:** here a random sample of pairs measures a search; there the pairs that teach a "
           "method most are asked. Answers from here count there once you click **Use** on that page; answers of that "
           "page do not count here, because they are no random sample.")
@@ -59,8 +60,7 @@ WORDS = {True: "the same", False: "different", None: "skipped"}
 
 def show_same(retrieval: Retrieval) -> None:
     """Show what a threshold is good for, the pair to judge, and beside it what the judgments tell."""
-    st.caption(GOOD_FOR)
-    st.caption(BESIDE)
+    st.caption(GOOD_FOR, help=BESIDE)
     place = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=300):

@@ -140,8 +140,9 @@ def show_advised_actions(run: Run) -> bool:
     advised = [(race, outcome) for _, race, outcome, _ in _advised([run])
                if outcome.run == run.id and concluded(race).use == outcome]
     for number, (race, outcome) in enumerate(advised):
-        use_button(f"Search as advised: {escaped(recipe_words(outcome.setup.parsed))}", ":material/trophy:", race,
-                   outcome, "retrieval", USES, kind="secondary" if number else "primary",
+        served = f" for {MEASURES[race.serves]}" if len(advised) > 1 else ""
+        use_button(f"Search as advised{served}", ":material/trophy:", race, outcome, "retrieval",
+                   f"Steps: {escaped(recipe_words(outcome.setup.parsed))}. {USES}", kind="secondary" if number else "primary",
                    key=f"search-advised-{number}", dataset=run.spec().dataset)
     return bool(advised)
 
