@@ -27,7 +27,14 @@ from pages.parts.train.method_choice import (
     suggested_method,
 )
 from pages.parts.train.preview import has_little_to_correct, hindrance_of, show_preview, show_some
-from pages.parts.train.raced import advises_training, exists, raced_run, show_existing
+from pages.parts.train.raced import (
+    advises_training,
+    exists,
+    raced_run,
+    show_existing,
+    show_trained_before,
+    trained_before,
+)
 from pages.parts.train.settings import (
     choose_settings,
     explain_settings,
@@ -205,10 +212,14 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
     with start, show_user_errors():
         request, spec = planned(method, dataset, settings, {"fields": fields} | values | supervised, pairs)
         is_planned = True
+        before = None
         if is_repeated := exists(spec, raced):
             show_existing(dataset)
+        elif watched is None and (before := trained_before(spec)) is not None:
+            show_trained_before(before)
         tried = tried_alpha(spec, example, f"{form_key(method, settings)}-alpha", dataset.labels is not None)
-        is_advised = not is_repeated and advises_training(dataset) and not has_little_to_correct(spec, dataset, tried)
+        is_advised = not (is_repeated or before) and advises_training(dataset) and (
+            not has_little_to_correct(spec, dataset, tried))
         show_start(spec, dataset, pairs, watched is not None and watched.status().state in LIVE_STATES,
                    hindrance_of(spec, dataset), is_advised)
         with more:

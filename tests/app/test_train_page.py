@@ -717,6 +717,20 @@ def test_one_click_takes_the_default_values_and_a_second_visit_keeps_them(submit
     assert submitted[1].fields == spec_of_example("rpml").fields
 
 
+@pytest.mark.usefixtures("submitted")
+def test_a_run_that_the_user_has_trained_is_named_until_a_setting_changes() -> None:
+    start(opened("train", dataset="digits", method="pca"))
+    (run,) = list_runs(runs_folder())
+    test = opened("train", dataset="digits", method="pca")
+    assert "This run exists already" not in texts(test), "it has not ended"
+    run.write_status(Status(state="done"))
+    test = opened("train", dataset="digits", method="pca")
+    assert "**This run exists already**: PCA on Digits. Training it again gives the same." in texts(test)
+    assert test.button(key="lab-begin").proto.type == "secondary"
+    test.slider(key=key_of(test, "dimension")).set_value(8).run()
+    assert "This run exists already" not in texts(test)
+
+
 @pytest.mark.usefixtures("examples")
 def test_the_method_that_won_a_race_begins_with_its_settings_and_says_that_this_run_exists(
         submitted: list[Spec]) -> None:

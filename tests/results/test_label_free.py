@@ -40,7 +40,7 @@ def test_changes_are_those_of_the_stored_evaluations() -> None:
 def test_the_record_is_a_sentence_and_frozen_features_are_not_compared_with_themselves() -> None:
     assert record_words("rpml") == (
         "It found 0.1 to 2.0 fewer right first images in 100 searches than the plain search, on 4 data sets with known "
-        "classes; the score of whole groups (MAP@R, 0 to 100) changed by −0.8 to +0.7.")
+        "classes; the score of whole groups (0 to 100) changed by −0.8 to +0.7.")
     assert "PCA found 0.3 to 2.5 fewer right" in record_words("pca", "PCA")
     assert [more_words(*ends) for ends in ((-0.2, 1.9), (0.5, 1.0), (-2.0, -0.1), (0.0, 0.4))] == [
         "0.2 fewer to 1.9 more", "0.5 to 1.0 more", "0.1 to 2.0 fewer", "0.0 to 0.4 more"]

@@ -80,7 +80,7 @@ def record_words(method: str, subject: str = "it") -> str:
     first, groups = changes["recall@1"], changes["map@r"]
     return (f"{subject[:1].upper()}{subject[1:]} found {more_words(first.low, first.high)} right first images in 100 "
             f"searches than the plain search, on {first.datasets} data sets with known classes; the score of whole "
-            f"groups (MAP@R, 0 to 100) changed by {_signed(groups.low)} to {_signed(groups.high)}.")
+            f"groups (0 to 100) changed by {_signed(groups.low)} to {_signed(groups.high)}.")
 
 
 def more_words(low: float, high: float) -> str:

@@ -21,7 +21,7 @@ from udml_core.work.jobs.concluding import advised_beside
 from udml_core.work.jobs.raced import races_from
 
 from ..data.answer import show_own
-from ..data.using import SEARCH, chosen_search, search_link, use_button
+from ..data.using import SEARCH, Kind, chosen_search, search_link, use_button
 from ..shell.cached import dataset_at_hand
 from ..shell.race_judgments import recipe_of
 from ..shell.race_verdict import concluded, conclusion_icon, judgments_version, race_verdict, raced_with_steps
@@ -32,6 +32,8 @@ from ..shell.views import view_link
 JUDGE, COMPARE = ":material/thumbs_up_down:", ":material/compare_arrows:"
 Advice = tuple[Run, Race, Outcome, Analysis]
 """The run of the frozen features, a race from it, the search that it advises, and its analysis."""
+KINDS: tuple[Kind, Kind] = ("primary", "secondary")
+"""How much the first button stands out, and further ones."""
 USES = "All images are prepared for this search first, in seconds, on the page Data; then Search opens."
 
 
@@ -141,9 +143,9 @@ def show_advised_actions(run: Run) -> bool:
                if outcome.run == run.id and concluded(race).use == outcome]
     for number, (race, outcome) in enumerate(advised):
         served = f" for {MEASURES[race.serves]}" if len(advised) > 1 else ""
+        steps, kind = escaped(recipe_words(outcome.setup.parsed)), KINDS[bool(number)]
         use_button(f"Search as advised{served}", ":material/trophy:", race, outcome, "retrieval",
-                   f"Steps: {escaped(recipe_words(outcome.setup.parsed))}. {USES}", kind="secondary" if number else "primary",
-                   key=f"search-advised-{number}", dataset=run.spec().dataset)
+                   f"Steps: {steps}. {USES}", kind=kind, key=f"search-advised-{number}", dataset=run.spec().dataset)
     return bool(advised)
 
 

@@ -1,4 +1,4 @@
-"""The training that won the race on these images: its settings, and what says that it exists already."""
+"""The training that won the race on these images: its settings, and what says that a planned run exists already."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import streamlit as st
 
 from udml_core.data.dataset import Dataset
 from udml_core.methods import Method
-from udml_core.runs import Run, Spec, runs_folder
+from udml_core.runs import Run, Spec, list_runs, runs_folder
 from udml_core.work.jobs.concluding import suggested_by_race
 from udml_core.work.sweeps.group import key_of
 
 from ..data.using import SEARCH, use_button
+from ..shell.run_status import escaped, run_title
+from ..shell.views import view_link
 
-EXISTS = "**This run exists already**, from the race{}. Training it again gives the same."
+EXISTS = "**This run exists already**{}. Training it again gives the same."
 
 
 def raced_run(dataset: Dataset, method: type[Method]) -> Run | None:
@@ -34,6 +36,21 @@ def advises_training(dataset: Dataset) -> bool:
     return suggestion is None or suggestion.is_trained
 
 
+def trained_before(spec: Spec) -> Run | None:
+    """Return the user's newest finished run that equals a planned run; None without one."""
+    own = (run for run in list_runs(runs_folder()) if not run.is_example and run.spec().method == spec.method
+           and run.spec().dataset == spec.dataset and run.stored_status().state == "done")
+    key = key_of(spec)
+    return next((run for run in own if key_of(run.spec()) == key), None)
+
+
+def show_trained_before(run: Run) -> None:
+    """Say that a planned run exists already, with the link that shows what it learned and what judges say of it."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="lab-trained-before"):
+        st.caption(EXISTS.format(f": {escaped(run_title(run))}"))
+        view_link("runs", label="Show it", icon=":material/visibility:", query_params={"run": run.id}, width="content")
+
+
 def show_existing(dataset: Dataset) -> None:
     """Say that the planned run exists already, from the race, with the button that searches with it.
 
@@ -43,7 +60,7 @@ def show_existing(dataset: Dataset) -> None:
     suggestion = suggested_by_race(dataset, runs_folder())
     assert suggestion is not None, "a race names the run"
     assert suggestion.training is not None, "and the search with it"
-    st.caption(EXISTS.format(": search with it" * suggestion.is_trained))
+    st.caption(EXISTS.format(f", from the race{': search with it' * suggestion.is_trained}"))
     race = suggestion.conclusion.race if suggestion.is_trained else suggestion.race
     use_button("Search with it", SEARCH, race, suggestion.training, "retrieval",
                "Search with this training as the race judged it. If it refines images, they are prepared first, on the "
