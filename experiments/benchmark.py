@@ -21,7 +21,6 @@ import json
 import time
 import tokenize
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,11 +41,11 @@ from experiments.benchmark_rows import (
 )
 from experiments.campaign import Campaign, first_images
 from experiments.campaign_rows import PlannedRow
-from experiments.memory import peak_megabytes
 from experiments.recording import mean_and_deviation, provenance, write_record
 from experiments.zero_shot import PROTOCOL, find_or_create_run, finish_run, plan_row, row_result
 from udml_core.base.arrays import Booleans
 from udml_core.base.files import replace_text
+from udml_core.base.peak_memory import forget_peak, peak_memory
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.methods import find_method
@@ -62,7 +61,6 @@ COSTS = "benchmark-costs.json"
 """File in the folder of the runs: what each finished run has cost, by its id."""
 NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 Result = TypeVar("Result")
-RESET = Path("/proc/self/clear_refs")
 
 
 def main() -> None:
@@ -252,14 +250,13 @@ class Meter:
     megabytes: float = 0.0
 
     def __enter__(self) -> Meter:
-        with suppress(OSError):
-            RESET.write_text("5", encoding="ascii")
+        forget_peak()
         self._began = time.monotonic(), time.process_time()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.seconds, self.processor = time.monotonic() - self._began[0], time.process_time() - self._began[1]
-        self.megabytes = peak_megabytes()
+        self.megabytes = peak_memory() / 2**20
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def library(*names: str) -> Any:
 
 
 def peak_memory() -> float:
-    """Return the peak memory of this process in MB."""
+    """Return the peak memory of this process in MB, since its start or since the library has reset the record."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024 / 1e6
@@ -54,7 +54,7 @@ class Trace:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._phase, self._written = "", 0.0
+        self._phase, self._written, self._peak = "", 0.0, 0.0
         self.is_start = False
 
     def write(self, phase: str, share: float = 0.0, **more: Any) -> None:
@@ -64,11 +64,16 @@ class Trace:
             return
         self._phase, self._written = phase, now
         row = {"phase": phase, "share": share, "seconds": now - BEGAN, "processor": time.process_time(),
-               "memory": peak_memory()} | more
+               "memory": self.peak()} | more
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         if self.is_start and (phase == "evaluation" or "searchable" in more):
             os._exit(0)
+
+    def peak(self) -> float:
+        """Return the peak memory so far in MB, also after the library has reset the kernel's record."""
+        self._peak = max(self._peak, peak_memory())
+        return self._peak
 
     def report(self, share: float, step: str) -> None:
         """Receive the progress of the library."""
@@ -160,6 +165,7 @@ def _follow(reporter: Any, trace: Trace) -> None:
     change, share = reporter.change, reporter.share
 
     def changed(self: Any, **values: Any) -> None:
+        trace.peak()
         change(self, **values)
         phase = str(values.get("phase", self.status.phase)) or str(values.get("state", ""))
         more = {"searchable": True} if values.get("searchable") or values.get("state") == "done" else {}

@@ -229,6 +229,7 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     if pairs is not None:
         inside = pairs.within(spec.halves(dataset).train)
         typer.echo(f"{len(inside)} of {len(pairs)} pairs have both images in the training half", err=True)
+    typer.echo(f"planned memory: {jobs.words_of_plan(jobs.memory_of(spec, dataset))}", err=True)
     _follow_new_run(jobs.submit(spec, root_of(root), pairs, maps, on), wait, as_json)
 
 

@@ -7,14 +7,14 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from udml_core.base.errors import UserError, counted
+from udml_core.base.errors import UserError, byte_words, counted
 from udml_core.base.files import jsonable, replace_bytes
 from udml_core.base.paths import runs_folder
 from udml_core.base.started import program_words
@@ -167,7 +167,7 @@ def summarize_run(run: Run, ahead: int | None = None) -> dict[str, Any]:
     """
     from udml_core.numerics.evaluation import headline_measures
     from udml_core.runs.opinions import opinion_of
-    from udml_core.work.jobs import engine_of, queue_position
+    from udml_core.work.jobs import engine_of, memory_by_part, queue_position
     from udml_core.work.jobs.verdicts import said_of_run
 
     spec, status, result = run.spec(), run.status(), run.evaluation()
@@ -181,7 +181,9 @@ def summarize_run(run: Run, ahead: int | None = None) -> dict[str, Any]:
             "epoch": status.epoch, "epochs": status.epochs, "phase": status.phase, "ahead": ahead,
             "engine": engine_of(run), "method": spec.method, "dataset": spec.dataset, "fields": spec.fields,
             "seed": spec.seed, "excluded": {"count": spec.excluded.count, "digest": spec.excluded.digest},
-            "example": run.is_example, "second opinion": verdicts and dict(zip(QUESTIONS, verdicts, strict=True)),
+            "example": run.is_example, "memory": {part: {"planned": planned, "measured": measured}
+                                                  for part, (planned, measured) in memory_by_part(status).items()},
+            "second opinion": verdicts and dict(zip(QUESTIONS, verdicts, strict=True)),
             "evaluation": {name: headline_measures(row) for name, row in result.items()} if result else None}
 
 
@@ -192,9 +194,17 @@ def print_run(run: Run, as_json: bool, must_be_done: bool = False) -> None:
     """
     summary = summarize_run(run)
     print_answer(summary, as_json, lambda: [f"{summary['run']}  {summary['state']}  epoch {summary['epoch']}/"
-                                            f"{summary['epochs']}  {summary['message']}".rstrip()])
+                                            f"{summary['epochs']}  {summary['message']}".rstrip(),
+                                            *memory_lines(summary["memory"])])
     if must_be_done and summary["state"] != "done":
         exit_with(ending_words(run, summary), 1)
+
+
+def memory_lines(parts: Mapping[str, Mapping[str, float | None]]) -> list[str]:
+    """Return a line with the largest memory of each finished part of a run beside what was planned; none without."""
+    measured = [f"{part} {byte_words(of['measured'])}" + (f" ({byte_words(of['planned'])})" if of["planned"] else "")
+                for part, of in parts.items() if of["measured"]]
+    return [f"  memory, measured (and planned): {', '.join(measured)}"] if measured else []
 
 
 def ending_words(run: Run, summary: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from udml_core.base.errors import UserError, duration, quoted
+from udml_core.base.errors import UserError, byte_words, duration, quoted
 from udml_core.cli.engines import Engine, EngineOptions, destination_of, requested_engine
 from udml_core.cli.options import Json, Root, root_of
 from udml_core.cli.output import POLL_SECONDS, exit_with, print_answer
@@ -89,7 +89,9 @@ def sweeps(name: Annotated[str, typer.Argument(metavar="[NAME]", show_default=Fa
 
 def _print_plan(spec: Any, root: Path, engine: EngineRequest | None, as_json: bool) -> None:
     """Print what a sweep would start, and where."""
+    from udml_core.data import catalog
     from udml_core.runs.engines import gpus_of
+    from udml_core.work import jobs
     from udml_core.work import sweeps as core
 
     spec = core.complete(spec)
@@ -101,13 +103,16 @@ def _print_plan(spec: Any, root: Path, engine: EngineRequest | None, as_json: bo
     new = [run.spec for run in planned if run.spec is not None and run.key not in existing]
     seconds = core.measured_seconds(new) if new and engine is None else None
     time = "" if seconds is None else f": about {duration(seconds)}, measured on this machine"
+    memory = max((max(jobs.memory_of(each, catalog.load(each.dataset)).values()) for each in new), default=0.0)
+    space = f", at most {byte_words(memory)} of memory each" if new else ""
     options = {} if engine is None else engine.model_dump(exclude={"engine"}, exclude_defaults=True)
     print_answer({"criterion": spec.criterion, "runs": rows, "new": len(new), "expected_seconds": seconds,
+                  "expected_memory": memory,
                   "engine": "local" if engine is None else engine.engine, "engine_options": options}, as_json,
                  lambda: [*(f"{row['method']} on {row['dataset']}, seed {row['seed']}  {_words(row['values'])}"
                             + ("" if row["possible"] else "  (not possible)") + ("  (exists)" if row["exists"] else "")
                             for row in rows),
-                          f"{len(rows)} runs, {len(new)} of them new{time}; best by {spec.criterion}",
+                          f"{len(rows)} runs, {len(new)} of them new{time}{space}; best by {spec.criterion}",
                           f"new runs go to {destination_of(engine)}"])
 
 

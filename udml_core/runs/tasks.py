@@ -62,6 +62,8 @@ class Status(BaseModel):
         message: Reason of a failure or a stop.
         searchable: Whether the embeddings and the index of a run are stored, also while it is being evaluated.
         paused: Whether the worker rests between two steps of the training until a user continues it.
+        planned: Bytes of memory that each part of a run was expected to need, before the first one began.
+        peaks: Largest resident memory in bytes in each phase of a run that has ended, mapped files included.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -83,6 +85,8 @@ class Status(BaseModel):
     message: str = ""
     searchable: bool = False
     paused: bool = False
+    planned: dict[str, float] = {}
+    peaks: dict[str, float] = {}
 
     @property
     def is_paused(self) -> bool:

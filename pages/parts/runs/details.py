@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from udml_core.base.errors import counted, duration
+from udml_core.base.errors import byte_words, counted, duration
 from udml_core.data.speed import measured_speed
 from udml_core.numerics.measures import measure_of
 from udml_core.results.embedding_words import words_of
@@ -20,7 +20,7 @@ from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, MOST_TAGS, Notes
 from udml_core.runs.opinions import JUDGED
 from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.search import FROZEN, TRAINED
-from udml_core.runs.tasks import LIVE_STATES
+from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.runs.verdict import has_labels, standing, verdict
 from udml_core.work import jobs
 from udml_core.work.jobs.estimate import evaluation_kind
@@ -202,9 +202,23 @@ def show_settings(run: Run) -> None:
     st.markdown(f"{escaped(title_of(spec))}")
     st.markdown(f"`{run.id}` · {spec.split} split · {spec.encoder.words} · {spec.device}{took}"
                 + (f" · without {counted(spec.excluded.count, 'excluded image')}" if spec.excluded.count else ""))
+    _show_memory(status)
     st.code(command_of(spec), language="bash", wrap_lines=True)
     st.caption("This command starts an equal run. The button at the right end copies it."
                + (f" {limits}" if (limits := command_limits(spec)) else ""))
+
+
+def _show_memory(status: Status) -> None:
+    """Show the largest memory of each part of a run beside what was planned; nothing of runs of earlier versions."""
+    parts = jobs.memory_by_part(status)
+    if not parts:
+        return
+    words = [f"{part} {byte_words(measured) if measured else '–'} ({byte_words(planned) if planned else '–'})"
+             for part, (planned, measured) in parts.items()]
+    st.caption(f"Memory, measured (and planned): {' · '.join(words)}", help=(
+        "The largest memory of the run's process in each part, with files that it reads, which the system can take "
+        "back. Planned before the start from the number of images and of dimensions, and compared with the free "
+        "memory."))
 
 
 def show_files(run: Run, known_tags: list[str]) -> None:

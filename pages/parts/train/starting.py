@@ -80,7 +80,7 @@ def time_words(expected: jobs.Estimate) -> str:
              "training": expected.training_seconds, "evaluation": expected.evaluation_seconds,
              "first map": expected.follow_seconds, "judges": expected.judging_seconds}
     listed = [f"{name} {duration(seconds)}" for name, seconds in parts.items() if seconds]
-    space = f"{expected.memory / 1e9:.1f} GB memory" + (
+    space = f"{expected.memory / 1e9:.1f} GB memory ({jobs.words_of_plan(expected.memory_by_part)})" + (
         f", {expected.disk / 1e9:.1f} GB new files" if expected.disk >= SHOWN_DISK else "")
     if not expected.measured:
         return f"Needs {space}."

@@ -178,6 +178,16 @@ class AnalysisKind(Options, ABC):
             ValueError: They do not fit each other.
         """
 
+    def expected_bytes(self, images: int, width: int, largest: int) -> float:
+        """Estimate the memory of the computation besides the program's own.
+
+        Args:
+            images: Number of images that it covers.
+            width: Dimension of the embedding.
+            largest: Number of these images that one class has at most; 0 without classes.
+        """
+        return 12.0 * images * width
+
     def check_run(self, run: Run) -> None:
         """Check that a run can be analyzed so.
 

@@ -70,6 +70,17 @@ class Map(AnalysisKind):
     def place(self, vectors: Array, layout: Array, new: Array) -> Array:
         """Return the positions (q, 2) of new embeddings (q, d) on a layout (m, 2) of embeddings (m, d)."""
 
+    def expected_bytes(self, images: int, width: int, largest: int) -> float:
+        """Estimate the embeddings of all frames, and the positions, neighbors and distortion of each image."""
+        return len(self.frames) * images * (4.0 * width + 200)
+
+    @staticmethod
+    def laid_out(images: int) -> int:
+        """Return of how many images a layout is computed; the others are placed by their neighbors."""
+        from udml_core.numerics.projection.sampled import SAMPLE
+
+        return images if images <= LARGE else SAMPLE
+
     def result(self, arrays: Arrays) -> Projection:
         """Return the layouts with their frames."""
         return Projection(frames=self.frames, **arrays)

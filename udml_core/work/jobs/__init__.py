@@ -25,6 +25,7 @@ from udml_core.work.jobs.example_settings import (
 from udml_core.work.jobs.follow_ups import are_maps_coming, follows, left_to_compute, wants, withdraw
 from udml_core.work.jobs.launch import cancel_waiting, ensure_dispatcher, resume, start_maps, stop, submit
 from udml_core.work.jobs.links import FIELDS, OPTIONS, link_of, read_fields, read_options, write_fields, write_option
+from udml_core.work.jobs.needed_memory import memory_by_part, memory_of, words_of_plan
 from udml_core.work.jobs.planning import (
     IMAGE_OPTIONS,
     caution_of_processes,
@@ -100,6 +101,8 @@ __all__ = [
     "keep_ready",
     "left_to_compute",
     "link_of",
+    "memory_by_part",
+    "memory_of",
     "move",
     "other_free_gpus",
     "place_images",
@@ -132,6 +135,7 @@ __all__ = [
     "winning_example",
     "withdraw",
     "words_of_dimension",
+    "words_of_plan",
     "write_fields",
     "write_option",
 ]

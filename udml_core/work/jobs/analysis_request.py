@@ -21,6 +21,7 @@ from udml_core.runs.analyses import (
 from udml_core.runs.analyses.kinds.placed import NewImages
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.work.jobs import launch
+from udml_core.work.jobs.needed_memory import check_analysis
 
 MOST_PLACED = 200
 
@@ -53,6 +54,8 @@ def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = N
     if run.is_example and not _has_result(analysis_at(run, spec)):
         run = own_copy(run, root or runs_folder())
     analysis = analysis_at(run, spec)
+    if not _has_result(analysis) and (not analysis.folder.exists() or analysis.status().state not in LIVE_STATES):
+        check_analysis(run, spec)
     if not analysis.folder.exists():
         launch.launch(create_analysis(run, spec, images))
     elif not _has_result(analysis) and analysis.status().state not in LIVE_STATES:

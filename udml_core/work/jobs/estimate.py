@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from udml_core.data.speed import measured_speed, record_speed
 from udml_core.runs import Spec
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import Status
-from udml_core.work.jobs.needed_memory import ASSUMED_WIDTH, expected_memory
+from udml_core.work.jobs.needed_memory import ASSUMED_WIDTH, needed_memory
 
 FEATURES = "features"
 OF_FEATURES = (FEATURES, "activations")
@@ -35,7 +36,7 @@ class Estimate:
     Attributes:
         feature_seconds: Time to compute the features and activations that are not cached.
         training_seconds: Time of all epochs.
-        memory: Bytes.
+        memory_by_part: Bytes of memory that each part of the run needs.
         disk: Bytes of the features and activations that are not cached.
         measured: Whether every time from the start of the process to the results rests on earlier runs on this machine.
         evaluation_seconds: Time to embed and evaluate all images after the last epoch; 0 until an evaluation of the
@@ -49,7 +50,7 @@ class Estimate:
 
     feature_seconds: float
     training_seconds: float
-    memory: float
+    memory_by_part: Mapping[str, float]
     disk: float
     measured: bool = False
     evaluation_seconds: float = 0.0
@@ -57,6 +58,11 @@ class Estimate:
     follow_seconds: float = 0.0
     view_seconds: float = 0.0
     judging_seconds: float = 0.0
+
+    @property
+    def memory(self) -> float:
+        """Bytes of memory of the part that needs most."""
+        return max(self.memory_by_part.values())
 
     @property
     def seconds(self) -> float:
@@ -107,7 +113,7 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
     start, evaluation = measured_speed(start_kind(spec)), measured_speed(evaluation_kind(spec))
     needed = [epoch_speed, start, evaluation] + [image_speed] * (whole + early > 0) + [view_speed] * (views > 0)
     return Estimate((whole + (1 - late) * early) * per_image + views * per_view, epoch * method.epochs_planned,
-                    expected_memory(method, spec.encoder, dataset, halves),
+                    needed_memory(method, spec.encoder, dataset, halves),
                     4.0 * (whole + views) * width + activation_bytes(spec.encoder) * early,
                     None not in needed, evaluation or 0.0, start or 0.0, measured_speed(follow_kind(spec)) or 0.0,
                     views * per_view, judging_seconds(spec, dataset))

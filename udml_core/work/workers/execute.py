@@ -16,6 +16,7 @@ import psutil
 import torch
 
 from udml_core.base.errors import UserError
+from udml_core.base.peak_memory import forget_peak, peak_memory
 from udml_core.data.dataset import Report, step_name
 from udml_core.methods.shared.distributed import is_shared, will_restart
 from udml_core.runs.tasks import RESERVE_BYTES, TRAINING, Status, Task
@@ -43,16 +44,30 @@ class Reporter:
         self._follow = follow
         self._last = self._looked = 0.0
         self._rested = 0.0
+        self._measures_memory = False
         self.status = task.stored_status()
+
+    def measure_memory(self) -> None:
+        """Keep the largest memory of each phase from now on; of tasks within a task only the inner one may."""
+        self._measures_memory = True
+        forget_peak()
 
     def change(self, **values: Any) -> None:
         """Update fields of the status and write it at once."""
         now = time.time()
         if step_name(values.get("phase", self.status.phase)) != step_name(self.status.phase):
             values |= {"phase_started": now, "share_started": values.get("share", self.status.share)}
+            values |= {"peaks": self._peaks()} if self._measures_memory else {}
         self.status = self.status.model_copy(update=values | {"heartbeat": now})
         self._task.write_status(self.status)
         self._last = time.monotonic()
+
+    def _peaks(self) -> dict[str, float]:
+        """Return the largest memory of each phase with that of the phase that ends now, and begin the next."""
+        phase, peaks = step_name(self.status.phase), self.status.peaks
+        peak = max(peaks.get(phase, 0.0), peak_memory())
+        forget_peak()
+        return peaks | {phase: peak}
 
     def share(self, share: float, phase: str) -> None:
         """Report the finished share of a phase; rest or stop if requested.

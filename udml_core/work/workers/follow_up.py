@@ -19,6 +19,7 @@ from udml_core.runs.opinions import OF_RUN
 from udml_core.work.jobs.estimate import judging_kind, record_stage
 from udml_core.work.jobs.follow_ups import is_busy, mapper_lock, next_map, withdraw
 from udml_core.work.jobs.launch import start_in_background
+from udml_core.work.jobs.needed_memory import check_analysis
 from udml_core.work.workers.execute import Reporter
 
 INTERVAL = 1.0
@@ -56,6 +57,7 @@ def work(root: Path) -> None:
 
 def _compute(run: Run, spec: AnalysisSpec) -> None:
     """Compute what follows a run, and keep how long its second opinion took."""
+    check_analysis(run, spec)
     analysis, began = create_analysis(run, spec), time.monotonic()
     start_in_background(analysis).wait()
     if spec == OF_RUN and analysis.is_done():

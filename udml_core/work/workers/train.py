@@ -49,6 +49,7 @@ from udml_core.runs.tasks import Status
 from udml_core.work.jobs import device_lock, devices_of, resolve_device
 from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, record_epoch, record_stage, start_kind
 from udml_core.work.jobs.follow_ups import wants
+from udml_core.work.jobs.needed_memory import memory_of
 from udml_core.work.workers import ready
 from udml_core.work.workers.evaluate import KNN, evaluate_run
 from udml_core.work.workers.execute import Reporter, execute
@@ -119,7 +120,8 @@ def _on_free_device(run: Run, reporter: Reporter, analyse: bool) -> None:
     with ExitStack() as held:
         for name in [] if is_granted else devices_of(run.spec()):
             held.callback(_wait_for(name, reporter).release)
-        reporter.change(state="running", started=time.time(), phase="starting", share=0.0)
+        reporter.change(state="running", started=time.time(), phase="starting", share=0.0, peaks={})
+        reporter.measure_memory()
         _Work(run, reporter).all(analyse)
 
 
@@ -151,6 +153,7 @@ class _Work:
 
     def all(self, analyse: bool) -> None:
         dataset = self.run.dataset(self.reporter.share)
+        self.reporter.change(planned=memory_of(self.spec, dataset))
         if wants(self.run, "audit"):  # its first findings need no features, so they come first
             prepare_audit(dataset, self.reporter.share)
         loaded = load(self.run, self.reporter.share, self.spec.device, dataset)

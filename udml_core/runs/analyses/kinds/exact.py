@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from udml_core.base.errors import UserError
-from udml_core.runs.analyses.fields import Frames
+from udml_core.runs.analyses.fields import Frames, Scope
 from udml_core.runs.analyses.kind import AnalysisKind, Arrays, Material
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class ExactEvaluation(AnalysisKind):
     order = 10
     arrays: ClassVar = {"embeddings": "text c", "measures": "text m", "values": "float c m"}
 
+    scope: ClassVar[Scope] = "test"
     # Stored, but not a part of the id: an evaluation has always the same embeddings.
     frames: Annotated[Frames, Field(exclude=True)] = ("final",)
 
@@ -37,6 +38,10 @@ class ExactEvaluation(AnalysisKind):
             raise UserError(f"The evaluation of {run.id} " + (
                 f"has asked all of its {final['images']:,.0f} test images." if does_ask else
                 "asks no image, because its test images have no labels.") + " There is nothing to add.")
+
+    def expected_bytes(self, images: int, width: int, largest: int) -> float:
+        """Estimate the frozen features beside an embedding, which is ranked in float64."""
+        return 28.0 * images * width
 
     def compute(self, material: Material) -> Arrays:
         """Evaluate, and store the measures with the run and here; an embedding without a measure has NaN."""

@@ -11,6 +11,9 @@ from udml_core.runs.analyses.kind import Arrays, Material, OfOneFrame
 if TYPE_CHECKING:
     from udml_core.numerics.graph import AuthorityGraph
 
+BYTES_AN_EDGE = 80
+"""Memory of each edge while the affinities are computed."""
+
 
 class NeighborGraph(OfOneFrame):
     """A graph of mutual affinities with the authority of each image."""
@@ -26,6 +29,10 @@ class NeighborGraph(OfOneFrame):
 
     frames: Frames = ("frozen",)
     n_neighbors: Neighbors = 50
+
+    def expected_bytes(self, images: int, width: int, largest: int) -> float:
+        """Add the edges, their affinities and the authority of the images."""
+        return super().expected_bytes(images, width, largest) + BYTES_AN_EDGE * images * self.n_neighbors
 
     def compute(self, material: Material) -> Arrays:
         """Build the graph of one embedding."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 DEFAULT_RECIPE = "views+whiten+average:k=20,times=2,alpha=3"
 STORED_NEIGHBORS, LARGEST_R = 100, 1000
 """Neighbors that are stored, and the largest class for which the rankings are compared by MAP@R."""
+BYTES_A_NEIGHBOR = 80
+"""Memory of each compared neighbor, before and after."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,10 @@ class Refinement(OfOneFrame):
         if Recipe.parse(self.recipe).find("views"):
             check_reads_images(run.spec().encoder, "The step 'views' of a refinement", "Leave the step out")
 
+    def expected_bytes(self, images: int, width: int, largest: int) -> float:
+        """Add the neighbors of each image, before and after."""
+        return super().expected_bytes(images, width, largest) + BYTES_A_NEIGHBOR * images * _depth(images, largest)
+
     def compute(self, material: Material) -> Arrays:
         """Refine the embedding of a scope; whitening and reduction are fitted on the training half."""
         from udml_core.numerics.neighbors import nearest
@@ -96,7 +102,7 @@ class Refinement(OfOneFrame):
         dataset = material.dataset
         labels = None if dataset.labels is None else np.asarray(dataset.labels)[indices]
         deepest = 0 if labels is None else int(np.unique(labels, return_counts=True)[1].max()) - 1
-        depth = min(max(STORED_NEIGHBORS, min(deepest, LARGEST_R)), len(indices) - 1)
+        depth = _depth(len(indices), deepest + 1)
         after, before = refiner.neighbors(depth), nearest(plain, depth)[1]
         measures = [label_free_measures(ranking, before) for ranking in (before, after.indices)]
         if labels is not None and 0 < deepest <= LARGEST_R:
@@ -129,6 +135,16 @@ class Refinement(OfOneFrame):
         """Return the protocol and each measure in a line."""
         return [findings["protocol"], *(f"{name}: {values['before']:.1f} → {values['after']:.1f}"
                                         for name, values in findings["measures"].items())]
+
+
+def _depth(images: int, largest: int) -> int:
+    """Return the number of neighbors that are compared of each image: more than are stored only for MAP@R.
+
+    Args:
+        images: Number of images.
+        largest: Size of the largest class; 0 or 1 without labels.
+    """
+    return min(max(STORED_NEIGHBORS, largest - 1 if largest - 1 <= LARGEST_R else 0), images - 1)
 
 
 def fit_refiner(material: Material, recipe: Recipe, frame: str, indices: Array, scope: Images) -> Refiner:

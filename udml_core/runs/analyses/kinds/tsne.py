@@ -12,6 +12,9 @@ from udml_core.base.declaration import Shown
 from udml_core.runs.analyses.fields import Seed
 from udml_core.runs.analyses.map_kind import Map, ShareReport, lay_out_in_turn
 
+BYTES_A_NEIGHBOR = 40
+"""Memory of each neighbor in the affinities."""
+
 
 class TSNE(Map):
     """A map by t-SNE."""
@@ -27,6 +30,11 @@ class TSNE(Map):
     """Perplexity of t-SNE: the effective number of neighbors that each image is kept close to."""
 
     seed: Seed = 0
+
+    def expected_bytes(self, images: int, width: int, largest: int) -> float:
+        """Add the affinities of the images that are laid out, three neighbors for each unit of perplexity."""
+        neighbors = self.laid_out(images) * 3 * self.perplexity
+        return super().expected_bytes(images, width, largest) + BYTES_A_NEIGHBOR * neighbors
 
     def layouts(self, vectors: list[Array], report: ShareReport) -> list[Array]:
         """Lay out each frame, starting from the previous."""

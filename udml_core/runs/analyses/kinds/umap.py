@@ -11,6 +11,9 @@ from udml_core.base.declaration import Shown
 from udml_core.runs.analyses.fields import Neighbors, Seed
 from udml_core.runs.analyses.map_kind import Map, ShareReport
 
+COMPILER, BYTES_A_NEIGHBOR = 300e6, 270
+"""Memory of the compiled loops, and of each neighbor in a graph."""
+
 
 class UMAP(Map):
     """A map by UMAP."""
@@ -28,6 +31,11 @@ class UMAP(Map):
     """Smallest distance of UMAP. Small values pack similar images tightly."""
 
     seed: Seed = 0
+
+    def expected_bytes(self, images: int, width: int, largest: int) -> float:
+        """Add the compiler of its loops, and the graph of the images that are laid out."""
+        return (super().expected_bytes(images, width, largest) + COMPILER
+                + BYTES_A_NEIGHBOR * len(self.frames) * self.laid_out(images) * self.n_neighbors)
 
     def layouts(self, vectors: list[Array], report: ShareReport) -> list[Array]:
         """Lay out all frames together."""
