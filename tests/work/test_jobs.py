@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import signal
@@ -28,9 +29,12 @@ from udml_core.data.splits import make_split
 from udml_core.methods.closed_form import Frozen
 from udml_core.methods.rpml import RPML
 from udml_core.runs import Run, RunRequest, create_run
+from udml_core.runs.analyses import list_analyses, plan_analysis
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.work import jobs
 from udml_core.work.jobs import needed_memory
 from udml_core.work.jobs.needed_memory import expected_memory
+from udml_core.work.workers import follow_up
 from udml_core.work.workers import train as worker
 from udml_core.work.workers.execute import Reporter, execute
 
@@ -187,6 +191,87 @@ def test_a_run_beyond_the_memory_is_refused_with_what_to_change(monkeypatch: pyt
     hidden = {"cmdline": None, "memory_info": None}
     monkeypatch.setattr(psutil, "process_iter", lambda _: [SimpleNamespace(info=of) for of in (worker, other, hidden)])
     assert spec(), "the run that works now ends before this one starts"
+
+
+@pytest.mark.parametrize(("kind", "fix"), [
+    ("umap", "This map needs about"), ("graph", "This graph needs about"), ("refine", "This refinement needs about"),
+    ("audit", "This audit needs about"), ("pca", "choose a smaller scope, such as the test half")])
+def test_an_analysis_beyond_the_memory_is_refused_before_it_starts(
+        kind: str, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = create_run(spec(**SHORT), tmp_path)
+    assert worker.work(run, analyse=False).state == "done"
+    monkeypatch.setattr(psutil, "process_iter", lambda _: [])
+    monkeypatch.setattr(needed_memory, "free_memory", lambda: 5e8)
+    launched: list[Any] = []
+    monkeypatch.setattr(jobs.launch, "launch", launched.append)
+    with pytest.raises(UserError, match=fix):
+        jobs.analyse(run, plan_analysis(kind))
+    assert not list_analyses(run)
+    assert not launched
+    monkeypatch.setattr(needed_memory, "free_memory", lambda: 2e9)
+    assert jobs.analyse(run, plan_analysis(kind)).folder == launched[0].folder
+    monkeypatch.setattr(needed_memory, "free_memory", lambda: 5e8)
+    assert jobs.analyse(run, plan_analysis(kind)), "one that waits was checked"
+
+
+def test_a_map_that_follows_a_run_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = create_run(spec(**SHORT), tmp_path)
+    assert worker.work(run, analyse=False).state == "done"
+    monkeypatch.setattr(needed_memory, "free_memory", lambda: 5e8)
+
+    def earlier(root: Path) -> SimpleNamespace:
+        words = ["python", "-m", "udml_core", "analyse-work", str(root / "run" / "analyses" / "umap-1")]
+        return SimpleNamespace(info={"cmdline": words, "memory_info": SimpleNamespace(rss=2e9)})
+
+    monkeypatch.setattr(psutil, "process_iter", lambda _: [earlier(tmp_path)])
+    needed_memory.check_analysis(run, plan_analysis("tsne"))  # it begins when the one that works has ended
+    monkeypatch.setattr(psutil, "process_iter", lambda _: [earlier(tmp_path / "elsewhere")])
+    with pytest.raises(UserError, match="This map needs about"):
+        follow_up._compute(run, plan_analysis("tsne"))
+    assert not list_analyses(run)
+
+
+def test_only_the_half_that_an_analysis_covers_must_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Digits have 1,797 images, of which 359 are tested; a class has at most 37 of these."""
+    run = create_run(spec(**SHORT), tmp_path)
+    assert worker.work(run, analyse=False).state == "done"
+    needed: list[float] = []
+    monkeypatch.setattr(needed_memory, "_check", lambda bytes_, *_: needed.append(bytes_))
+    monkeypatch.setattr(needed_memory, "free_memory", lambda: 0.0)
+    for scope in ("test", "all"):
+        jobs.needed_memory.check_analysis(run, plan_analysis("refine", scope=scope, recipe="whiten"))
+    of = Refinement(recipe="whiten").expected_bytes
+    assert [size - needed_memory.PROGRAM for size in needed] == [of(359, 16, 37), of(1797, 16, 183)]
+    assert of(10_000, 16, 900) > 5 * of(10_000, 16, 0), "MAP@R compares all images of a class"
+    assert of(10_000, 16, 5_000) == of(10_000, 16, 0), "of large classes it is not computed"
+
+
+def test_a_run_keeps_what_each_part_was_planned_to_need_and_needed(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    much = 300_000_000
+    evaluate_run = worker.evaluate_run
+
+    def evaluate_with_much_memory(*arguments: Any) -> Any:
+        with mmap.mmap(-1, much) as block:  # an array could reuse memory that was freed
+            block[::4096] = bytes(len(range(0, much, 4096)))
+        return evaluate_run(*arguments)
+
+    monkeypatch.setattr(worker, "evaluate_run", evaluate_with_much_memory)
+    planned = spec(**SHORT)
+    run = create_run(planned, tmp_path)
+    assert worker.work(run).state == "done"
+    parts = jobs.memory_by_part(run.status())
+    assert list(parts) == ["features", "training", "index", "evaluation", "first map"]
+    expected = jobs.memory_of(planned, catalog.load("digits"))
+    assert {name: of[0] for name, of in parts.items()} == expected
+    assert jobs.estimate(planned, catalog.load("digits")).memory_by_part == expected
+    measured = {name: of[1] or 0.0 for name, of in parts.items()}
+    assert min(measured.values()) > 1e8
+    if sys.platform == "linux":
+        others = [measured[name] for name in ("features", "training", "index", "first map")]
+        assert measured["evaluation"] > max(others) + much / 2
+    earlier = run.status().model_copy(update={"planned": {}, "peaks": {}})
+    assert jobs.memory_by_part(earlier) == {}, "a run of an earlier version"
 
 
 def images_of_halves(train: int, test: int, labels: bool = True, overlap: int = 0) -> tuple[Any, Any]:

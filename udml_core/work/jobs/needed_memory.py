@@ -28,8 +28,8 @@ PROGRAM = 600e6
 FEATURES, INDEX, EVALUATION, MAP = "features", "index", "evaluation", "first map"
 PARTS = {TRAINING: TRAINING, "embedding": INDEX, EVALUATION: EVALUATION, "layout": MAP}
 """The parts of a run after its features, by the phase that begins each."""
-RUNS, ANALYSES = re.compile(r"\budml_core (ready-)?work\b"), re.compile(r"\budml_core analyse-work\b")
-"""What the command lines of workers contain."""
+RUNS = re.compile(r"\budml_core (ready-)?work\b")
+"""What the command lines of workers of runs contain."""
 
 
 def needed_memory(method: Method, encoder: EncoderSpec, dataset: Dataset, halves: Split) -> dict[str, float]:
@@ -112,7 +112,8 @@ def check_analysis(run: Run, spec: AnalysisSpec) -> None:
     halves, labels = run.spec().halves(dataset), dataset.labels
     covered = {"test": halves.test, "train": halves.train}.get(getattr(kind, "scope", "all"), np.arange(len(rows)))
     largest = 0 if labels is None else int(np.bincount(labels[covered] + 1)[1:].max(initial=0))
-    _check(kind.expected_bytes(len(covered), width, largest) + PROGRAM, ANALYSES, kind.noun,
+    before = re.compile(rf"\budml_core analyse-work {re.escape(str(run.root))}/[^/]+/analyses/")
+    _check(kind.expected_bytes(len(covered), width, largest) + PROGRAM, before, kind.noun,
            "choose a smaller scope, such as the test half, or an embedding of fewer dimensions")
 
 

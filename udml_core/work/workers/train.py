@@ -385,6 +385,7 @@ class _Work:
     def _keep(self, loaded: Loaded, embedder: Embedder) -> None:
         """Store the embeddings of all images before and after training, and the index."""
         report = self.reporter.share
+        self.reporter.change(phase="embedding", share=0.0)
         everything = np.arange(len(loaded.dataset))
         initial = Embedder.load(self.run.initial_embedder_path, self.device)
         self.run.write_embeddings("initial", embed(initial, loaded, everything, lambda s: report(s / 2, "embedding")))

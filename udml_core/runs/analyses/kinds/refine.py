@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_RECIPE = "views+whiten+average:k=20,times=2,alpha=3"
 STORED_NEIGHBORS, LARGEST_R = 100, 1000
 """Neighbors that are stored, and the largest class for which the rankings are compared by MAP@R."""
-BYTES_A_NEIGHBOR = 80
+BYTES_A_NEIGHBOR = 50
 """Memory of each compared neighbor, before and after."""
 
 
