@@ -283,6 +283,12 @@ def test_the_command_and_the_duplicate_lead_to_an_equal_run(pair: list[Run]) -> 
     assert any(code.startswith("python -m udml_core train --dataset digits --method rpml") for code in codes)
     links = [element.proto for element in test.get("page_link")]
     assert any(f"like={pair[0].id}" in str(link) for link in links)
+    measured, planned = jobs.memory_by_part(pair[0].status())["evaluation"][::-1]
+    assert measured is not None
+    assert planned is not None
+    words = texts(test)
+    assert "Memory, measured (and planned): features " in words
+    assert f" · evaluation {byte_words(measured)} ({byte_words(planned)})" in words
 
 
 def test_waiting_runs_are_lines_that_can_be_moved(root: Path) -> None:

@@ -26,10 +26,11 @@ import udml_core
 from tests.running import wait_for, worked, write_digits
 from tests.runs.test_opinions import BETTER, UNCLEAR, damage, keep_opinion
 from udml_core.base.declaration import Shown
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, byte_words
 from udml_core.base.started import program_words
 from udml_core.cli import commands as cli
-from udml_core.cli.options import takes_options
+from udml_core.cli.options import named_run, takes_options
+from udml_core.cli.output import memory_lines, summarize_run
 from udml_core.data import catalog
 from udml_core.data.given.pair_sets import PairLog
 from udml_core.data.splits import make_split
@@ -108,6 +109,13 @@ def test_training_a_folder_prints_one_object_on_stdout_and_its_progress_on_stder
     assert "skipped class 0/broken.png: not an image" in done.stderr
     assert "120 images, 1 file cannot be read" in done.stderr
     assert "epoch 2: loss" in done.stderr
+    plan, parts = "planned memory: features 600.0 MB, training 600.1 MB, index ", result["memory"]
+    assert plan in done.stderr
+    assert list(parts) == ["features", "training", "index", "evaluation", "first map"]
+    assert min(min(part.values()) for part in parts.values()) > 1e8
+    run = named_run(result["run"], None)
+    assert memory_lines(summarize_run(run)["memory"])[0].startswith(
+        f"  memory, measured (and planned): features {byte_words(parts['features']['measured'])} (600.0 MB), training ")
     assert [row["run"] for row in answer(capsys, monkeypatch, "runs")["runs"]] == [result["run"]]
 
 

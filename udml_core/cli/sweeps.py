@@ -104,7 +104,7 @@ def _print_plan(spec: Any, root: Path, engine: EngineRequest | None, as_json: bo
     seconds = core.measured_seconds(new) if new and engine is None else None
     time = "" if seconds is None else f": about {duration(seconds)}, measured on this machine"
     memory = max((max(jobs.memory_of(each, catalog.load(each.dataset)).values()) for each in new), default=0.0)
-    space = f", at most {byte_words(memory)} of memory each" if new else ""
+    space = f"; each needs at most {byte_words(memory)} of memory" if new else ""
     options = {} if engine is None else engine.model_dump(exclude={"engine"}, exclude_defaults=True)
     print_answer({"criterion": spec.criterion, "runs": rows, "new": len(new), "expected_seconds": seconds,
                   "expected_memory": memory,
@@ -112,7 +112,7 @@ def _print_plan(spec: Any, root: Path, engine: EngineRequest | None, as_json: bo
                  lambda: [*(f"{row['method']} on {row['dataset']}, seed {row['seed']}  {_words(row['values'])}"
                             + ("" if row["possible"] else "  (not possible)") + ("  (exists)" if row["exists"] else "")
                             for row in rows),
-                          f"{len(rows)} runs, {len(new)} of them new{time}{space}; best by {spec.criterion}",
+                          f"{len(rows)} runs, {len(new)} of them new{time}; best by {spec.criterion}{space}",
                           f"new runs go to {destination_of(engine)}"])
 
 

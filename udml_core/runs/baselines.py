@@ -7,8 +7,10 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn.functional import normalize
 
-from udml_core.base.arrays import Array
+from udml_core.base.arrays import Array, blocks
 from udml_core.base.errors import UserError
 from udml_core.base.files import jsonable, read_json, replace_text
 from udml_core.data.dataset import Dataset
@@ -16,7 +18,6 @@ from udml_core.data.features import features_at_hand
 from udml_core.data.splits import fixed_sample
 from udml_core.methods import Head
 from udml_core.methods.closed_form import principal_directions
-from udml_core.methods.embedder import unit
 from udml_core.numerics.evaluation import map_at_r, recall_at_k
 from udml_core.runs.folder import Run
 
@@ -61,12 +62,20 @@ def baseline_embeddings(features: Array, train: Array, judged: Array, width: int
         unit_length: Whether the run's embeddings have unit length; PCA's then have, too, so that both are compared by
             the same distance.
     """
-    rows = unit(torch.from_numpy(np.asarray(features[train], dtype=np.float32)))
-    images = torch.from_numpy(np.asarray(features[judged], dtype=np.float32))
+    rows = _unit_rows(features, train)
     mean = rows.mean(0)
     weight = principal_directions(rows, min(width, *rows.shape), mean)
-    return {name: head(images).numpy()
-            for name, head in (("frozen", Head()), ("centered pca", Head(weight, mean, unit_length)))}
+    del rows  # wide features are not twice in memory
+    head = Head(weight, mean, unit_length)
+    parts = [head(torch.from_numpy(np.asarray(features[judged[some]], dtype=np.float32))).numpy()
+             for some in blocks(len(judged), features.shape[1])]
+    return {"frozen": _unit_rows(features, judged).numpy(), "centered pca": np.concatenate(parts)}
+
+
+def _unit_rows(features: Array, indices: Array) -> Tensor:
+    """Return some rows (m, d) of the features at unit length, in one copy."""
+    rows = torch.from_numpy(np.asarray(features[indices], dtype=np.float32))
+    return normalize(rows, dim=1, out=rows)
 
 
 def judged_images(sample: Array, test: Array) -> Array:

@@ -45,6 +45,7 @@ def test_a_sweep_from_a_file_to_its_best_combination(capsys: pytest.CaptureFixtu
     planned = answer(capsys, monkeypatch, "sweep", file, "--plan")
     assert (planned["criterion"], planned["new"], len(planned["runs"])) == ("validation map@r", 2, 2)
     assert planned["expected_seconds"] is None, "no such run was measured here"
+    assert 6e8 < planned["expected_memory"] < 7e8
     assert list_runs(runs_folder()) == []
     begun = answer(capsys, monkeypatch, "sweep", file, "--no-wait")
     assert (begun["sweep"], begun["state"], begun["runs"], begun["best"]) == ("widths", "waiting", {"waiting": 2}, {})
@@ -77,6 +78,7 @@ def test_a_plan_says_a_time_only_once_all_of_it_was_measured(capsys: pytest.Capt
     assert answered["expected_seconds"] == pytest.approx(2 * (2 + 5 + 50) + 1.797), "features once, and no map"
     _, out, _ = call(capsys, monkeypatch, "sweep", file, "--plan")
     assert "2 of them new: about 2 min, measured on this machine; best by" in out
+    assert "best by validation map@r; each needs at most 60" in out
     elsewhere = answer(capsys, monkeypatch, "sweep", file, "--plan", "--engine", "slurm")
     assert elsewhere["expected_seconds"] is None, "another machine takes other times"
 

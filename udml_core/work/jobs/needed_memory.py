@@ -48,8 +48,9 @@ def needed_memory(method: Method, encoder: EncoderSpec, dataset: Dataset, halves
     own = min(int(getattr(method, "dimension", width)), width)
     late = late_share(encoder) if method.trained_part == "last" and encoder.trainable else 1.0
     gradients = 120 * 600 * late * encoder.size**2 if method.trains_encoder else 0
-    # Unit features, the directions and their squares; wider features than images are projected by smaller products.
-    principal = train * width * 8 + 4 * width * min(own, train) + 24 * min(train, width)**2
+    # Unit features, the directions and their squares, beside the frozen features of the test half; wider features than
+    # images are projected by smaller products.
+    principal = 4 * test * width + train * width * 8 + 4 * width * min(own, train) + 24 * min(train, width)**2
     # One embedding at a time beside the frozen features; ranked in float64 unless it is wide.
     is_ranked = dataset.labels is not None or dataset.evaluation_classes is not None
     ranked = (8 if own >= WIDE else 20) if is_ranked else 8

@@ -320,6 +320,7 @@ class _Work:
         if labels is None or read_baselines(self.run) is not None:
             return
         width = self.run.epoch_sample(self.run.epoch_numbers()[-1]).shape[1]
+        release_freed_memory()  # of the curves, before PCA
         write_baselines(self.run, sample_baselines(loaded.features, labels, loaded.split.train, sample[loaded.judged],
                                                    width, embedder.head.normalized))
 
