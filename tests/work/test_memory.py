@@ -107,7 +107,7 @@ def planned(dataset: Dataset, root: Path) -> Run:
     return create_run(plan(RunRequest(dataset=dataset.name, method="frozen", **options), dataset), root)
 
 
-@pytest.mark.parametrize(("rows", "width", "blocks"), [(200_000, 64, 160e6), (1_000_000, 128, REST)])
+@pytest.mark.parametrize(("rows", "width", "blocks"), [(200_000, 64, 260e6), (1_000_000, 128, REST)])
 def test_a_run_of_many_vectors_keeps_the_limit(rows: int, width: int, blocks: float, tmp_path: Path,
                                                monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
