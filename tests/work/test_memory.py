@@ -102,8 +102,8 @@ def check_limit(run: Run, small: Run, features: int, blocks: float = REST, watch
         features: Bytes of the features.
         blocks: Bytes of what a run computes at once, whatever its number of images, where a copy of the features is
             less than the goal leaves free.
-        watched: Whether its memory is looked at a hundred times a second, in place of a limit: `RLIMIT_DATA` also counts
-            the holes between large arrays that are freed, from which the system has taken the memory back.
+        watched: Whether its memory is looked at a hundred times a second, in place of a limit: `RLIMIT_DATA` also
+            counts the holes between large arrays that are freed, from which the system has taken the memory back.
     """
     goal, extra = FACTOR * features + REST, FACTOR * features + blocks
     environment = os.environ | {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}  # each thread has blocks
