@@ -3,8 +3,8 @@
     python -m experiments.blur --messy messy --out assets/results/blur.json
 
 Photographs, drawings and clothes are drawn with a seed; 20 of each are blurred by several standard deviations, which
-are pixels of an image of 227 pixels; all are stored as JPEG. The measure was chosen on such images. `--messy` is a folder
-of `experiments.messy`, on whose blurred photographs it was not chosen.
+are pixels of an image of 227 pixels; all are stored as JPEG. The measure was chosen on such images. `--messy` is a
+folder of `experiments.messy`, on whose blurred photographs it was not chosen.
 """
 
 from __future__ import annotations
