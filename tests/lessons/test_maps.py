@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist, squareform
 
@@ -185,17 +184,3 @@ def test_digits_on_the_map_have_a_legend_of_their_colors(open_lesson: Callable[.
     expect(legend).to_have_text("Colors: digit 0 1 2 3 4 5 6 7 8 9")
     colors = legend.locator("b").evaluate_all("names => names.map((name) => getComputedStyle(name).color)")
     assert len(set(colors)) == 10
-
-
-def test_controls_in_view_on_a_phone_fade_what_they_cover(context: BrowserContext, exported: Path) -> None:
-    page = context.new_page()
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{(exported / 'maps').as_uri()}.html")
-    page.get_by_role("button", name="Skip the question").click()
-    page.locator(".stage").evaluate("stage => stage.scrollIntoView({ block: 'center' })")
-    page.wait_for_selector(".lesson.at-picture")
-    controls = page.locator(".touch .controls").first
-    assert controls.evaluate("controls => getComputedStyle(controls).boxShadow") != "none"
-    assert controls.evaluate("controls => controls.offsetHeight") <= 0.2 * 844
-    for button in controls.locator("button").all():
-        assert button.evaluate("button => button.offsetHeight") >= 40

@@ -21,7 +21,9 @@ LESSONS = [pytest.param(lesson, id=lesson.id) for lesson in course()]
 SCREENS = [(1024, 768), (1280, 720), (1400, 900), (1920, 1080)]
 PICTURES = ("meet", "predict", "do", "see", "formula", "fails", "check", "takeaway")
 MOST_SLIDES = 8
-LEAST_TEXT, LEAST_CHART, LOW_CHART = 24, 28, 24  # pixels
+LEAST_TEXT, LARGER_TEXT, LEAST_CHART, LOW_CHART = 24, 30, 28, 24  # pixels
+MOST_TEXT = 0.06
+"""Share of the height of a screen, of letters that need not grow until their column is full."""
 LEAST_RADIUS, LEAST_OF_MANY = 7, 3  # pixels
 LEAST_HEIGHT, LEAST_WIDTH = 0.69, 0.9
 """Shares of the screen that a picture takes on each slide: of the height, or of the width where it is limited."""
@@ -94,7 +96,7 @@ def test_every_slide_fits_a_projector_and_is_read_from_the_last_row(open_lesson:
             for slide in slides_of(page):
                 case = (language, width, height, slide)
                 assert max(slide["over"]) <= 0, case
-                assert slide["text"] >= LEAST_TEXT, case
+                assert slide["text"] >= (LARGER_TEXT if height >= 1080 else LEAST_TEXT), case
                 assert not slide["covered"], case
                 assert slide["formula"] >= 0.8, case  # of the letters around it
                 if slide["kind"] in PICTURES:
@@ -104,6 +106,29 @@ def test_every_slide_fits_a_projector_and_is_read_from_the_last_row(open_lesson:
                     is_wide = lesson.id in BROAD and slide["across"] >= BROAD[lesson.id][1]
                     least = BROAD[lesson.id][0] if is_wide else SMALLER.get((lesson.id, slide["kind"]), LEAST_HEIGHT)
                     assert slide["stage"] >= least or slide["across"] >= LEAST_WIDTH, case
+
+
+FILLED = """() => {
+    const panel = document.querySelector(".panel");
+    const parts = [...panel.children].filter((part) => part.getClientRects().length)
+        .map((part) => part.getBoundingClientRect());
+    const high = Math.max(...parts.map(({ bottom }) => bottom)) - Math.min(...parts.map(({ top }) => top));
+    return { side: document.querySelector(".lesson").classList.contains("side"),
+        share: high / document.querySelector(".hint").getBoundingClientRect().top,
+        text: parseFloat(getComputedStyle(panel).fontSize) / innerHeight };
+}"""
+
+
+@pytest.mark.parametrize("name", ["triplets", "maps", "encoders"])
+def test_words_beside_a_picture_grow_until_their_column_is_filled(open_lesson: Open, name: str) -> None:
+    page = open_lesson(name, "?present=1")
+    for width, height in SCREENS:
+        page.set_viewport_size({"width": width, "height": height})
+        for slide in range(page.evaluate("lesson.presentation.slides.length")):
+            page.evaluate("slide => Object.assign(lesson.presentation, { slide }).show()", slide)
+            filled = page.evaluate(FILLED)
+            if filled["side"] and page.evaluate("lesson.root.dataset.slide") != "more":
+                assert filled["share"] >= 0.6 or filled["text"] >= MOST_TEXT, (width, slide, filled)
 
 
 POINTS = """() => {

@@ -43,6 +43,10 @@ APP = "http://localhost:8501"
 reaches, but says how to get the app."""
 LESSON_KIT = ("kept", "language", "statistics", "draw", "tsne", "guide", "print", "formula", "fit", "present", "frame")
 """Files of the toolkit that a lesson needs, in this order."""
+PATH_KIT = ("kept", "language", "draw", "guide", "course")
+"""Files of the toolkit that the course's contents need, in this order."""
+LIVE_MAP = "LiveTsne"
+"""What a lesson with a live map names; the others need no file for it."""
 MOST_BYTES = 4_000_000
 """Size at which the file of answers takes no more."""
 _LINK = re.compile(r"#answers=([0-9a-f]{16}):([\w.,-]*)")
@@ -111,9 +115,9 @@ def find_lesson(name: str) -> Lesson | None:
     return next((lesson for lesson in course() if lesson.id == name), None)
 
 
-def _kit() -> str:
-    """Return the colors and the toolkit of lessons as one script."""
-    scripts = (ASSETS / "palette.js", *(KIT / f"{name}.js" for name in LESSON_KIT))
+def _kit(names: Iterable[str] = LESSON_KIT) -> str:
+    """Return the colors and files of the toolkit as one script."""
+    scripts = (ASSETS / "palette.js", *(KIT / f"{name}.js" for name in names))
     return "".join(script.read_text(encoding="utf-8") for script in scripts)
 
 
@@ -124,14 +128,15 @@ def lesson_script(lesson: Lesson) -> str:
     others = (other.title for other in course())
     spoken = texts_script([*texts["kit"], *texts_of_content(lesson_guide(lesson)), *(task.texts if task else ()),
                            *texts[lesson.id], *others])
-    return f"{spoken}{_lean(_kit() + lesson.script)}\n"
+    kit = (name for name in LESSON_KIT if name != "tsne" or LIVE_MAP in lesson.script)
+    return f"{spoken}{_lean(_kit(kit) + lesson.script)}\n"
 
 
 def path_script() -> str:
     """Return the toolkit of the course's contents, and its texts in all languages."""
     texts = course_texts()
     titles = (lesson.title for lesson in course())
-    return f"{texts_script([*texts['kit'], *texts['course'], *titles])}{_lean(_kit() + _path())}\n"
+    return f"{texts_script([*texts['kit'], *texts['course'], *titles])}{_lean(_kit(PATH_KIT))}\n"
 
 
 def _lean(script: str) -> str:
@@ -139,14 +144,10 @@ def _lean(script: str) -> str:
     return _TRAILING.sub("", _INDENTED.sub("", script))
 
 
-def _path() -> str:
-    return (KIT / "course.js").read_text(encoding="utf-8")
-
-
 @cache
 def course_texts() -> dict[str, list[str]]:
     """Return all texts of the course in English, by where they stand: kit, course, tasks, page, or a lesson's id."""
-    places = {"kit": texts_of_script(_kit() + _path()), "course": texts_of_content(course_guide()),
+    places = {"kit": texts_of_script(_kit([*LESSON_KIT, "course"])), "course": texts_of_content(course_guide()),
               "tasks": (text for task in TASKS.values() for text in task.texts),
               "answers": texts_of_module(Path(lesson_tasks.__file__).read_text(encoding="utf-8")),
               "page": texts_of_module(Path(lesson_page.__file__).read_text(encoding="utf-8")),

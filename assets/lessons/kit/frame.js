@@ -32,7 +32,6 @@ class Lesson {
     this.build();
     this.lock();
     this.drawStage();
-    new IntersectionObserver(([{ isIntersecting }]) => root.classList.toggle("at-picture", isIntersecting), { rootMargin: "-50% 0px -49% 0px" }).observe(this.stage);
     this.presentation.set(new URLSearchParams(location.search).get(PRESENT) === "1");
     this.onKey = (event) => this.presentation.key(event);
     document.addEventListener("keydown", this.onKey, true); // before an answer or a slider, which the arrows would change
@@ -178,17 +177,17 @@ class Lesson {
       markup("p", lesson.touch, { class: "do" }), on("do fails", this.controls), on("do fails", this.readout));
     this.explain = element("section", { class: "explain", "data-on": "" }, this.besidePicture.formula, this.failsBox());
     this.closing = element("section", { class: "end" }, this.besidePicture.takeaway, this.besidePicture.check);
+    if (innerWidth < PHONE) this.before.before(this.claim); // there the question stands at the top
     this.root.replaceChildren(...[this.heading(position),
       element("section", { class: "touch", "data-on": PICTURE_SLIDES.join(" ") },
         element("div", { class: "picture", "data-on": PICTURE_SLIDES.join(" ") }, this.stage, markup("p", lesson.see, { class: "see" })), this.panel),
-      innerWidth < PHONE ? this.claim : null, // there it would push the question away from the picture
       this.explain,
       this.closing,
       this.more(),
       this.task(),
       this.terms(),
       this.notes(),
-      element("p", { class: "print-end" }, this.printButtons()), // a telephone has no room for them at the top
+      element("p", { class: "print-end" }, this.endButtons()), // a telephone has no room for them at the top
       element("nav", { "aria-label": say("Lessons") },
         previous ? this.link(previous, `← ${previous.title}`) : element("span"),
         this.link({ id: "", href: header.index }, say("All lessons")),
@@ -240,8 +239,12 @@ class Lesson {
         this.needs(),
         button(say("Present"), () => this.presentation.set(true, true), "start-present"),
         this.printButtons(),
-        linkButton(say("Copy link"), () => { this.writeAddress(); return location.href; }),
+        element("span", { class: "copy-link" }, linkButton(say("Copy link"), () => { this.writeAddress(); return location.href; })),
         languageLinks(() => this.writeAddress())));
+  }
+
+  endButtons() {
+    return [element("button", { type: "button", class: "plain", onclick: () => this.presentation.set(true, true) }, say("Present")), ...this.printButtons(), ...linkButton(say("Copy link"), () => { this.writeAddress(); return location.href; })];
   }
 
   printButtons() {
@@ -333,6 +336,7 @@ class Lesson {
       const kept = this.answers()[name];
       inputs.forEach((input, index) => {
         input.checked = kept === index;
+        input.parentElement?.classList.toggle("chosen", kept === index);
         input.parentElement?.classList.toggle("right", typeof kept === "number" && index === right);
       });
       reason.replaceChildren();

@@ -39,10 +39,7 @@ class Presentation {
     this.now = element("p", { class: "slide-now", role: "status", hidden: true });
     this.keyWords = element("span", {});
     this.hint = this.bar();
-    this.onResize = () => {
-      this.fitted.size = null;
-      if (this.isOn) this.show();
-    };
+    this.onResize = () => { if (this.isOn) this.show(); };
     window.addEventListener("resize", this.onResize);
     frame.root.addEventListener("input", ({ target }) => { if (target.type === "range") this.used = target; });
   }
@@ -110,7 +107,7 @@ class Presentation {
     this.title.textContent = `${this.slide + 1} / ${this.slides.length} · ${lesson.title}`;
     this.keyWords.textContent = this.mainButton() === undefined ? say("← → slides · + − slider · B blank · ? all keys · Esc end")
       : say("← → slides · + − slider · S main button · B blank · ? all keys · Esc end");
-    this.step.innerHTML = kind === "fails" ? `<b>${say("When it fails")}</b><br>${text}` : text;
+    this.step.innerHTML = kind === "fails" ? `<b>${say("When it fails")}</b><br> ${text}` : text;
     this.fitted.fit(kind);
   }
 
