@@ -68,13 +68,14 @@ const LESSON = {
     why: ["A share of 10 pairs is uncertain: 7 of 10 can also come from fair coins.", "", "A few votes against do not refute a gain; they belong to any uncertain share."],
     because: "The interval of 7 in 10 reaches from 35 % to 93 %, so the true share may be below 50 %. Fair coins give a result at least as one-sided, 7 or more heads or tails of 10, in one case of three.",
   },
-  touch: "Judge 20 pairs: which image is more similar to the query ★? Your browser drew the pairs, and on which side of each the new result stands. Then let the second opinion judge more pairs with the slider. Repeat it with comparisons 2 and 3.",
+  touch: "Judge 20 pairs: which image is more similar to the query ★? Your browser drew the pairs, and on which side of each the new result stands. Only then see the second opinion, and let it judge more pairs with the slider. Repeat it with comparisons 2 and 3.",
   see: "Each bar is an interval: the shares of pairs for the new embedding that agree with the judgments. A bar right of the dashed line says better, a bar left of it says worse. A bar that crosses the line cannot tell. A pair that you call equal is not counted. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion is a judge that took no part: whitened raw pixels, while both embeddings see only sums.",
   controls: [
     { name: "comparison", kind: "choice", label: "Comparison", start: "joined", options: COMPARISONS.map((value, at) => ({ value, words: String(at + 1) })) },
     { name: "asked", kind: "slider", label: "Pairs judged by the second opinion", low: 0, high: 200, step: 5, start: 10 },
+    { name: "opinion", kind: "choice", label: "Show the second opinion", start: "after", options: [{ value: "after", words: "after my 20 judgments" }, { value: "now", words: "now" }] },
   ],
-  summary: { asked: 100 },
+  summary: { asked: 100, opinion: "now" },
   decisions: { names: COMPARISONS, made: (state) => COMPARISONS.filter((name) => state[`judged-${name}`].length >= PLANNED) },
   // Judgments of each comparison: pair · 3 + 0 for the old result, 1 for the new one, 2 for equal.
   hidden: COMPARISONS.map((name) => ({ name: `judged-${name}`, start: [], count: MOST * CHOICES, isKept: true })),
@@ -104,7 +105,10 @@ const LESSON = {
   counted: ({ after, count, verdict }) => say("{count} of {all}: {verdict}", { count: after, all: count, verdict: VERDICTS[verdict] }),
   ownWords: ({ own, judged }) => (own ? LESSON.counted(own) : say("{count} of {all} judged", { count: judged, all: PLANNED })),
   change: ([from, to]) => `${fixed(from, 1)} → ${percent(to / 100)}`,
-  readout: (numbers) => [[say("you"), LESSON.ownWords(numbers)], [say("second opinion"), LESSON.counted(numbers.opinion)],
+  // A verdict that is seen before the own judgments would sway them. A presentation shows all, because its audience answers aloud.
+  isShown: ({ isDone }, { opinion }) => isDone || opinion === "now" || document.body.classList.contains("udml-present"),
+  opinionWords: (numbers, state) => (LESSON.isShown(numbers, state) ? LESSON.counted(numbers.opinion) : say("after {count} judgments", { count: PLANNED })),
+  readout: (numbers, state) => [[say("you"), LESSON.ownWords(numbers)], [say("second opinion"), LESSON.opinionWords(numbers, state)],
     [say("R@1 from labels"), numbers.isDone ? LESSON.change(numbers.recall) : say("after {count} judgments", { count: PLANNED })]],
   build({ stage, data: { digits }, state, change }) {
     const asking = element("div", { "data-part": "pair", style: "display:grid;gap:6px;justify-items:start;min-height:128px;align-content:start" });
@@ -115,7 +119,9 @@ const LESSON = {
     const picture = (row) => digits.pixels.subarray(64 * row, 64 * row + 64);
     const judgments = () => `judged-${state().comparison}`;
     const judge = (pair, vote) => change({ [judgments()]: [...state()[judgments()], CHOICES * pair + vote] });
-    return { draw({ comparison }, numbers) {
+    return { draw(shownState, numbers) {
+      const { comparison } = shownState;
+      const isOpen = LESSON.isShown(numbers, shownState);
       const { own, opinion, pair, judged, isDone, query, shown, isLeft, recall } = numbers;
       const focused = [...asking.querySelectorAll("button")].indexOf(asking.getRootNode().activeElement);
       const tile = (row, at) => ({ pixels: picture(row), kind: "", words: SIDES[at][0], label: SIDES[at][1], onclick: () => judge(pair, Number((at === 0) === isLeft)) });
@@ -128,10 +134,10 @@ const LESSON = {
       if (focused >= 0) [...asking.querySelectorAll("button")].at(Math.min(focused, 2))?.focus();
       plane.clear();
       plane.line([0.5, 0.65], [0.5, own ? 2.35 : 1.6], { color: COLORS.gray, dashed: true });
-      [[say("you"), own, COLORS.query, 1.9], [say("second opinion"), opinion, COLORS.hit, 1.1]].forEach(([name, counts, color, y]) => {
+      [[say("you"), own, COLORS.query, 1.9], [say("second opinion"), isOpen ? opinion : null, COLORS.hit, 1.1]].forEach(([name, counts, color, y]) => {
         plane.text([-0.27, y], name, { anchor: "start", size: 14, dy: 5 });
         if (!counts?.count) {
-          plane.text([0.5, y], counts ? say("no judgments") : LESSON.ownWords(numbers), { size: 13, dy: 5, ...HALO });
+          plane.text([0.5, y], counts ? say("no judgments") : y > 1.5 ? LESSON.ownWords(numbers) : LESSON.opinionWords(numbers, shownState), { size: 13, dy: 5, ...HALO });
           return;
         }
         const { after, count, interval: [low, high], verdict } = counts;
@@ -140,17 +146,19 @@ const LESSON = {
         plane.text([(low + high) / 2, y], VERDICTS[verdict], { size: 13, dy: -14, ...HALO });
       });
       for (const share of [0, 0.5, 1]) plane.text([share, 0.42], percent(share, 0), { size: 13 });
-      plane.svg.setAttribute("aria-label", say("Shares of pairs for the new embedding: you {own}; second opinion {opinion}", { own: LESSON.ownWords(numbers), opinion: LESSON.counted(opinion) }));
+      plane.svg.setAttribute("aria-label", say("Shares of pairs for the new embedding: you {own}; second opinion {opinion}", { own: LESSON.ownWords(numbers), opinion: LESSON.opinionWords(numbers, shownState) }));
     } };
   },
-  formula: (_state, { opinion: { after, count, chance, interval: [low, high], verdict }, whole, wholeVerdict, isDone, images }, { better: { record } }) => {
+  formula: (state, numbers, { better: { record } }) => {
+    const { opinion: { after, count, chance, interval: [low, high], verdict }, whole, wholeVerdict, isDone, images } = numbers;
+    const isShown = LESSON.isShown(numbers, state);
     const most = Math.max(after, count - after);
     const sum = `<mn>2</mn><mo>·</mo><munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>${most}</mn></mrow><mn>${count}</mn></munderover><mrow><mo>(</mo><mfrac linethickness="0"><mn>${count}</mn><mi>i</mi></mfrac><mo>)</mo></mrow><msup><mn>2</mn><mrow><mo>−</mo><mn>${count}</mn></mrow></msup>`;
     const isTiny = chance < 0.0005; // three digits would say that it is 0
     const value = `<mo>${isTiny ? "&lt;" : "="}</mo><mn>${fixed(isTiny ? 0.001 : chance, 3)}</mn>`;
     const found = { after, count, low: percent(low), high: percent(high), verdict: VERDICTS[verdict],
       formula: `<math><mi>P</mi>${2 * after === count ? "" : `<mo>=</mo>${sum}`}${value}</math>` };
-    return `<p>${count ? `${say("The second opinion prefers the new result in {after} of {count} pairs. If both embeddings were equally good, each pair would be the toss of a fair coin. A result at least as one-sided then has the probability {formula}.", found)}
+    return `<p>${!isShown ? say("The formula with the numbers of the second opinion appears after {count} judgments.", { count: PLANNED }) : count ? `${say("The second opinion prefers the new result in {after} of {count} pairs. If both embeddings were equally good, each pair would be the toss of a fair coin. A result at least as one-sided then has the probability {formula}.", found)}
       ${say("Below 0.05 the verdict is better or worse; here it is <b>{verdict}</b>. The bar holds the shares that this exact binomial test does not reject, from {low} to {high}. The test treats the queries as independent: where queries share a result, the true interval is wider.", found)}`
     : say("The second opinion has judged no pairs.")}</p>
       ${isDone && count ? `<p>${say("Asked about all {images} images, the second opinion says <b>{verdict}</b>: its cosine between a query and its first result changes by {low} to {high}. This can decide where {count} votes cannot, because it uses more images and also how much more similar a result is. Its interval allows for results that queries share.", {

@@ -1,5 +1,7 @@
 const SEEDS = 5; // the first takes the triplets in their recorded order, and its maps are drawn; each other draws triplets and an order of its own
 
+const FRESH = 50; // new images of each class, on which no projection trains
+
 const FEW = 100; // fewer triplets stand beside their R@1
 
 const LESSON = {
@@ -19,7 +21,7 @@ const LESSON = {
     because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, the gradients of many hard triplets share a direction in which all points move together. It lowers all these losses, but at most to the margin.",
   },
   touch: "Train an epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps. How much of the harm comes from wrong labels? Train on right labels only.",
-  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin. Each map shows the images after training on one choice; all maps have the same scale. Each character is an image of a handwritten digit, in the color of its true digit; a ring marks the one image in ten with a wrong label. R@1 is the share of images whose nearest image is the same digit. This share is the mean over five seeds, which draw triplets and their order; ± bounds in 19 of 20 cases what the seeds leave open, not what other images would change, and the map shows the first seed. R@1 is measured on the same images on which the projection trains; on new images it can be lower. Spread is the size of the map, compared with its size before training.",
+  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin. Each map shows the images after training on one choice; all maps have the same scale. Each character is an image of a handwritten digit, in the color of its true digit; a ring marks the one image in ten with a wrong label. R@1 is the share of images whose nearest image is the same digit. This share is the mean over five seeds, which draw triplets and their order; ± bounds in 19 of 20 cases what the seeds leave open, not what other images would change, and the map shows the first seed. The maps show R@1 on the same images on which the projection trains; below them stands R@1 on 300 new images, too. Spread is the size of the map, compared with its size before training.",
   controls: [
     { name: "epochs", kind: "slider", label: "Epochs of training", low: 0, high: 4, step: 1, start: 0 },
     { name: "labels", kind: "choice", label: "Triplets", start: "all", options: [{ value: "all", words: "All" }, { value: "right", words: "Only those with right labels" }] },
@@ -30,21 +32,38 @@ const LESSON = {
   rate: 1,
   most: 600, // triplets of a choice
   prepared: new WeakMap(), // by data: unit-length images, and each triplet's difference before training
-  prepare({ digits: { pixels }, hardness }) {
-    if (LESSON.prepared.has(hardness)) return LESSON.prepared.get(hardness);
-    const points = new Float64Array(64 * hardness.rows.length);
-    hardness.rows.forEach((row, index) => {
-      const image = pixels.subarray(64 * row, 64 * row + 64);
-      const length = Math.hypot(...image);
-      image.forEach((value, at) => { points[64 * index + at] = value / length; });
+  // The first images of each class that are not among those of the lesson.
+  fresh({ rows, classes }, digits) {
+    const used = new Set(rows);
+    const classOf = new Map(Array.from(rows, (row, at) => [digits[row], classes[at]])); // by digit
+    const counts = new Map();
+    const chosen = [...digits.keys()].filter((row) => {
+      if (used.has(row) || !classOf.has(digits[row]) || counts.get(digits[row]) === FRESH) return false;
+      counts.set(digits[row], (counts.get(digits[row]) ?? 0) + 1);
+      return true;
     });
+    return { rows: chosen, classes: chosen.map((row) => classOf.get(digits[row])) };
+  },
+  prepare({ digits: { pixels, classes }, hardness }) {
+    if (LESSON.prepared.has(hardness)) return LESSON.prepared.get(hardness);
+    const unitPoints = (rows) => {
+      const made = new Float64Array(64 * rows.length);
+      rows.forEach((row, index) => {
+        const image = pixels.subarray(64 * row, 64 * row + 64);
+        const length = Math.hypot(...image);
+        image.forEach((value, at) => { made[64 * index + at] = value / length; });
+      });
+      return made;
+    };
+    const points = unitPoints(hardness.rows);
     const positions = LESSON.project(points, Float64Array.from(hardness.projection));
     const { triplets } = hardness;
     const differences = Float64Array.from({ length: triplets.length / 3 }, (_, at) => {
       const [anchor, positive, negative] = [0, 1, 2].map((part) => triplets[3 * at + part]);
       return LESSON.squared(positions, anchor, negative) - LESSON.squared(positions, anchor, positive);
     });
-    const ready = { points, differences, trained: new Map() };
+    const fresh = LESSON.fresh(hardness, classes);
+    const ready = { points, differences, fresh: { points: unitPoints(fresh.rows), classes: fresh.classes }, trained: new Map() };
     LESSON.prepared.set(hardness, ready);
     return ready;
   },
@@ -87,7 +106,7 @@ const LESSON = {
   hasWrongLabel: ({ classes, labels, triplets }, at) => [0, 1, 2].some((part) => labels[triplets[3 * at + part]] !== classes[triplets[3 * at + part]]),
   // The result of training on triplets whose difference is above `low` and at most `high`.
   result({ low, high, epochs, isRight }, data) {
-    const { points, differences, trained } = LESSON.prepare(data);
+    const { points, differences, fresh, trained } = LESSON.prepare(data);
     const { classes, triplets } = data.hardness;
     const key = `${low} ${high} ${epochs} ${isRight}`;
     if (trained.has(key)) return trained.get(key);
@@ -100,10 +119,11 @@ const LESSON = {
     const projections = draws.map((chosen) => LESSON.train(points, triplets, chosen, Float64Array.from(data.hardness.projection), epochs));
     const all = projections.map((projection) => LESSON.project(points, projection));
     const recalls = all.map((positions) => LESSON.recall(positions, classes));
+    const onNew = projections.map((projection) => LESSON.recall(LESSON.project(fresh.points, projection), fresh.classes));
     const [[chosen], [projection], [positions]] = [draws, projections, all];
     const middle = [0, 1].map((axis) => positions.reduce((sum, part, at) => sum + (at % 2 === axis ? part : 0), 0) / classes.length);
     const spread = Math.sqrt(positions.reduce((sum, part, at) => sum + (part - middle[at % 2]) ** 2, 0) / classes.length);
-    const found = { projection, positions, middle, spread, recall: recalls[0], recalls, draws, ...meanInterval(recalls), count: eligible.length, used: chosen.length,
+    const found = { projection, positions, middle, spread, recall: recalls[0], recalls, draws, onNew: { ...meanInterval(onNew), recalls: onNew }, ...meanInterval(recalls), count: eligible.length, used: chosen.length,
       steps: epochs * Math.ceil(chosen.length / LESSON.batch), wrong: chosen.filter((at) => LESSON.hasWrongLabel(data.hardness, at)).length / (chosen.length || 1) };
     if (trained.size > 200) trained.clear();
     trained.set(key, found);
@@ -141,7 +161,8 @@ const LESSON = {
     return { differences, results, against: meanDifference(results.own.recalls, results.semi.recalls), before: LESSON.result({ low: 0, high: 0, epochs: 0, isRight }, data), low, high };
   },
   readout: ({ before, against: { reach, isReal }, results: { own, semi } }, { epochs }) => [
-    epochs ? [say("R@1 on training images, before → your range"), `${fixed(100 * before.recall, 1)} → ${LESSON.interval(own)}`] : [say("R@1, before training"), percent(before.recall)],
+    ...(epochs ? [[say("R@1 on training images, before → your range"), `${fixed(100 * before.recall, 1)} → ${LESSON.interval(own)}`], [say("R@1 on new images, before → your range"), `${fixed(100 * before.onNew.mean, 1)} → ${LESSON.interval(own.onNew)}`]]
+      : [[say("R@1, before training"), percent(before.recall)], [say("R@1 on new images"), percent(before.onNew.mean)]]),
     [say("your triplets"), say("{count} of {all}", { count: own.used, all: own.count })], [say("of these with a wrong label"), percent(own.wrong)],
     [say("yours and semi-hard"), isReal ? (own.mean > semi.mean ? say("yours better by {difference}", LESSON.points(own, semi, reach)) : say("semi-hard better by {difference}", LESSON.points(semi, own, reach)))
       : epochs ? say("do not differ clearly") : say("are the same before training")]],

@@ -49,6 +49,7 @@ function countKept(pixels, positions, image) {
 // Tight groups on a map of random pixels: points joined by steps shorter than LINK times the gap of evenly spread points.
 const LINK = 0.35;
 const LEAST_GROUP = 3;
+const CHANCE_GROUPS = 17; // of as many points, scattered at random over a disk
 const groupsOf = new WeakMap(); // positions → {inGroup: whether each point is in a tight group, count of the groups}
 function tightGroups(positions) {
   if (groupsOf.has(positions)) return groupsOf.get(positions);
@@ -91,29 +92,35 @@ function groupRatios(points) {
 
 const KNOWN_GROUPS = {
   title: "Known sizes and gaps, with a live t-SNE",
-  words: "Here the truth is known: 90 points in three groups. At the start A is about three times as wide as B, and C about three times as far from B as A is; on the first map neither ratio reaches 1.5. A new start draws other gaps from the same points. Then set the width of A to 5 and the gap to 1: the gaps are nearly equal. At perplexity 20 the map draws C more than three times as far from B as A, at 5 or 50 about as far. Sizes and gaps of a map follow the perplexity as much as the data. A perplexity above the size of a group, here 30, can bend groups into rings.",
+  words: "Here the truth is known: 90 points in three groups. At the start A is about three times as wide as B, and C about three times as far from B as A is; on the first map neither ratio reaches 1.5. The second map has the same points and the same random start: only the perplexity differs. A new start draws other gaps from the same points. Then set the width of A to 5 and the gap to 1: the gaps are nearly equal. At perplexity 20 the map draws C more than three times as far from B as A, at 5 or 50 about as far. Sizes and gaps of a map follow the perplexity as much as the data. A perplexity above the size of a group, here 30, can bend groups into rings.",
   controls: [
     { name: "spread", kind: "slider", label: "Width of A, as a multiple of B", low: 0.2, high: 5, step: 0.2, start: 3 },
     { name: "gap", kind: "slider", label: "Gap from B to C, as a multiple of A to B", low: 1, high: 5, step: 0.5, start: 3 },
     { name: "perplexity", kind: "slider", label: "Perplexity", low: 2, high: 60, step: 1, start: 20 },
+    { name: "other", kind: "slider", label: "Perplexity of the second map", low: 2, high: 60, step: 1, start: 5 },
   ],
   build({ box }) {
     const words = element("p", { role: "status", style: "grid-column:1/-1" });
-    const canvases = [say("The points"), say("Their t-SNE map")].map((title) => {
+    const maps = [0, 1].map(() => element("span", {}, say("Their t-SNE map")));
+    const canvases = [[say("The points")], [maps[0]], [maps[1]]].map(([caption], at) => {
+      const title = at ? say("Their t-SNE map") : say("The points");
       const canvas = element("canvas", { role: "img", "aria-label": title, style: "width:100%;height:200px;display:block;color:var(--text);border:1px solid var(--edge);border-radius:6px" });
-      box.append(element("figure", { style: "margin:0;min-width:0" }, element("figcaption", {}, title), canvas));
+      box.append(element("figure", { style: "margin:0;min-width:0" }, element("figcaption", {}, caption), canvas));
+      if (at === 0) box.lastChild.classList.add("whole");
       return canvas;
     });
     const again = element("button", { type: "button", style: "padding-block:0", onclick: () => { start += 1; begin(); } }, say("New start"));
-    box.lastChild.firstChild.append(" ", again);
+    box.firstChild.firstChild.append(" ", again); // both maps begin again
     box.append(words);
-    let [shown, live, points, start] = ["", null, [], 1]; // start: which random start
+    let [shown, lives, points, start, waiting] = ["", [], [], 1, 0]; // lives: two maps of the same points from the same random start; start: which one
     let setting = null; // what is drawn now
     const begin = () => {
-      if (live) cancelAnimationFrame(live.frame);
+      cancelAnimationFrame(waiting);
       points = knownGroups(setting);
-      live = new LiveTsne(points, setting.perplexity, start);
-      live.frame = requestAnimationFrame(() => { paint(canvases[0], points); frame(); });
+      const perplexities = [setting.perplexity, setting.other];
+      lives = perplexities.map((perplexity) => new LiveTsne(points, perplexity, start));
+      maps.forEach((caption, at) => { caption.textContent = say("t-SNE, perplexity {size}", { size: perplexities[at] }); });
+      waiting = requestAnimationFrame(() => { paint(canvases[0], points); frame(); });
     };
     const paint = (canvas, drawn) => {
       if (!canvas.clientWidth || !drawn.length) return;
@@ -122,22 +129,24 @@ const KNOWN_GROUPS = {
         colors: drawn.map((_point, row) => Math.floor(row / GROUP)), middle: [0, 1].map((axis) => (low[axis] + high[axis]) / 2), size: Math.max(10, leastLetters(canvas)),
         unit: Math.min((canvas.clientWidth - 20) / (high[0] - low[0]), (canvas.clientHeight - 20) / (high[1] - low[1])) });
     };
-    new ResizeObserver(() => { paint(canvases[0], points); paint(canvases[1], live?.positions ?? []); }).observe(box);
+    new ResizeObserver(() => { paint(canvases[0], points); lives.forEach((live, at) => paint(canvases[at + 1], live.positions)); }).observe(box);
     const frame = () => {
-      if (!box.isConnected || !live) return;
-      for (let count = 0; count < 5 && !live.isDone; count += 1) live.step();
-      paint(canvases[1], live.positions);
-      const [real, drawn] = [groupRatios(points), groupRatios(live.positions)];
-      words.textContent = say("Step {step} of {steps}. A is {width} times as wide as B, on the map {mapWidth} times. C is {gap} times as far from B as A, on the map {mapGap} times.", {
-        step: live.done, steps: TSNE.steps, width: fixed(real.width, 1), mapWidth: fixed(drawn.width, 1), gap: fixed(real.gap, 1), mapGap: fixed(drawn.gap, 1) });
-      canvases[1].setAttribute("aria-label", `${say("Their t-SNE map")}. ${words.textContent}`);
-      if (!live.isDone) live.frame = requestAnimationFrame(frame);
+      if (!box.isConnected || !lives.length) return;
+      lives.forEach((live, at) => {
+        for (let count = 0; count < 5 && !live.isDone; count += 1) live.step();
+        paint(canvases[at + 1], live.positions);
+      });
+      const [real, one, other] = [points, ...lives.map(({ positions }) => positions)].map(groupRatios);
+      words.textContent = say("Step {step} of {steps}. A is {width} times as wide as B, on the maps {mapWidth} and {otherWidth} times. C is {gap} times as far from B as A, on the maps {mapGap} and {otherGap} times.", {
+        step: lives[0].done, steps: TSNE.steps, width: fixed(real.width, 1), mapWidth: fixed(one.width, 1), otherWidth: fixed(other.width, 1), gap: fixed(real.gap, 1), mapGap: fixed(one.gap, 1), otherGap: fixed(other.gap, 1) });
+      maps.forEach((caption, at) => canvases[at + 1].setAttribute("aria-label", `${caption.textContent}. ${words.textContent}`));
+      if (!lives[0].isDone) waiting = requestAnimationFrame(frame);
     };
-    return { draw({ spread, gap, perplexity }) {
-      const key = `${spread} ${gap} ${perplexity}`;
+    return { draw({ spread, gap, perplexity, other }) {
+      const key = `${spread} ${gap} ${perplexity} ${other}`;
       if (key === shown) return;
       shown = key;
-      setting = { spread, gap, perplexity };
+      setting = { spread, gap, perplexity, other };
       start = 1;
       begin();
     } };
@@ -188,7 +197,7 @@ const LESSON = {
       trustHere: 1 - 2 / (NEAREST * (2 * count - 3 * NEAREST - 1)) * total, kept, trustworthiness, continuity };
   },
   chanceOf, // for tests
-  readout: ({ groups, keptHere, kept, trustworthiness, continuity, count }) => [...(groups ? [[say("tight groups on the map"), groups.count]] : []), [say("true neighbors kept, ★"), say("{count} of {all}", { count: keptHere, all: NEAREST })],
+  readout: ({ groups, keptHere, kept, trustworthiness, continuity, count }) => [...(groups ? [[say("tight groups on the map (by chance {count})", { count: CHANCE_GROUPS }), groups.count]] : []), [say("true neighbors kept, ★"), say("{count} of {all}", { count: keptHere, all: NEAREST })],
     [say("kept, all (chance {chance})", { chance: percent(chanceOf(count).kept) }), percent(kept)], [say("continuity, all"), percent(continuity)],
     [say("trustworthiness, all (chance {chance})", { chance: percent(chanceOf(count).trusted, 0) }), percent(trustworthiness)]],
   build({ stage, data: { maps }, state, change }) {
@@ -273,7 +282,7 @@ const LESSON = {
   presented: { see: [[0, 1, 2]], fails: [0, 1], more: [0, 1] },
   states: { see: [{}] },
   parts: { map: "predict see0 formula fails check takeaway", pictures: "formula", small: "fails check takeaway" },
-  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, at perplexity 5 still 24, at 30 only 4, at 100 again 16. But the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
+  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, at perplexity 5 still 24, at 30 only 4, at 100 again 16. Compare with chance: 600 points scattered at random over a disk form about 17 such groups, mostly 10 to 24. So the 16 are chance, and the 4 are fewer because perplexity 30 spaces these points more evenly than chance would. But the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
   open: { page: "explore", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },
   after: {

@@ -230,3 +230,22 @@ def test_equal_is_no_vote(compute: Callable[..., Any]) -> None:
     assert (shown["own"]["after"], shown["own"]["count"]) == (14, 16)
     assert shown["own"]["chance"] == pytest.approx(stats.binomtest(14, 16).pvalue)
     assert shown["pair"] >= PLANNED  # a judged pair does not come again
+
+
+@pytest.mark.browser
+def test_the_second_opinion_waits_for_the_reader_s_own_judgments(open_lesson: Open) -> None:
+    page = open_lesson("better")
+    page.click(".skip")
+    dots = page.locator(".stage .plane circle")
+    for asked in (10, 200):  # the slider gives nothing away
+        page.evaluate("asked => lesson.change({ asked })", asked)
+        assert page.evaluate("lesson.numbers.opinion.count") == asked
+        expect(page.locator(".readout > div").nth(1)).to_have_text("second opinionafter 20 judgments")
+        expect(dots).to_have_count(0)
+        expect(page.locator(".formula")).not_to_contain_text("of 200 pairs")
+    page.get_by_role("button", name="now", exact=True).click()
+    expect(page.locator(".readout > div").nth(1)).to_contain_text("of 200: better")
+    expect(dots).to_have_count(1)
+    page.get_by_role("button", name="after my 20 judgments").click()
+    judge(page, "new")
+    expect(page.locator(".readout > div").nth(1)).to_contain_text("of 200: better")

@@ -100,7 +100,7 @@ def test_a_telephone_shows_a_picture_with_its_controls_and_targets_for_fingers(o
         .map((name) => document.querySelector(`.touch ${name}`).getBoundingClientRect())""")
     for one, other in pairwise(parts):  # in this order, and none covers another
         assert -1 <= other["top"] - one["bottom"] <= 20, parts
-    assert parts[2]["height"] <= (900 if lesson.id == "measures" else 740), "the controls are far from the picture"
+    assert parts[2]["height"] <= (900 if lesson.id == "measures" else 770), "the controls are far from the picture"
     assert page.locator(".touch .controls").evaluate("part => getComputedStyle(part).position") == "static"
     lines = page.evaluate("""() => [...document.querySelectorAll(".readout :is(dt, dd)")].map((part) =>
         [part.textContent, part.getBoundingClientRect().height / parseFloat(getComputedStyle(part).fontSize)])""")
@@ -152,7 +152,8 @@ def test_the_controls_wait_for_a_prediction_that_the_browser_keeps(open_lesson: 
     expect(page.locator(".controls[inert]")).to_have_count(1)
     expect(page.get_by_text("Answer first; then move the controls.")).to_be_visible()
     page.get_by_label("More, smaller clusters").check()
-    expect(page.locator(".because").first).to_contain_text("✕ Not right. Right: “Fewer, larger clusters”. A lower ")
+    expect(page.locator(".because").first).to_contain_text(
+        "✕ Not right. Right: “Fewer, larger clusters”. A higher ε does this: it removes links, and clusters fall apart. A lower ")
     expect(page.locator(".question label.right")).to_have_text("Fewer, larger clusters")
     page.get_by_label("Fewer, larger clusters").check()
     expect(page.locator(".because").first).to_contain_text("✓ Correct.")

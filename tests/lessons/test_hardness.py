@@ -13,8 +13,9 @@ from playwright.sync_api import Page, expect
 from scipy import stats
 from torch import Tensor
 
-from experiments.lessons.hardness import hardness, unit_pixels
+from experiments.lessons.hardness import CLASSES, hardness, unit_pixels
 from udml_core.base.arrays import Array
+from udml_core.data import catalog
 from udml_core.numerics.evaluation import recall_at_k
 from udml_core.numerics.losses.angular import triplet_loss
 
@@ -292,3 +293,22 @@ def test_maps_have_a_legend_and_rings_for_wrong_labels_and_handles_cover_no_bar(
     assert rings == 4 * wrong > 0
     page.evaluate("lesson.change({ epochs: 1 })")
     expect(page.locator(".readout")).to_contain_text("on training images")
+
+
+def test_r1_on_new_images_is_the_library_s_and_stands_beside_that_on_training_images(
+        open_lesson: Open, made: Made) -> None:
+    page = open_lesson("hardness", "?epochs=1")
+    digit_of = catalog.load("digits").labels
+    rows = [row for digit in CLASSES for row in np.flatnonzero(digit_of == digit)
+            if row not in set(made.data["rows"].tolist())]
+    rows = [row for digit in CLASSES for row in [row for row in rows if digit_of[row] == digit][:50]]
+    assert len(rows) == 300
+    points, classes = torch.from_numpy(unit_pixels(np.array(rows))), digit_of[rows]
+    for name, (low, high) in (("easy", (MARGIN, np.inf)), ("semi", (0, MARGIN)), ("hard", (-np.inf, 0))):
+        projection, _ = train(made, low, high, 1)
+        shown = page.evaluate("name => lesson.numbers.results[name].onNew.recalls[0]", name)
+        expected = recall_at_k((points @ projection).numpy(), classes, (1,))[1]
+        assert shown == pytest.approx(expected, abs=0.004), name  # equally near images
+    page.click(".skip")
+    for words in ("R@1 on training images, before → your range", "R@1 on new images, before → your range"):
+        expect(page.locator(".readout")).to_contain_text(words)

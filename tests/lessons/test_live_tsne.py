@@ -87,7 +87,7 @@ def test_a_new_start_draws_another_map(open_lesson: Open) -> None:
     page.get_by_role("button", name="New start").click()
     expect(words).not_to_contain_text("Step 500 of 500")
     expect(words).to_contain_text("Step 500 of 500")
-    ratios = [float(re.search(r"on the map ([\d.]+) times\. C is", text)[1]) for text in (first, words.inner_text())]  # type: ignore[index]
+    ratios = [float(re.search(r"on the maps ([\d.]+) and [\d.]+ times\. C is", text)[1]) for text in (first, words.inner_text())]  # type: ignore[index]
     assert ratios[0] == pytest.approx(ratios[1], abs=0.1)  # the sizes stay
     assert first.split("C is")[1] != words.inner_text().split("C is")[1]
 
@@ -101,3 +101,23 @@ def test_the_figure_runs_and_its_state_is_in_the_link(open_lesson: Open) -> None
     page.keyboard.press("ArrowRight")
     page.wait_for_url("**spread=2.2**")
     expect(page.locator(".more [role=status]")).to_contain_text("Step 500 of 500")
+
+
+def test_two_maps_of_the_same_points_differ_by_their_perplexity_alone(open_lesson: Open) -> None:
+    page = open_lesson("maps", "?perplexity=20&other=20")
+    page.click(".skip")
+    words = page.locator(".more [role=status]")
+    expect(words).to_contain_text("Step 500 of 500")
+    pattern = r"on the maps ([\d.]+) and ([\d.]+) times"
+    assert all(one == other for one, other in re.findall(pattern, words.inner_text()))
+    drawn = """() => [...document.querySelectorAll(".second canvas")].slice(1).map((canvas) => canvas.toDataURL())"""
+    one, other = page.evaluate(drawn)
+    assert one == other
+    page.evaluate("lesson.change({ other: 5 })")
+    expect(words).not_to_contain_text("Step 500 of 500")
+    expect(words).to_contain_text("Step 500 of 500")
+    expect(page.locator(".second figcaption").nth(2)).to_have_text("t-SNE, perplexity 5")
+    again, changed = page.evaluate(drawn)
+    assert again == one != changed
+    tops = [canvas.bounding_box() for canvas in page.locator(".second canvas").all()]
+    assert tops[1] and tops[2] and tops[1]["y"] == tops[2]["y"]  # side by side

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist, squareform
 
 from experiments.lessons.maps import (
@@ -184,3 +187,29 @@ def test_digits_on_the_map_have_a_legend_of_their_colors(open_lesson: Callable[.
     expect(legend).to_have_text("Colors: digit 0 1 2 3 4 5 6 7 8 9")
     colors = legend.locator("b").evaluate_all("names => names.map((name) => getComputedStyle(name).color)")
     assert len(set(colors)) == 10
+
+
+def test_scattered_points_form_as_many_tight_groups_as_the_lesson_says(open_lesson: Callable[..., Page]) -> None:
+    """Why perplexity 100 shows more groups than 30: as many as chance, and 30 shows fewer."""
+    random = np.random.default_rng(0)
+    counts = []
+    for _ in range(200):
+        radius, angle = np.sqrt(random.random(600)), 2 * np.pi * random.random(600)
+        points = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+        reach = 0.35 * np.sqrt(2 * np.pi / 600 * ((points - points.mean(0)) ** 2).sum() / 600)
+        pairs = cKDTree(points).query_pairs(reach, output_type="ndarray")
+        graph = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(600, 600))
+        counts.append(int((np.bincount(connected_components(graph, directed=False)[1]) >= 3).sum()))
+    low, high = np.quantile(counts, [0.025, 0.975])
+    shown = open_lesson("maps")
+    fails = shown.evaluate("lesson.lesson.fails")
+    said = re.search(r"form about (\d+) such groups, mostly (\d+) to (\d+)", fails)
+    assert said
+    assert float(np.mean(counts)) == pytest.approx(int(said[1]), abs=0.6)
+    assert (low, high) == (pytest.approx(int(said[2]), abs=1), pytest.approx(int(said[3]), abs=1))
+    found = shown.evaluate("""() => [0, 1, 2, 3].map((size) => lesson.lesson.compute(
+        { points: "noise", method: "tsne", size, image: 0 }, lesson.data).groups.count)""")
+    assert found[0] > high
+    assert low <= found[3] <= high
+    assert found[2] < low
+    expect(shown.locator(".readout")).to_contain_text(f"by chance {said[1]}")

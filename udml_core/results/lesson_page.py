@@ -35,6 +35,7 @@ ADD = said("Add answers")
 ADDED = said("{count} answers added. The first answer of a reader counts.")
 ADDED_ONE = said("{count} answer added. The first answer of a reader counts.")
 IN_ENGLISH = said("(in English)")
+ABOUT_ENGLISH = said("The program and all labels in it are in English.")
 
 
 def to_english(words: str, language: str) -> str:

@@ -264,14 +264,15 @@ class Lesson {
     const { page, label, query } = this.lesson.open;
     const { app } = this.header;
     const words = `${say("Try it on your data: {label}", { label })}${LANGUAGE === "en" ? "" : ` ${say("(in English)")}`}`; // the app has no other language
+    const inEnglish = LANGUAGE === "en" ? null : element("small", { class: "in-english" }, ` ${say("The program and all labels in it are in English.")}`);
     if (this.outside.open) {
-      return element("button", { type: "button", class: "try", onclick: () => this.outside.open(page, query?.(this.state) ?? {}) }, words);
+      return element("p", {}, element("button", { type: "button", class: "try", onclick: () => this.outside.open(page, query?.(this.state) ?? {}) }, words), inEnglish);
     }
-    if (!app) return element("p", {}, this.link({ id: "", href: `${this.header.index}#program` }, words, "try"), element("small", {}, ` ${say("The link says how to get UDML Explorer.")}`));
+    if (!app) return element("p", {}, this.link({ id: "", href: `${this.header.index}#program` }, words, "try"), element("small", {}, ` ${say("The link says how to get UDML Explorer.")}`), inEnglish);
     const link = element("a", { class: "try", onclick: () => {
       link.href = `${app}/${page}?${new URLSearchParams(query?.(this.state) ?? {})}`;
     }, href: `${app}/${page}` }, words);
-    return element("p", {}, link, element("small", {}, ` ${say("The link needs UDML Explorer running at {address}.", { address: app })}`));
+    return element("p", {}, link, element("small", {}, ` ${say("The link needs UDML Explorer running at {address}.", { address: app })}`), inEnglish);
   }
 
   // A part below the lesson. On a telephone it is folded, so that the lesson stays short.

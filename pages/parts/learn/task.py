@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.results.lesson_attempts import attempts
-from udml_core.results.lesson_page import ATTEMPT_COLUMNS, ATTEMPTS, to_english
+from udml_core.results.lesson_page import ABOUT_ENGLISH, ATTEMPT_COLUMNS, ATTEMPTS, to_english
 from udml_core.results.lesson_tasks import NO_RUN, OPEN, TASKS, Evidence, Task
 from udml_core.results.lesson_texts import translated
 from udml_core.results.lessons import Lesson, find_lesson
@@ -39,6 +39,8 @@ def show_task(lesson: Lesson, language: str) -> None:
     view_link("train", {**task.begin(runs).query, PARAMETER: lesson.id},
               label=to_english(OPEN.words(language), language),
               icon=":material/science:", width="content")
+    if language != "en":
+        st.caption(ABOUT_ENGLISH.words(language))
     _show_result(task, runs, language)
     _show_attempts(task, runs, language)
 
