@@ -87,7 +87,8 @@ def test_a_new_start_draws_another_map(open_lesson: Open) -> None:
     page.get_by_role("button", name="New start").click()
     expect(words).not_to_contain_text("Step 500 of 500")
     expect(words).to_contain_text("Step 500 of 500")
-    ratios = [float(re.search(r"on the maps ([\d.]+) and [\d.]+ times\. C is", text)[1]) for text in (first, words.inner_text())]  # type: ignore[index]
+    width = r"on the maps ([\d.]+) and [\d.]+ times\. C is"
+    ratios = [float(re.search(width, text)[1]) for text in (first, words.inner_text())]  # type: ignore[index]
     assert ratios[0] == pytest.approx(ratios[1], abs=0.1)  # the sizes stay
     assert first.split("C is")[1] != words.inner_text().split("C is")[1]
 
@@ -120,4 +121,6 @@ def test_two_maps_of_the_same_points_differ_by_their_perplexity_alone(open_lesso
     again, changed = page.evaluate(drawn)
     assert again == one != changed
     tops = [canvas.bounding_box() for canvas in page.locator(".second canvas").all()]
-    assert tops[1] and tops[2] and tops[1]["y"] == tops[2]["y"]  # side by side
+    assert tops[1]
+    assert tops[2]
+    assert tops[1]["y"] == tops[2]["y"]

@@ -40,6 +40,19 @@ LEAST_POINTS = """() => Math.min(...[...document.querySelectorAll("body *")].fil
 }))"""
 
 
+FILLED_PAPER = """() => {
+    const page = document.querySelector(".page").getBoundingClientRect();
+    const boxes = [...document.querySelectorAll(".page p, .page h2, .page img, .page svg")]
+        .map((part) => { const range = document.createRange(); range.selectNodeContents(part); return range; })
+        .flatMap((range) => [...range.getClientRects()]);
+    const inner = page.width - 2 * 10 * 96 / 25.4;
+    const letters = 0.75 * parseFloat(getComputedStyle(document.body).fontSize);
+    return { letters, high: page.height / (272 * 96 / 25.4),
+        across: (Math.max(...boxes.map(({ right }) => right)) - Math.min(...boxes.map(({ left }) => left))) / inner };
+}"""
+"""Shares of the first sheet's height and width that are used, and its letters in points."""
+
+
 def printed(page: Page, button: str) -> str:
     """Press a button that prints, and return the printed page."""
     page.evaluate(CATCH)
@@ -139,7 +152,7 @@ def test_a_handout_asks_everything_and_answers_nothing(open_lesson: Open, lesson
 @pytest.mark.parametrize("lesson", fast_first(LESSONS, 2))
 def test_one_sheet_holds_a_summary_and_two_a_handout_with_letters_of_nine_points(
         open_lesson: Open, context: BrowserContext, lesson: Lesson) -> None:
-    for language in ("en", "de"):
+    for language in ("en", *translations()):
         page = open_lesson(lesson.id, f"?language={language}")
         page.evaluate(CATCH)
         for pages, button in enumerate(page.locator(".tools button").all()[1:3], 1):
@@ -153,6 +166,13 @@ def test_one_sheet_holds_a_summary_and_two_a_handout_with_letters_of_nine_points
             zoom = sheet.evaluate("Number(document.body.style.zoom || 1)")
             assert zoom == 1, (language, zoom)
             assert sheet.evaluate(LEAST_POINTS) >= 9, (language, pages)
+            fills = sheet.evaluate(FILLED_PAPER)
+            assert pages == 2 or fills["high"] >= 0.85 or fills["letters"] >= 12.5, (language, fills)
+            assert fills["across"] >= 0.9, (language, pages, fills)
+            words = " ".join(sheet.locator("body").inner_text().split())
+            known = page.evaluate("[lesson.lesson.claim, lesson.lesson.takeaway, lesson.lesson.before.text]")
+            plain = [" ".join(re.sub("<.*?>", "", text).split()) for text in known]
+            assert all(text in words for text in (plain[:2] if pages == 1 else plain[2:])), language
             numbers = sheet.locator(".sheet").all_inner_texts()
             assert len(numbers) == pages
             assert all(page.title() in line for line in numbers)
@@ -258,3 +278,13 @@ def test_the_browser_prints_the_figure_and_the_text_without_what_is_pressed(open
         expect(page.locator(part)).to_be_visible()
     for part in (".controls", ".tools", "nav[aria-label=Lessons]", ".question >> nth=0", "button.main"):
         expect(page.locator(part)).to_be_hidden()
+
+
+def test_a_summary_of_maps_before_the_answer_has_no_empty_picture(open_lesson: Open) -> None:
+    page = open_lesson("maps")
+    body = printed(page, "Print summary")
+    expect(page.locator(".lesson.locked")).to_have_count(1)  # the lesson itself still waits
+    page.set_content(body)
+    sizes = page.locator(".picture img").evaluate_all("images => images.map((image) => image.clientWidth)")
+    assert len(sizes) >= 15
+    assert min(sizes) > 20, sizes

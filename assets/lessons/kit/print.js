@@ -1,22 +1,24 @@
 // What a lesson prints: a summary, a handout with exercises that gives no answer away, and the teacher's notes with all answers.
 const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page { margin: 0; }
-  body { font: 10.5pt/1.3 system-ui, sans-serif; color: #000; margin: 0; } h1 { font-size: 16pt; margin: 0; }
-  h2 { font-size: 11.5pt; margin: 7pt 0 1pt; break-after: avoid; } p, ul { margin: 2pt 0; } li { margin: 1pt 0; } section { break-inside: avoid; display: flow-root; }
-  svg, img { max-height: var(--high, 7.5cm); max-width: 100%; } svg { overflow: visible; } svg { display: block; margin: auto; } .sheet, .legend { font-size: 9.5pt; color: #333; } .page { box-sizing: border-box; padding: 10mm; } .page + .page { break-before: page; }
+  body { font: var(--letters, 10.5pt)/1.3 system-ui, sans-serif; color: #000; margin: 0; } h1 { font-size: 16pt; margin: 0; }
+  h2 { font-size: 1.1em; margin: 7pt 0 1pt; break-after: avoid; } p, ul { margin: 2pt 0; } li { margin: 1pt 0; } section { break-inside: avoid; display: flow-root; }
+  svg, img { max-height: var(--high, 7.5cm); max-width: 100%; } svg { overflow: visible; } svg { display: block; margin: auto; }   .sheet { font-size: 9.5pt; color: #333; } .legend { font-size: 0.905em; color: #333; } .page { box-sizing: border-box; padding: 10mm; } .page + .page { break-before: page; }
   .class-legend span + span { margin-left: 12pt; } .tiles { display: flex; flex-wrap: wrap; gap: 4px; } .tile { text-align: center; }
   .picture :is(b, small, span, div, button, p, th, td, summary) { font-size: calc(9.5pt / var(--share, 1)) !important; }
-  .picture { zoom: var(--share, 1); width: 18cm; } .beside .picture { float: right; margin-left: 14pt; } [hidden], button:not(:has(img)) { display: none; }
+  .picture { zoom: var(--share, 1); width: var(--picture, 18cm); } .beside .picture { float: right; margin-left: 14pt; } [hidden], button:not(:has(img)) { display: none; }
   button { border: 1px solid #999; background: none; padding: 2px; } img, button > * { display: block; } button img { margin: auto; }
   .beside .formulas { clear: both; } /* a formula is no narrower than it is */
   .lines { height: 0.8cm; margin-top: 0.7cm; border: solid #999; border-width: 1px 0; }
-  table { border-collapse: collapse; width: 100%; font-size: 9.5pt; } th, td { border: 1px solid #999; padding: 2pt 5pt; text-align: left; height: 0.75cm; font-weight: 400; }
+  table { border-collapse: collapse; width: 100%; font-size: 0.905em; } th, td { border: 1px solid #999; padding: 2pt 5pt; text-align: left; height: 0.75cm; font-weight: 400; }
   math { font-family: "Cambria Math", "STIX Two Math", "Latin Modern Math", "Libertinus Math", "DejaVu Math TeX Gyre", math, serif; font-size: 1.1em; } mfrac > * { padding-block: 0.12em; }
   .boxes { display: flex; flex-wrap: wrap; gap: 0 16pt; padding: 0; list-style: none; } .boxes li::before { content: "□ "; } .name { float: right; }`;
 const PAPER = [210, 272]; // mm with the margins of 10 mm, which a page has itself: in margins of the sheet a browser writes its address
 const MM = 96 / 25.4; // pixels of a millimeter
 const PICTURES = [1, 0.85, 0.7]; // shares: the largest picture with which its sheet holds all
 const HIGHEST = [13, 11, 9, 7.5]; // cm of a drawing: the highest with which its sheet holds all
+const LARGER = [13, 12.5, 12, 11.5, 11]; // points of the letters: the largest with which the sheet holds all
 const PRINTED_LETTERS = 20.5; // of a picture of 640 pixels: at least 9 points on the smallest
+const NARROW_PICTURE = 0.65; // of its width
 const BESIDE = 0.7; // at which text stands beside the picture
 const SMALLEST = 0.7; // share of the letters, which no lesson needs in a language of the course
 const WRITTEN_ROWS = 2;
@@ -78,9 +80,13 @@ function printedPicture({ stage, lesson, state, widgets }, isHandout = false) {
 
 // One page: the picture, the failure and the takeaway, which may stand beside it, and the formula. In place of the untouched start, the picture shows the case of the question.
 function summaryToPrint(frame) {
-  const { lesson, state, start } = frame;
+  const { lesson, state, start, root } = frame;
   const isUntouched = JSON.stringify(state) === JSON.stringify(start);
-  return isUntouched ? madeIn(frame, lesson.summary ?? lesson.before.shows, summaryOf) : withLargeLetters(frame, summaryOf);
+  const isLocked = root.classList.contains("locked");
+  root.classList.remove("locked"); // a summary gives the answer, so no part of its picture waits for it
+  const made = isUntouched ? madeIn(frame, lesson.summary ?? lesson.before.shows, summaryOf) : withLargeLetters(frame, summaryOf);
+  root.classList.toggle("locked", isLocked);
+  return made;
 }
 
 // The formulas of the lesson's other cases, such as its second bound.
@@ -130,20 +136,37 @@ function notesToPrint(frame) {
     <h2>${say("When it fails")}</h2><p>${lesson.fails}</p>${answer(say("Check yourself"), lesson.after)}</div>`;
 }
 
+// Make a summary's picture as narrow as what it shows, so that text stands beside it: say whether it takes less than most of the width.
+function narrow(body) {
+  const picture = body.querySelector(".page:only-child > .picture");
+  if (!picture) return false;
+  const edges = [...picture.querySelectorAll("img, svg")].map((part) => part.getBoundingClientRect().right);
+  const width = Math.max(...edges) - picture.getBoundingClientRect().left + 6;
+  if (width > NARROW_PICTURE * picture.clientWidth) return false;
+  body.parentElement.style.setProperty("--picture", `${Math.ceil(width)}px`);
+  body.classList.add("beside");
+  return true;
+}
+
 // Make each page so small that one sheet holds it: first the picture, then everything.
 function fitPaper(page) {
   const { documentElement: root, body } = page;
   const isWithin = () => [...body.querySelectorAll(".page")].every((part) => part.getBoundingClientRect().height <= PAPER[1] * MM);
   body.style.width = `${PAPER[0]}mm`;
+  const isNarrow = narrow(body);
   HIGHEST.find((high) => {
     root.style.setProperty("--high", `${high}cm`);
     return isWithin();
   });
   const picture = PICTURES.find((share) => {
     root.style.setProperty("--share", share);
-    body.classList.toggle("beside", share <= BESIDE);
+    body.classList.toggle("beside", isNarrow || share <= BESIDE);
     return isWithin();
   });
+  LARGER.find((size) => {
+    root.style.setProperty("--letters", `${size}pt`);
+    return isWithin();
+  }) ?? root.style.removeProperty("--letters");
   for (let share = 1; !picture && share >= SMALLEST && !isWithin(); share -= 0.03) {
     body.style.zoom = share;
     body.style.width = `${PAPER[0] / share}mm`;
