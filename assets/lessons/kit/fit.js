@@ -89,7 +89,7 @@ class SlideFit {
     return this.write(sizes);
   }
 
-  // The widest box beside the text that leaves it room; undefined where there is none.
+  // The widest box beside the text that leaves it room; undefined where no box does.
   besideText(kind, sizes = null) {
     const boxes = this.boxes(kind);
     const attempts = sizes ? boxes.map((box) => [box, sizes]) : [...boxes.map((box) => [box, lettersOf()]), [boxes.at(-1), SMALLER_LETTERS]];

@@ -229,7 +229,6 @@ class Lesson {
 
   heading(position) {
     const { lesson, header } = this;
-    const button = (words, onclick, name = "") => element("button", { type: "button", class: `plain ${name}`, onclick }, words);
     return element("header", {},
       header.heading ? element("h1", {}, lesson.title) : null,
       element("p", { class: "aim" }, `${say("{minutes} minutes.", lesson)} ${lesson.aim ?? ""}`),
@@ -237,15 +236,19 @@ class Lesson {
       element("div", { class: "tools" },
         element("span", {}, say("Lesson {number} of {count}", { number: position + 1, count: header.course.length })),
         this.needs(),
-        button(say("Present"), () => this.presentation.set(true, true), "start-present"),
-        this.printButtons(),
-        element("span", { class: "copy-link" }, linkButton(say("Copy link"), () => { this.writeAddress(); return location.href; })),
+        ...(innerWidth < PHONE ? [] : [this.presentButton(), this.printButtons(), this.copyButton()]),
         languageLinks(() => this.writeAddress())));
   }
 
   endButtons() {
-    return [element("button", { type: "button", class: "plain", onclick: () => this.presentation.set(true, true) }, say("Present")), ...this.printButtons(), ...linkButton(say("Copy link"), () => { this.writeAddress(); return location.href; })];
+    return innerWidth < PHONE ? [this.presentButton(), ...this.printButtons(), ...this.copyButton()] : this.printButtons();
   }
+
+  presentButton() {
+    return element("button", { type: "button", class: "plain start-present", onclick: () => this.presentation.set(true, true) }, say("Present"));
+  }
+
+  copyButton() { return linkButton(say("Copy link"), () => { this.writeAddress(); return location.href; }); }
 
   printButtons() {
     return [[say("Print summary"), summaryToPrint], [say("Print handout"), handoutToPrint]].map(([words, toPrint]) => element(
