@@ -269,3 +269,18 @@ def test_a_negative_number_has_a_true_minus_in_pictures(context: BrowserContext,
         assert not [text for text in shown if re.search(r"(?<![\w-])-\d", text)], lesson.id
         found += sum("−0.5" in text for text in shown)
     assert found  # lesson 7 has cosines below 0
+
+
+@pytest.mark.browser
+def test_a_link_to_the_program_says_in_the_reader_s_language_that_its_labels_are_english(
+        open_lesson: Callable[..., Page]) -> None:
+    for language, words in (("en", None), ("de", "Das Programm und alle Beschriftungen darin sind auf Englisch."),
+                            ("es", "El programa y todas sus etiquetas están en inglés.")):
+        page = open_lesson("metric", f"?language={language}")
+        page.click(".skip")
+        notes = page.locator(".in-english")
+        if words is None:
+            expect(notes).to_have_count(0)
+        else:
+            expect(notes).to_have_text(words)
+            expect(notes).to_be_visible()
