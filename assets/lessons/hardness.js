@@ -161,7 +161,7 @@ const LESSON = {
     return { differences, results, against: meanDifference(results.own.recalls, results.semi.recalls), before: LESSON.result({ low: 0, high: 0, epochs: 0, isRight }, data), low, high };
   },
   readout: ({ before, against: { reach, isReal }, results: { own, semi } }, { epochs }) => [
-    ...(epochs ? [[say("R@1 on training images, before → your range"), `${fixed(100 * before.recall, 1)} → ${LESSON.interval(own)}`], [say("R@1 on new images, before → your range"), `${fixed(100 * before.onNew.mean, 1)} → ${LESSON.interval(own.onNew)}`]]
+    ...(epochs ? [[say("Your R@1 on training images"), `${fixed(100 * before.recall, 1)} → ${LESSON.interval(own)}`], [say("Your R@1 on new images"), `${fixed(100 * before.onNew.mean, 1)} → ${LESSON.interval(own.onNew)}`]]
       : [[say("R@1, before training"), percent(before.recall)], [say("R@1 on new images"), percent(before.onNew.mean)]]),
     [say("your triplets"), say("{count} of {all}", { count: own.used, all: own.count })], [say("of these with a wrong label"), percent(own.wrong)],
     [say("yours and semi-hard"), isReal ? (own.mean > semi.mean ? say("yours better by {difference}", LESSON.points(own, semi, reach)) : say("semi-hard better by {difference}", LESSON.points(semi, own, reach)))

@@ -310,5 +310,5 @@ def test_r1_on_new_images_is_the_library_s_and_stands_beside_that_on_training_im
         expected = recall_at_k((points @ projection).numpy(), classes, (1,))[1]
         assert shown == pytest.approx(expected, abs=0.004), name  # equally near images
     page.click(".skip")
-    for words in ("R@1 on training images, before → your range", "R@1 on new images, before → your range"):
+    for words in ("Your R@1 on training images", "Your R@1 on new images"):
         expect(page.locator(".readout")).to_contain_text(words)

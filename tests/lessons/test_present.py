@@ -378,8 +378,11 @@ def test_a_second_figure_is_presented(open_lesson: Open) -> None:
         page.set_viewport_size({"width": width, "height": height})
         page.evaluate("new Promise(requestAnimationFrame)")
         boxes = [canvas.bounding_box() for canvas in page.locator(".second canvas").all()]
-        assert sum(box["height"] for box in boxes if box) >= 0.6 * height, (width, boxes)
-        assert all(box["width"] >= 0.55 * width for box in boxes if box), (width, boxes)
+        points, one, other = (box for box in boxes if box)
+        assert points["height"] + one["height"] >= 0.6 * height, (width, boxes)
+        assert points["width"] >= 0.55 * width, (width, boxes)
+        assert one["y"] == other["y"], "two maps stand side by side"
+        assert one["width"] + other["width"] >= 0.55 * width, (width, boxes)
     expect(page.locator(".figure .slider").first).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator(".figure")).to_have_count(1)
