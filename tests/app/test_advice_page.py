@@ -219,7 +219,7 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     assert not test.exception
     headline, sure = verdict(test)
     assert headline == ":green[:material/trophy:] Best search: the refined search"
-    assert sure.startswith("How sure: a search that is no better looks this good in")
+    assert sure.startswith("How sure: by chance, a search that is no better looks this good in")
     assert "Whole groups are clearly better than with the plain search" in texts(test)
     assert ("Short trainings were not tried: they would not have fitted into the time that was left. Run again with 5 "
             "minutes.") in texts(test).replace("\\", "")

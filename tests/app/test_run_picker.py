@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import time
@@ -59,6 +60,17 @@ def test_the_chosen_run_is_kept_from_page_to_page(newer: Run, older: Run) -> Non
     for page in ("explore", "data", "home", "clusters"):
         assert shown(go(test, page)) == older.id, page
     assert "run" not in go(test, "home").query_params, "Home needs no run in its address"
+
+
+def test_a_link_to_a_data_set_names_a_run_on_its_images_in_a_new_session(newer: Run) -> None:
+    other = Run(shutil.copytree(newer.folder, newer.folder.with_name("20250101-000000-rpml-d1b2c3")))
+    spec = json.loads((other.folder / "spec.json").read_text(encoding="utf-8"))
+    (other.folder / "spec.json").write_text(json.dumps(spec | {"dataset": "fashion-mini"}), encoding="utf-8")
+    try:
+        assert shown(opened("data", dataset="fashion-mini")) == other.id, "not the newest, whose images are not in view"
+        assert shown(opened("data", dataset="digits")) == newer.id
+    finally:
+        shutil.rmtree(other.folder)
 
 
 @pytest.mark.slow

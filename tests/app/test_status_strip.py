@@ -92,7 +92,13 @@ def test_a_gain_that_another_encoder_sees_is_a_verdict_and_no_bare_number(
     rows: list[dict[str, float]] = [{"epoch": 1, "second opinion": gain, "second opinion error": 0.002},
                                     {"epoch": 1.5, "effective rank": 106.0}]
     monkeypatch.setattr("pages.parts.train.status_strip.rows_of_moments", lambda _: rows)
-    assert score_of(run, 1) == score_of(run, 1.5) == [("Whole group, judged", word, "against the plain search")]
+    done = word.removesuffix(" so far")
+    assert score_of(run, 1) == score_of(run, 1.5) == [("Whole group, judged", done, "against the plain search")]
+    monkeypatch.setattr(Run, "stored_status", lambda _: Status(state="running"))
+    assert score_of(run, 1)[0][1] == word
+    rows[0]["epoch"] = 0
+    assert score_of(run, 1)[0][1] == f"{done} before training", "which is no news of the training"
+    rows[0]["epoch"] = 1
     assert score_of(run, 0) == []
     del rows[0]["second opinion error"]
     assert score_of(run, 1) == [], "a gain in similarity has no unit: its curve alone shows it"
@@ -119,6 +125,9 @@ def test_a_curve_whose_best_epoch_is_not_the_last_says_so(values: list[float], w
     rows = [{"epoch": epoch, "second opinion": value, "second opinion error": 0.002} for epoch, value in
             enumerate(values)]
     assert lost_words([*rows, {"epoch": 0.5, "second opinion": 9.0}], "second opinion") == words
+    level = [{"epoch": at, "second opinion": 0.05 + 0.001 * at, "second opinion error": 0.002} for at in (0, 1, 2)]
+    assert lost_words(level, "second opinion") == (
+        "Training changed little: the start, before training, and epoch 2 differ by no more than chance.")
     assert lost_words([{"epoch": 0, "loss": 2.0}, {"epoch": 1, "loss": 1.0}], "loss") == "", "a loss falls"
 
 

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from tests.exploration.test_race import comparison, judged, race_of
-from udml_core.exploration.race import Race, Setup
+from udml_core.exploration.race import Duel, Outcome, Race, Setup
 from udml_core.exploration.race_advice import best_otherwise, both_aims_words
 from udml_core.exploration.race_conclusion import SAYS, Conclusion, Judgments, Stance, conclude, subject_of
 from udml_core.exploration.race_measured import Comparison, Count
@@ -208,3 +208,18 @@ def test_a_recipe_stands_once_behind_the_first_mention_of_its_search() -> None:
     level = of(WON, "level")
     assert " ".join(level.sentences).count("(whitening)") == 1
     assert level.after(f"Use {named}.") == "Use the refined search."
+
+
+def test_the_other_aim_is_answered_as_the_race_answers_for_it() -> None:
+    """Not by the largest gain there, where a simpler search does as well."""
+    def candidate(recipe: str, gain: float) -> Outcome:
+        return judged(recipe, 0.0, 0.001).model_copy(update={
+            "against_start": comparison("cannot tell", "better", gain), "setup": Setup(backbone="net", recipe=recipe)})
+
+    race = race_of(candidate("whiten", 0.04), candidate("whiten+average", 0.05))
+    level = comparison("cannot tell", "cannot tell", 0.01)
+    race = race.model_copy(update={"duels": (Duel(simpler=race.outcomes[0].setup, largest=race.outcomes[1].setup,
+                                                  comparison=level),)})
+    assert race.best is None
+    assert best_otherwise(race) == race.serving("groups").best == race.outcomes[0]
+    assert "use the refined search (whitening), which is better there" in both_aims_words(race, None)

@@ -84,7 +84,8 @@ def test_a_conclusion_follows_each_judgment_and_its_undoing(tmp_path: Path) -> N
         bases.append(conclusion_of(analysis, dataset).basis)
     few = conclusion_of(analysis, dataset)
     assert few.next_step.startswith("Your ")
-    assert few.next_step.endswith(" more, 20 in all, which decide if one is clearly better.")
+    assert few.next_step.endswith(
+        " more, 20 in all: they decide if one search is far better; a smaller difference takes 50 or more.")
 
 
 def test_a_comparison_outlives_a_restart_until_images_are_excluded_or_its_file_is_damaged(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from udml_core.base.errors import capitalized, counted
+from udml_core.base.errors import capitalized, counted, listed
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
 from udml_core.exploration.race_certainty import (
@@ -221,10 +221,8 @@ def otherwise_words(race: Race) -> str:
 
 
 def best_otherwise(race: Race) -> Outcome | None:
-    """Return the search with the largest certain gain in the measure that a race does not serve; None without any."""
-    gains = [(of.difference, outcome) for outcome in race.judged if outcome.against_start is not None
-             and (of := outcome.against_start.other(race.serves)).said == "better"]
-    return max(gains, key=lambda gain: gain[0])[1] if gains else None
+    """Return what a race advises in the measure that it does not serve, as it answers for that; None without advice."""
+    return race.serving(OTHER[race.serves]).best
 
 
 def _beside_largest(race: Race, outcome: Outcome) -> str:
@@ -256,14 +254,14 @@ def both_aims_words(race: Race, use: Outcome | None) -> str:
 def other_aim_words(race: Race) -> str:
     """Return which candidates of a race are better in the measure that it does not serve, or nothing without any.
 
-    The search with the largest such gain is named with the count that can be pictured.
+    The search that the race advises for that is named with the count that can be pictured.
     """
     other, most = OTHER[race.serves], best_otherwise(race)
     if most is None:
         return ""
     assert most.against_start is not None, "the candidate was judged"
     said = changed_words(most.against_start, other)
-    return (f"{calls_words(race, other)}. Most of all gains {_beside_largest(race, most)}"
+    return (f"{calls_words(race, other)}. The best there is {_beside_largest(race, most)}"
             f"{f': {said[0].lower()}{said[1:]}' if said else ''}.")
 
 
@@ -294,8 +292,8 @@ def reason_words(race: Race) -> str:
         return "Why this search: its gain is the largest." if equals_of(race) else ""
     simpler = f"Why this search: it is simpler than {other_search(race, largest.setup, best.setup)}, "
     if duel.comparison.served(race.serves).is_undervalued:
-        return (f"{simpler}which looks better to the judges; but they undervalue steps that compare neighbors, so this "
-                "does not count.")
+        return (f"{simpler}which the judges rate higher; but tests with known classes showed that they underrate "
+                "searches such as this one, so that does not count.")
     return f"{simpler}and the judges see no clear difference between the two."
 
 
@@ -362,8 +360,12 @@ def _simplest_words(race: Race) -> str:
     least = complexity(race.start, duel.simpler)
     less = (other for other in race.duels if other.largest == largest.setup and not other.is_level(race.serves)
             and complexity(race.start, other.simpler) < least)
-    return " ".join(f"{capitalized(other_search(race, other.simpler, best.setup))} is simpler still, but gains less "
-                    f"than {other_search(race, largest.setup, best.setup)} in a direct comparison." for other in less)
+    names = [other_search(race, other.simpler, best.setup) for other in less]
+    if not names:
+        return ""
+    are, ending = ("are", "") if len(names) > 1 else ("is", "s")
+    return (f"{capitalized(listed(names))} {are} simpler still, but gain{ending} less than "
+            f"{other_search(race, largest.setup, best.setup)} in a direct comparison.")
 
 
 def star_words(race: Race) -> str:

@@ -79,7 +79,7 @@ def certainty_words(race: Race, outcome: Outcome, is_done: bool = True) -> str:
     if gain.difference <= 0 or gain.agreed != "better":
         return ""
     races = _of_races(chance_of(gain))
-    said = f"a search that is no better looks this good in {races}"
+    said = f"by chance, a search that is no better looks this good in {races}"
     if not is_close(race, outcome):
         return f"How sure: {said}. {EYES}" if race.verdict(outcome) == "better" else (
             f"How sure: the largest gain may be chance, for a search that is no better shows as much in {races}. "

@@ -283,7 +283,8 @@ def _is_choice() -> bool:
 def _say_instead(wanted: Run, shown: Run) -> None:
     """Say in one line why a page shows another run than the remembered one."""
     reason = "has not finished" if not wanted.stored_status().can_search else "lacks what this page shows"
-    st.info(f"**{escaped(run_title(wanted))}** {reason}. Shown instead: **{escaped(run_title(shown))}**.",
+    title = (run_titles([shown]) | _titles_in_use([shown]))[shown.id]
+    st.info(f"**{escaped(run_title(wanted))}** {reason}. Shown instead: **{escaped(title)}**.",
             icon=":material/swap_horiz:")
 
 
@@ -328,7 +329,8 @@ def end_page() -> None:
     if listed:
         shown = next((run for run in listed if run.id == st.session_state.get(CHOSEN)), None)
         if shown is None:
-            first = first_chosen(listed)
+            on_page = [run for run in listed if run.spec().dataset == st.query_params.get("dataset")]
+            first = first_chosen(on_page or listed)
             kept = next((run for run in listed if run.id == st.session_state.get(EXAMPLE)), first)
             shown = kept if _is_example(first) else first
             _remember_first(shown)

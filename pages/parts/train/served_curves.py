@@ -49,7 +49,11 @@ def lost_words(rows: Sequence[Mapping[str, Any]], name: str) -> str:
     known = [row for row in rows if row.get(name) is not None and not row["epoch"] % 1]
     if len(known) < 2 or name in OTHERS:
         return ""
-    best, last = max(known, key=lambda row: float(row[name])), known[-1]
+    best, last, first = max(known, key=lambda row: float(row[name])), known[-1], known[0]
+    change = first.get(f"{name}{ERROR}")
+    if change is not None and not first["epoch"] and abs(last[name] - first[name]) <= ERRORS * change:
+        return (f"Training changed little: the start, before training, and epoch {last['epoch']:g} differ by no more "
+                "than chance.")
     words = [value_words(name, row[name]) for row in (best, last)]
     if words[0] == words[1]:
         return ""

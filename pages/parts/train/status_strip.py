@@ -155,7 +155,9 @@ def score_of(run: Run, epoch: float | None) -> list[Cell]:
     for name in titles:
         judged = [row for row in known if f"{name}{ERROR}" in row]
         if judged and curve_of(name).axis == GAIN:
-            return [(titles[name], _judged_words(judged[-1][name], judged[-1][f"{name}{ERROR}"]),
+            at, is_live = judged[-1], run.stored_status().state in LIVE_STATES
+            when = " before training" * (not at["epoch"]) or " so far" * is_live
+            return [(titles[name], f"{_judged_words(at[name], at[f'{name}{ERROR}'])}{when}",
                      f"against {words_of('plain').sentence}")]
     row = next((row for row in known if row["epoch"] == epoch), {})
     measured = next((name for name in titles if row.get(name) is not None), "")
@@ -170,7 +172,7 @@ def _judged_words(gain: float, error: float) -> str:
     """Return what judges say of a gain with its standard error; the interval is as wide as in a race."""
     is_sure = abs(gain) > ERRORS * WIDER * error
     said: Verdict = "cannot tell" if not is_sure else "better" if gain > 0 else "worse"
-    return f"{SAID[said]} so far"
+    return str(SAID[said])
 
 
 def share_of(status: Status) -> float | None:

@@ -17,8 +17,9 @@ MOSTLY = 0.6
 EVEN = 0.5
 CLOSE = 50
 """Judgments that a smaller difference takes, about."""
-PLAN = (f"Judge {ENOUGH}: they decide if one search is far better; a smaller difference takes {CLOSE} or more. Each "
-        "answer is kept, so you can go on another day.")
+DECIDE = f"they decide if one search is far better; a smaller difference takes {CLOSE} or more."
+"""What the first judgments can do."""
+PLAN = f"Judge {ENOUGH}: {DECIDE} Each answer is kept, so you can go on another day."
 """What is said before the first judgment; half of all sessions then decide if one is better in 4 of 5 queries."""
 GROWN: dict[Growth | Literal[""], str] = {
     "": "", "less one-sided": " That is more than after {before}, because the answers since then are less one-sided.",
@@ -310,7 +311,7 @@ def could_decide_words(judging: Judging) -> str:
     own = Judging(judging.comparison, people[0])
     count, plan = own.decided(people[0]), min(ENOUGH, len(judging.comparison.differing))
     if count < plan:
-        return f"judge {plan - count} more, {plan} in all, which decide if one is clearly better."
+        return f"judge {plan - count} more, {plan} in all: {DECIDE}"
     target = own.target()
     return "more judgments could decide." if target is None or target.total is None else (
         f"about {target.total} judgments in all could decide.")
