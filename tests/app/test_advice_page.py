@@ -349,7 +349,7 @@ def test_the_preparation_of_a_race_has_one_estimate_that_never_rises() -> None:
 def test_links_name_the_search_and_the_judgments() -> None:
     assert judge_link("run:frozen", "run", "refine-1") == {"part": "Judge", "runs": "run", "a": "run:frozen",
                                                     "b": "run:refine-1"}
-    assert judge_link("run:frozen", "run", "refine-1", "groups")["results"] == "ten", "whole groups are judged as rows"
+    assert judge_link("run:frozen", "run", "refine-1", "groups")["results"] == "group", "whole groups are judged"
     assert judge_link("run:frozen", "other", None) == {"part": "Judge", "runs": "run.other", "a": "run:frozen",
                                                 "b": "other:final"}
 
@@ -1258,12 +1258,12 @@ def test_the_advised_search_takes_the_place_of_the_search_in_use(frozen: Run) ->
     assert not test.toggle(key="search-whiten").value, "its own steps are shown"
 
 
-def test_a_search_that_is_advised_for_whole_groups_is_judged_by_its_first_ten_results(frozen: Run) -> None:
+def test_a_search_that_is_advised_for_whole_groups_is_judged_by_whole_groups(frozen: Run) -> None:
     finished(frozen, outcomes(frozen))
     st.cache_data.clear()
     refined = {recipe: worker.keep(frozen, plan_analysis(Refinement, recipe=recipe), lambda _share, _step: None).id
                for recipe in ("whiten", "average:k=4")}
-    assert results_of(frozen, refined["whiten"]) == {"results": "ten"}
+    assert results_of(frozen, refined["whiten"]) == {"results": "group"}
     assert results_of(frozen, refined["average:k=4"]) == {}, "another search"
     assert results_of(frozen, "final") == {}
 
@@ -1301,15 +1301,16 @@ def test_the_caption_of_the_chart_and_the_table_mean_the_same_by_kept(frozen: Ru
         "No candidate was kept: none beat the plain search in whole groups.")
 
 
-def test_a_whole_group_has_both_sizes_where_its_verdict_stands(frozen: Run) -> None:
+def test_the_size_of_a_whole_group_stands_at_its_verdict(frozen: Run) -> None:
     race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=frozen.id, group=25,
                 outcomes=tuple(outcomes(frozen)))
     create_analysis(frozen, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
     page = opened("data", **LINK)
     helps = [caption.help for caption in page.caption if "95 % intervals" in caption.value]
-    assert [words.partition("“")[2] for words in helps] == [
-        "Whole group” has two sizes here: a judge looks at the first 25 results, because a typical image has about 25 "
-        "images near it, and you see the first 10 where you judge by eye."]
+    (words,) = helps
+    assert words.endswith(
+        "A judge looks at the first 25 results, because a typical image has about 25 images near it. Where you judge "
+        "by eye, you see a few of those in which the two searches differ.")
     said = next(element.value for element in page.markdown if "A judge compares looks only" in element.value)
     assert "17 fewer to 14 more of 100 groups were better than judges said" in said
 
@@ -1420,7 +1421,7 @@ def test_every_page_follows_the_judgments_of_the_advised_search(
     plan = plan_analysis(Refinement, recipe="whiten")
     create_analysis(frozen, plan, state="done", result=worker.compute(frozen, plan, lambda *_: None))
     retrieval = Retrieval(frozen)
-    judging = Judging(compare(Side(retrieval, "frozen"), Side(retrieval, plan.id), "all", "ten"))
+    judging = Judging(compare(Side(retrieval, "frozen"), Side(retrieval, plan.id), "all", "group"))
     for answer in answers:
         question = judging.question()
         assert question is not None

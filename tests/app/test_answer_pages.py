@@ -126,7 +126,7 @@ def test_search_judges_what_the_search_in_use_gains_against_the_plain_search_fir
     sides = parse_qs(link.proto.query_string)
     assert (sides["a"], sides["b"]) == ([f"{frozen.id}:final"], [f"{frozen.id}:{refinement}"]), (
         "under the names of earlier judgments, however the results stand")
-    assert sides["results"] == ["ten"]
+    assert sides["results"] == ["group"]
 
 
 def test_a_training_is_compared_with_the_search_in_use_by_what_that_gains(frozen: Run) -> None:

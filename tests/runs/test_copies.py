@@ -55,7 +55,7 @@ def test_copies_are_known_from_an_audit_and_from_decisions(run: Run) -> None:
     assert known_copies(dataset, run.root)[3] == 3, "a decision counts more than the audit"
 
 
-@pytest.mark.parametrize("results", ["first", "ten"])
+@pytest.mark.parametrize("results", ["first", "ten", "group"])
 def test_known_copies_of_a_query_are_left_out_of_both_results(results: Results, run: Run) -> None:
     retrieval = Retrieval(run)
     epoch = Retrieval(worked(run.root, seed=1), retrieval.dataset)
@@ -72,10 +72,11 @@ def test_known_copies_of_a_query_are_left_out_of_both_results(results: Results, 
              for image in before.candidates[at].reshape(2, -1)[:, 0].tolist()]
     decide(retrieval.dataset, np.array(pairs), same=True)
     after, copies = compare(*sides, "all", results), known_copies(retrieval.dataset, run.root)
+    count = 10 if results == "first" else after.candidates.shape[-1]
     candidates = dict(zip(after.differing.tolist(), after.candidates.tolist(), strict=True))
     for query in (first, second):
         others = copies != copies[query]
-        expected = [[hit.index for hit in side.retrieval.search(Query((query,)), 10, side.frame, "all", others)]
+        expected = [[hit.index for hit in side.retrieval.search(Query((query,)), count, side.frame, "all", others)]
                     for side in sides]
         shown = candidates.get(query)
         if results == "first":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -138,6 +139,32 @@ def test_the_first_ten_differ_where_the_searches_find_other_images(recipe: str, 
     assert {query: rows for query, rows in known.items() if query in asked} == expected
     assert 0 < len(expected) < len(asked) or recipe != "whiten+average:k=5"
     assert comparison.key != compare(*sides).key
+
+
+def test_groups_differ_within_as_many_results_as_a_typical_group_has(retrieval: Retrieval) -> None:
+    sides = Side(retrieval, "final"), Side(retrieval, refined(retrieval.run, "whiten+average:k=5"))
+    comparison, turned = compare(*sides, results="group"), compare(*sides[::-1], results="group")
+    size = differing.group_size(sides[0])
+    assert size == differing.LARGEST, "about 90 test images show the same digit"
+    assert comparison.candidates.shape[1:] == (2, size)
+    assert comparison.key == turned.key
+    assert comparison.differing.tolist() == turned.differing.tolist()
+    shown = [comparison.options(position) for position in range(9)]
+    assert [turned.options(position)[::-1] for position in range(9)] == shown
+    shared = np.isin(np.arange(len(retrieval.dataset)), retrieval.split.test)
+    query = int(comparison.differing[0])
+    nearest = [hit.index for hit in retrieval.search(Query((query,)), size, "final", "all", shared)]
+    assert comparison.candidates[0, 0].tolist() == nearest
+
+
+@pytest.mark.parametrize(("planted", "size"), [(12, 20), (40, 40), (300, 80)])
+def test_the_size_of_a_group_follows_planted_groups_in_steps(planted: int, size: int) -> None:
+    random = np.random.default_rng(0)
+    centers = np.repeat(random.normal(size=(1200 // planted, 32)), planted, axis=0)
+    rows = (centers + 0.15 * random.normal(size=centers.shape)).astype(np.float32)
+    frame = SimpleNamespace(rows=rows)
+    side = SimpleNamespace(retrieval=SimpleNamespace(frame=lambda _: frame), frame="final")
+    assert differing.group_size(side) == size  # type: ignore[arg-type]
 
 
 def test_stored_rankings_that_end_early_are_searched_again(retrieval: Retrieval) -> None:

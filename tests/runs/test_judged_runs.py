@@ -50,13 +50,13 @@ def test_judgments_of_frozen_features_are_found_under_both_of_their_names(tmp_pa
     sides = Side(Retrieval(frozen), "frozen"), Side(Retrieval(trained), "final")
     dataset = sides[0].retrieval.dataset
     assert list(judged_comparisons(frozen, trained, dataset)) == []
-    for results in ("first", "ten"):
+    for results in ("first", "ten", "group"):
         judging = Judging(compare(*sides, results=results))  # type: ignore[arg-type]
         question = judging.question()
         assert question is not None
         judging.answer(question, "left")
     pair = (frozen, "frozen"), (trained, "final")
-    expected = [(pair, "test", "first"), (pair, "test", "ten")]
+    expected = [(pair, "test", results) for results in ("first", "ten", "group")]
     assert list(judged_comparisons(frozen, trained, dataset)) == expected
     again = worked(tmp_path, method="frozen")
     assert list(judged_comparisons(again, trained, dataset)) == expected, "the same features in another run"

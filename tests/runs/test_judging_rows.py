@@ -13,6 +13,7 @@ from tests.tiers import fast_first
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import ArrayImages, Dataset
 from udml_core.data.given.log import log_path_of
+from udml_core.runs.search import differing
 from udml_core.runs.search import judgment_files as files
 from udml_core.runs.search.differing import Comparison, Results, comparison_key, draw_queries
 from udml_core.runs.search.judging import Choice, Judging
@@ -43,6 +44,45 @@ def rows_of(session: str, results: Results = "ten", swapped: bool = False) -> Co
         candidates = candidates[:, :, 0]
     return Comparison(dataset, key[::-1] if swapped else key, "test", len(names), TOTAL, order,
                       candidates[:, ::-1] if swapped else candidates, results)
+
+
+def group_of(session: str, swapped: bool = False) -> Comparison:
+    """Return a comparison of groups in which A finds images 0 to 23 of a query's 36, and B images 12 to 35."""
+    names = tuple(f"{number:04}.png" for number in range(TOTAL * 37))
+    pixels = np.broadcast_to(np.zeros((), np.uint8), (len(names), 2, 2))
+    dataset = Dataset("set", "Set", ArrayImages(pixels), None, (), session, 2, True, names)
+    key = (f"run-{session}:final", f"run-{session}:frozen")
+    of_query = TOTAL + 36 * np.arange(TOTAL)[:, None] + np.arange(36)
+    candidates = np.stack([of_query[:, :24], of_query[:, 12:]], axis=1)
+    return Comparison(dataset, key[::-1] if swapped else key, "test", len(names), TOTAL, np.arange(TOTAL),
+                      candidates[:, ::-1] if swapped else candidates, "group")
+
+
+def test_of_a_group_a_few_images_are_drawn_uniformly_among_those_that_differ() -> None:
+    comparison, swapped = group_of("group"), group_of("group", swapped=True)
+    drawn = [comparison.options(position) for position in range(TOTAL)]
+    assert [swapped.options(position)[::-1] for position in range(TOTAL)] == drawn, "whatever the order of A and B"
+    places = np.array(drawn) - TOTAL - 36 * np.arange(TOTAL)[:, None, None]
+    assert places.shape == (TOTAL, 2, differing.DRAWN)
+    assert places[:, 0].max() < 12, "what only A finds"
+    assert places[:, 1].min() >= 24, "what only B finds"
+    counts = np.bincount(places[:, 0].ravel(), minlength=12)
+    assert counts.min() >= 8, "each is drawn about 20 times, not the nearest alone"
+    assert counts.max() <= 34
+    assert (comparison.shared(0), comparison.mean_changed) == (12, 12.0)
+    assert differing_words(comparison) == (
+        "60 of 60 queries, drawn from 2,220 images differ in their groups of results (100 %), on average in 12.0 of 24 "
+        "images")
+
+
+def test_drawn_images_stand_for_all_that_differ() -> None:
+    """The share of the query's kind among drawn images is on average that among all images."""
+    comparison = group_of("stands for all")
+    kind = np.random.default_rng(0).random(TOTAL * 37) < np.where((np.arange(TOTAL * 37) - TOTAL) % 36 >= 24, 0.7, 0.3)
+    full, few = (kind[np.array([of(position) for position in range(TOTAL)])].mean(axis=(0, 2))
+                 for of in (comparison._only, comparison.options))
+    assert few == pytest.approx(full, abs=0.08)
+    assert few[1] - few[0] > 0.3
 
 
 def is_of_second(row: tuple[int, ...]) -> bool:

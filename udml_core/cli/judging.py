@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 EmbeddingName = Annotated[str, typer.Argument(show_default=False, help=(
     "RUN or RUN:FRAME; a frame is frozen, initial, final (the default) or the id of a refinement."))]
 EQUAL: Mapping[str, Choice] = {"e": "equal", "b": "both right", "w": "both wrong", "n": "unsure"}
-CHOICES: dict[str, Mapping[str, Choice]] = {"first": {"l": "left", "r": "right", **EQUAL},
-                                            "ten": {"1": "left", "2": "right", **EQUAL}}
+OF_ROWS: Mapping[str, Choice] = {"1": "left", "2": "right", **EQUAL}
+CHOICES: dict[str, Mapping[str, Choice]] = {"first": {"l": "left", "r": "right", **EQUAL}, "ten": OF_ROWS,
+                                            "group": OF_ROWS}
 OTHER_KEYS = "b both right, w both wrong, n not sure, e equal, u undo, q quit"
-KEYS = {"first": f"l left, r right, {OTHER_KEYS}", "ten": f"1 row 1, 2 row 2, {OTHER_KEYS}"}
+ROWS = f"1 row 1, 2 row 2, {OTHER_KEYS}"
+KEYS = {"first": f"l left, r right, {OTHER_KEYS}", "ten": ROWS, "group": ROWS}
 
 
 def judge(a: EmbeddingName, b: EmbeddingName,
@@ -33,8 +35,9 @@ def judge(a: EmbeddingName, b: EmbeddingName,
           ask: Annotated[bool, typer.Option("--ask", help="Judge here: answer l (left), r (right), b (both right), w "
                                                           "(both wrong), n (not sure), e (equal), u (undo) or q "
                                                           "(quit); of rows 1 or 2.")] = False,
-          results: Annotated[Literal["first", "ten"], typer.Option(help=(
-              "Judge the first result of a query, or its first ten results as rows."))] = "first",
+          results: Annotated[Literal["first", "ten", "group"], typer.Option(help=(
+              "Judge the first result of a query, its first ten results as rows, or rows of up to four images that are "
+              "drawn from the results in which the groups differ."))] = "first",
           gallery: Annotated[Literal["test", "all"], typer.Option(help="Search the test half or all images.")] = "test",
           export: Annotated[Path | None, typer.Option("--export", metavar="FILE", help=(
               "Write the judgments of all people to this file, as a table if its name ends in .csv, else as JSON."))
@@ -45,7 +48,7 @@ def judge(a: EmbeddingName, b: EmbeddingName,
     """Compare two embeddings of the same images by blind judgments, without labels.
 
     A judgment says which of two images is more similar to a query: the nearest image in A or in B, without their
-    names; or which of two rows, of the first ten results in A or in B, holds more images of the same kind. The queries
+    names; or which of two rows, of results in A or in B, holds more images of the same kind. The queries
     are a random sample of all queries for which these results differ, and the interval holds whenever you stop. Known
     copies of a query, as an audit finds them, are left out of both.
     """

@@ -27,8 +27,6 @@ COUNTED: Mapping[Serves, str] = {
 """How images are counted, for each measure."""
 BY_LOOKS = "by looks, not by species or class"
 """How judges tell which group of results is better."""
-SHOWN_TO_PEOPLE = 10
-"""Number of results that blind judgments of whole groups show."""
 
 
 def group_size_words(group: int) -> str:
@@ -39,8 +37,8 @@ def group_size_words(group: int) -> str:
     """
     if not group:
         return ""
-    return (f"“Whole group” has two sizes here: a judge looks at the first {group} results, because a typical image "
-            f"has about {group} images near it, and you see the first {SHOWN_TO_PEOPLE} where you judge by eye.")
+    return (f"A judge looks at the first {group} results, because a typical image has about {group} images near it. "
+            "Where you judge by eye, you see a few of those in which the two searches differ.")
 
 
 FEWER, MORE = 17, 14

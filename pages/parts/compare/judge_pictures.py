@@ -10,7 +10,7 @@ import streamlit as st
 
 from udml_core.base.errors import UserError, counted
 from udml_core.data.dataset import Dataset
-from udml_core.runs.search.differing import Results
+from udml_core.runs.search.differing import Comparison, Results
 from udml_core.runs.search.judging import Choice, Judging, Question
 
 from ..draw.pictures import inline, sharp
@@ -24,17 +24,19 @@ UNSURE: Answer = ("unsure", "Not sure", "N")
 KEYS: tuple[Answer, ...] = (LEFT, EQUAL, UNSURE, RIGHT)
 """Each answer with its button and the key that presses it."""
 REASONS: dict[Results, tuple[Answer, ...]] = {
-    "first": (("both right", "Both are right", "B"), ("both wrong", "Both are wrong", "W")), "ten": ()}
-"""Why two images are equal, which the summary counts; of ten images, neither side is simply right or wrong."""
+    "first": (("both right", "Both are right", "B"), ("both wrong", "Both are wrong", "W")), "ten": (), "group": ()}
+"""Why two images are equal, which the summary counts; of several images, neither side is simply right or wrong."""
+OF_SETS = "Keys: ← left, → right, ↓ equal, N not sure, U undo. Every answer is saved at once."
+SET_SAVED: dict[Choice, str] = {"left": "the left images are better", "right": "the right images are better",
+                                "equal": "equal", "unsure": "not sure"}
 LEGENDS: dict[Results, str] = {
     "first": "Keys: ← left, → right, ↓ equal, B both right, W both wrong, N not sure, U undo. Every answer is saved at "
              "once.",
-    "ten": "Keys: ← left, → right, ↓ equal, N not sure, U undo. Every answer is saved at once."}
+    "ten": OF_SETS, "group": OF_SETS}
 SAVED: dict[Results, dict[Choice, str]] = {
     "first": {"left": "the left image shows the same kind", "right": "the right image shows the same kind",
               "equal": "equal", "both right": "both are right", "both wrong": "both are wrong", "unsure": "not sure"},
-    "ten": {"left": "the left images are better", "right": "the right images are better", "equal": "equal",
-            "unsure": "not sure"}}
+    "ten": SET_SAVED, "group": SET_SAVED}
 MOST_STACKED = 2
 """Most images of one side that stand in one column."""
 
@@ -42,8 +44,9 @@ MOST_STACKED = 2
 def show_pictures(judging: Judging, question: Question) -> None:
     """Show the query with its candidates."""
     dataset = judging.comparison.dataset
-    if judging.comparison.results == "ten":
-        _show_sets(dataset, question, judging.comparison.shared(question.position))
+    if judging.comparison.results != "first":
+        _show_sets(dataset, question)
+        st.caption(_left_out_words(judging.comparison, question.position))
         return
     pictures = (("Left", question.left[0]), ("Query", question.query), ("Right", question.right[0]))
     with st.container(key="judge-pictures"):
@@ -54,8 +57,19 @@ def show_pictures(judging: Judging, question: Question) -> None:
                     st.image(_picture(dataset.fingerprint, image, dataset), width="stretch", alt=f"{word} image")
 
 
-def _show_sets(dataset: Dataset, question: Question, shared: int) -> None:
-    """Show the query between both sets; the results that both embeddings find are left out, because they are equal."""
+def _left_out_words(comparison: Comparison, position: int) -> str:
+    """Say which results are not shown: what both find is equal, and of a group, a few others are drawn."""
+    shared, count = comparison.shared(position), comparison.candidates.shape[-1]
+    if comparison.results == "ten":
+        return (f"Both also find {counted(shared, 'further image')} among the first ten; only what differs is shown."
+                if shared else "All of the first ten differ.")
+    only, drawn = count - shared, len(comparison.options(position)[0])
+    few = f"{drawn} of these, drawn at random, are shown" if drawn < only else "these are shown"
+    return f"Of the first {count} results, {only} differ: {few}. The others are found by both."
+
+
+def _show_sets(dataset: Dataset, question: Question) -> None:
+    """Show the query between both sets."""
     count = max(len(question.left), len(question.right))
     columns = math.ceil(math.sqrt(count)) if count > MOST_STACKED else 1
     size = f"--columns:{columns};--rows:{-(-count // columns)}"
@@ -64,8 +78,6 @@ def _show_sets(dataset: Dataset, question: Question, shared: int) -> None:
                    "</div></div>" for name, side in (("Left", question.left), ("Right", question.right)))
     query = f'<div><div class="judge-name">Query</div>{_image_html(dataset, question.query, "Query image")}</div>'
     st.html(f'<div class="judge-sets" style="{size}">{left}{query}{right}</div>')
-    st.caption(f"Both also find {counted(shared, 'further image')} among the first ten; only what differs is shown."
-               if shared else "All of the first ten differ.")
 
 
 def rows_html(dataset: Dataset, query: int, rows: Sequence[tuple[str, tuple[int, ...]]]) -> str:

@@ -108,7 +108,7 @@ def _show_queries(judging: Judging, names: tuple[str, str]) -> None:
     """Show the person's judged queries by the better embedding, each with what A and B find."""
     comparison, count = judging.comparison, judging.count(judging.judge)
     values = judging.values(judging.judge)
-    is_rows = comparison.results == "ten"
+    is_rows = comparison.results != "first"
     most = MOST_ROWS if is_rows else SHOWN
     groups = {f"{names[0]} better": 0.0, f"{names[1]} better": 1.0, "Neither better": EQUAL}
     for place, (title, wanted) in zip([st.container() for _ in groups] if is_rows else st.columns(3), groups.items(),
@@ -134,7 +134,7 @@ def show_tiles(comparison: Comparison, positions: Sequence[int], title: str, key
 
 
 def show_rows(comparison: Comparison, positions: Sequence[int], names: tuple[str, str] = ("A", "B")) -> None:
-    """Show queries with the images that only A and only B find among the first ten, each row with its name."""
+    """Show queries with the images that only A and only B find, each row with its name."""
     for position in positions:
         query = int(comparison.differing[position])
         rows = list(zip(names, comparison.options(position), strict=True))

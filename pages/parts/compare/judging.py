@@ -1,6 +1,6 @@
 """The part Judge of the view Compare: blind judgments of the queries for which two embeddings differ.
 
-The first results are judged, or the first ten. Neither names, labels nor files are shown until the user
+The first results are judged, the first ten, or whole groups. Neither names, labels nor files are shown until the user
 reveals the names.
 """
 
@@ -52,14 +52,17 @@ from .judged import range_bar, show_files, show_judged, unbroken
 from .sides import Contest, choose_contest
 
 MESSAGE, REVEALED = "judge-message", f"{VISIT}judge-revealed"
-RESULTS: dict[Results, str] = {"first": "First result", "ten": "First ten"}
-SUFFIX = {"first": "", "ten": "-ten"}
+RESULTS: dict[Results, str] = {"first": "First result", "ten": "First ten", "group": "Whole group"}
+SUFFIX = {"first": "", "ten": "-ten", "group": "-ten"}
 EXPLAINED: dict[Results, str] = {
     "first": "The two images are the nearest in A and in B, in random order.",
     "ten": "Left and right stand the images that only A or only B finds among its first ten, in random order. "
-           "The encoders that judge look at more, as many as a typical group has."}
+           "The encoders that judge look at more, as many as a typical group has.",
+    "group": "Left and right stand images that only A or only B finds among as many first results as a typical group "
+             "has, drawn at random, in random order. The encoders that judge look at groups as well."}
 UNWRITTEN = "You decide what the same kind is, such as a species. Write it down under “The same kind”."
-SAME: dict[Results, str] = {"first": "the same nearest image", "ten": "the same ten images"}
+SAME: dict[Results, str] = {"first": "the same nearest image", "ten": "the same ten images",
+                            "group": "the same group of images"}
 
 
 @fragment

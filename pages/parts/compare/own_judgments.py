@@ -32,7 +32,7 @@ def show_own_judgments(runs: Sequence[Run], names: Sequence[str], verdicts: Verd
         for sides, gallery, results in judged_comparisons(runs[0], runs[1], load_retrieval(runs[0]).dataset):
             first, second = (Side(load_retrieval(run), frame) for run, frame in sides)
             contest = Contest((first, second), (names[0], names[1]), gallery)
-            said = None if verdicts is None else verdicts.groups if results == "ten" else verdicts.first
+            said = None if verdicts is None else verdicts.first if results == "first" else verdicts.groups
             sentences.append(judgments_words(compare_contest(contest, results), _marked(names), said,
                                              has_plain=contest.has_plain))
     except UserError:  # the images or an embedding are missing, which other parts of the page say

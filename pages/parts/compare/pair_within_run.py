@@ -115,7 +115,7 @@ def show_differences(runs: Sequence[Run], names: Sequence[str] = ()) -> None:
     st.caption(f"**A** {first} · **B** {second}. {differing_words(comparison)}."
                + (f" The {len(positions)} shown come last under Judge, so that seeing them sways no early judgment."
                   if positions else ""))
-    if results == "ten":
+    if results != "first":
         show_rows(comparison, positions, contest.kinds)
     elif positions:
         show_tiles(comparison, positions, "Queries that differ", "pair-differences", columns=6)

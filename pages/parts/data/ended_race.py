@@ -21,6 +21,7 @@ from udml_core.exploration.race_figures import (
     BY_CLASSES,
     COUNTED,
     MEASURES,
+    OTHER,
     by_class_words,
     chain_words,
     group_size_words,
@@ -33,10 +34,9 @@ from udml_core.exploration.race_measured import Serves
 from udml_core.exploration.race_words import caution_words, judge_lines, needs_eyes, outcome_words
 from udml_core.exploration.search_names import other_search, plain_name
 from udml_core.runs.analyses import Analysis
-from udml_core.runs.search.differing import Results
 from udml_core.work import jobs
 from udml_core.work.jobs.answering import relation_to
-from udml_core.work.jobs.concluding import conclusion_of, results_of
+from udml_core.work.jobs.concluding import JUDGED, conclusion_of, results_of
 from udml_core.work.jobs.raced import elsewhere_of, finished_race, race_of
 
 from ..shell.race_judgments import outcome_judgments, recipe_of
@@ -188,7 +188,7 @@ def _show_both_aims(of: Conclusion, is_drawn: bool, own: Outcome | None) -> None
     """
     best = best_otherwise(of.race)
     words = "" if is_drawn or (own is not None and own == best) else of.after(both_aims_words(of.race, of.use))
-    asked: Results = "first" if results_of(of.race) == "ten" else "ten"
+    asked = JUDGED[OTHER[of.race.serves]]
     judged = [said for outcome in [of.candidate, *([best] * (best != of.candidate))] if outcome is not None
               if (said := outcome_judgments(of.race, outcome, [asked]))]
     if words:

@@ -27,8 +27,8 @@ JUDGE = ":material/thumbs_up_down:"
 CONFIRM, CONTINUE = "Confirm by judgments", "Continue judging"
 LONG = 60
 """Letters from which a sentence takes a line of its own beside its button."""
-JUDGING = ("You see a query and where the two searches differ, without their names: the first result, or the first ten "
-           "results if the race served whole groups.")
+JUDGING = ("You see a query and where the two searches differ, without their names: the first result, or a few "
+           "of the results if the race served whole groups.")
 
 
 def relation_words(race: Race, relation: Relation, own: Outcome | None) -> str:

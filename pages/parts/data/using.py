@@ -159,7 +159,7 @@ def judge_link(start: str, run_id: str, refinement_id: str | None, serves: Serve
         start: The embedding, RUN:FRAME; of the frozen features by default in a race.
         run_id: Id of the run of the search.
         refinement_id: Id of its refinement; None for the run's own embedding.
-        serves: What the search serves, which is judged: first results, or the first ten for whole groups.
+        serves: What the search serves, which is judged: first results, or whole groups.
     """
     return {"part": "Judge", "runs": ".".join(dict.fromkeys((start.partition(":")[0], run_id))), "a": start,
-            "b": f"{run_id}:{refinement_id or 'final'}"} | ({"results": "ten"} if serves == "groups" else {})
+            "b": f"{run_id}:{refinement_id or 'final'}"} | ({"results": "group"} if serves == "groups" else {})

@@ -32,7 +32,7 @@ def link_to_judging(embeddings: Sequence[tuple[Run, str]]) -> None:
 
 
 def results_of(run: Run, frame: str) -> dict[str, str]:
-    """Return what is judged of an embedding, for an address: the first ten results if judges see a gain in groups."""
+    """Return what is judged of an embedding, for an address: whole groups if judges see a gain in groups."""
     recipe = recipe_of(run, frame)
     judged = None if recipe is None else judged_in_race(run, recipe)
-    return {"results": "ten"} if judged is not None and aim_of(*judged) == "groups" else {}
+    return {"results": "group"} if judged is not None and aim_of(*judged) == "groups" else {}

@@ -56,23 +56,34 @@ def outcome_judgments(race: Race, outcome: Outcome, asked: Sequence[Results]) ->
     Args:
         race: The race.
         outcome: A judged candidate.
-        asked: What was judged, in the order of the sentences.
+        asked: What was judged, in the order of the sentences. Whole groups without a judgment are answered by
+            judgments of the first ten results, which earlier versions asked.
     """
     try:
         runs = [find_run(name, runs_folder()) for name in (race.run, outcome.run)]
     except UserError:  # a run was removed, which the page says
         return ""
     frame = refinement_of(outcome).id if outcome.setup.recipe else "final"
-    verdicts = dict(zip(("first", "ten"), race.verdicts(outcome), strict=True))
+    verdicts = _by_results(race, outcome)
     named = named_search(race, outcome.setup)
-    said = [race_judgments(runs, frame, (START, named), results, verdicts[results]) for results in asked]
+
+    def said_of(results: Results) -> str:
+        return race_judgments(runs, frame, (START, named), results, verdicts[results])
+
+    said = [said_of(results) or (said_of("ten") if results == "group" else "") for results in asked]
     return " ".join(recipe_once(filter(None, said), escaped(named)))
+
+
+def _by_results(race: Race, outcome: Outcome) -> dict[Results, Verdict]:
+    """Return the verdicts of a race on a candidate by what people judge of them."""
+    first, groups = race.verdicts(outcome)
+    return {"first": first, "ten": groups, "group": groups}
 
 
 def show_judgments_of(run: Run, recipe: str) -> bool:
     """Show what blind judgments say of a run's search that a race judged; return whether there are any."""
     judged = judged_in_race(run, recipe)
-    said = "" if judged is None else outcome_judgments(*judged, ("first", "ten"))
+    said = "" if judged is None else outcome_judgments(*judged, ("first", "group"))
     if said:
         st.caption(f":material/thumbs_up_down: {said}")
     return bool(said)
@@ -104,7 +115,7 @@ def _pair_words(names: Sequence[str], gallery: Gallery, results: Results, datase
     verdict = None
     recipe = recipe_of(second, frame)
     if side_words(first, own) == START and recipe is not None and (judged := judged_in_race(second, recipe)):
-        verdict = dict(zip(("first", "ten"), judged[0].verdicts(judged[1]), strict=True))[results]
+        verdict = _by_results(*judged)[results]
     with_plain, named = is_frozen(first, own), search_name(second, frame)
     names = (START, named) if with_plain else tuple(side_words(*side) for side in sides)
     marked = f"**{escaped(names[0])}**", f"**{escaped(names[1])}**"

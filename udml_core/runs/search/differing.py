@@ -1,9 +1,10 @@
 """Two embeddings of a data set, and the queries for which their first results differ, in the order of judging.
 
-Either the nearest images differ, or the first ten results as sets: then the images that only one of the embeddings
-finds are judged, because the others count the same in both. Known copies of a query are no results, in either
-embedding: a copy is the same picture, which says nothing about either. Images with a finding of quality are no queries,
-and no nearest images of queries that are judged: a plain photograph has no better result.
+Either the nearest images differ, or the first ten results as sets, or as many first results as a typical group has:
+then images that only one of the embeddings finds are judged, because the others count the same in both. Of a group, a
+few are drawn at random for each embedding: their mean is that of all that differ. Known copies of a query are no
+results, in either embedding: a copy is the same picture, which says nothing about either. Images with a finding of
+quality are no queries, and no nearest images of queries that are judged: a plain photograph has no better result.
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ MOST_QUERIES = 20_000
 FEWEST = 3
 """Number of images at least, because two images are each other's nearest in every embedding."""
 SEPARATOR = ":"
-Results = Literal["first", "ten"]
-"""What is judged: the first result of a query, or its first ten."""
-TEN = 10
+Results = Literal["first", "ten", "group"]
+"""What is judged: the first result of a query, its first ten, or as many as a typical group has."""
+TEN, LARGEST = 10, 80
+"""Number of the first ten results, and of the results of a group at most."""
+DRAWN = 4
+"""Images of each embedding that are drawn from a group's results."""
 SPARE = 10
 """Further results to search, in place of copies of a query and of stored results that are not searched now."""
 
@@ -72,7 +76,7 @@ class Comparison:
         images: Number of searched images, each of which could be a query.
         queries: Number of images that were queries.
         differing: Indices (m,) of the queries whose results differ, in the order of judging.
-        candidates: Indices (m, 2) of the nearest images of these queries in A and in B; (m, 2, 10) of the first ten.
+        candidates: Indices (m, 2) of the nearest images of these queries in A and in B; (m, 2, k) of the first k.
         results: What is judged.
         with_copies: Number of queries that have known copies, which are left out of their results.
         not_asked: Number of searched images that are no queries, because the audit lists them under Quality.
@@ -101,11 +105,25 @@ class Comparison:
 
     @property
     def mean_changed(self) -> float:
-        """How many of a differing query's first ten results the other embedding does not find, on average."""
-        changed = [len(self.options(position)[0]) for position in range(len(self.differing))]
+        """How many of a differing query's results the other embedding does not find, on average."""
+        changed = [len(self._only(position)[0]) for position in range(len(self.differing))]
         return float(np.mean(changed)) if changed else 0.0
 
     def options(self, position: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the images of A and of B that are judged: what the other does not find, in order of rank.
+
+        Of a group, the names of query and images draw them, so that the same are drawn whatever the order of A and B.
+        """
+        first, second = self._only(position)
+        return (self._drawn(position, first), self._drawn(position, second)) if self.results == "group" else (
+            first, second)
+
+    def _drawn(self, position: int, images: tuple[int, ...]) -> tuple[int, ...]:
+        names, query = self.dataset.names, self.dataset.names[self.differing[position]]
+        chosen = sorted(images, key=lambda image: _digest(self.key, "drawn", query, names[image]))[:DRAWN]
+        return tuple(image for image in images if image in chosen)
+
+    def _only(self, position: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the images of A and of B that the other does not find, in order of rank."""
         first, second = self.candidates[position].reshape(2, -1).tolist()
         return (tuple(image for image in first if image >= 0 and image not in second),
@@ -113,7 +131,7 @@ class Comparison:
 
     def shared(self, position: int) -> int:
         """Return how many results of a query both embeddings find."""
-        return self.candidates[position].size // 2 - len(self.options(position)[0])
+        return self.candidates[position].size // 2 - len(self._only(position)[0])
 
     def shown(self, images: Sequence[int]) -> Shown:
         """Return images as a judgment stores them: the name of the nearest, or the names of a row in a fixed order."""
@@ -138,9 +156,9 @@ class Comparison:
 def comparison_key(names: Sequence[str], gallery: Gallery, results: Results = "first") -> str:
     """Return the name of a comparison, which does not depend on the order of the embeddings' names.
 
-    Judgments of the first ten results have a name, and so a log and an order, of their own.
+    Judgments of more than the first result have a name, and so a log and an order, of their own.
     """
-    return " ".join([*sorted(names), gallery, *(["ten"] if results == "ten" else [])])
+    return " ".join([*sorted(names), gallery, *([] if results == "first" else [results])])
 
 
 def compare(first: Side, second: Side, gallery: Gallery = "test", results: Results = "first") -> Comparison:
@@ -177,11 +195,23 @@ def compare(first: Side, second: Side, gallery: Gallery = "test", results: Resul
         queries, nearest = (rows[is_asked] if is_asked.any() else rows for rows in (queries, nearest))
         differ = copies[nearest[:, 0]] != copies[nearest[:, 1]]
     else:
-        nearest = np.stack([first_results(index, queries, shared, copies) for index in indexes], axis=1)
+        count = TEN if results == "ten" else group_size(min(first, second, key=lambda side: side.name))
+        nearest = np.stack([first_results(index, queries, shared, copies, count) for index in indexes], axis=1)
         differ = (np.sort(nearest[:, 0]) != np.sort(nearest[:, 1])).any(axis=1)
     searched_copies = np.bincount(copies[shared], minlength=len(dataset))
     return Comparison(dataset, names, gallery, int(shared.sum()), len(queries), queries[differ], nearest[differ],
                       results, int((searched_copies[copies[queries]] > 1).sum()), int((shared & ~asked).sum()))
+
+
+def group_size(side: Side) -> int:
+    """Return how many first results are a group: as many images as a typical image has around it in an embedding.
+
+    It takes steps of half a doubling, so that it hardly changes when images are added or excluded.
+    """
+    from udml_core.numerics.second_opinion import Judge  # here, because it loads torch
+
+    group = Judge.of(side.retrieval.frame(side.frame).rows).group
+    return int(np.clip(round(TEN * 2 ** (round(2 * np.log2(group / TEN)) / 2)), TEN, LARGEST))
 
 
 def first_result(index: Index, queries: Integers, searched: Array, copies: Integers) -> Integers:

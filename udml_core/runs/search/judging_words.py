@@ -30,16 +30,19 @@ CAN_STOP = "You can stop"
 """How words begin that end the judging of two searches that few judgments cannot tell apart."""
 BLIND = ("one of the two", "one of the two")
 """The names of the embeddings while they are hidden."""
+MORE_OF_THE_KIND = "Which of the two holds more images of the same kind as the query?"
 QUESTIONS: dict[Results, str] = {"first": "Which image shows the same kind of thing as the query?",
-                                 "ten": "Which of the two holds more images of the same kind as the query?"}
-WHAT: dict[Results, str] = {"first": "first results", "ten": "the first ten results"}
+                                 "ten": MORE_OF_THE_KIND, "group": MORE_OF_THE_KIND}
+WHAT: dict[Results, str] = {"first": "first results", "ten": "the first ten results", "group": "whole groups"}
 DIFFERS: dict[Results, tuple[str, str]] = {
-    "first": ("differs", "differ"), "ten": ("differs in its first ten results", "differ in their first ten results")}
+    "first": ("differs", "differ"), "ten": ("differs in its first ten results", "differ in their first ten results"),
+    "group": ("differs in its group of results", "differ in their groups of results")}
 """What a query, and several, do."""
 UNSURE = "unsure"
 EQUAL = ("both right", "both wrong")
 """Why neither is better, in a count."""
-BETTER: dict[Results, str] = {"first": "finds the better image", "ten": "finds the better ten results"}
+BETTER: dict[Results, str] = {"first": "finds the better image", "ten": "finds the better ten results",
+                               "group": "finds the better group"}
 
 
 def differing_words(comparison: Comparison) -> str:
@@ -63,7 +66,7 @@ def copies_words(comparison: Comparison) -> str:
 
 
 def _changed_words(comparison: Comparison) -> str:
-    """Return in how many of their first ten results differing queries differ on average; empty for first results."""
+    """Return in how many of their results differing queries differ on average; empty for first results."""
     if comparison.results == "first" or not len(comparison.differing):
         return ""
     return f", on average in {comparison.mean_changed:.1f} of {comparison.candidates.shape[-1]} images"

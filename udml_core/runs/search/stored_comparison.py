@@ -17,11 +17,11 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.given import exclusions
 from udml_core.data.given.log import log_version
 from udml_core.runs.search.asked import asked_images
-from udml_core.runs.search.differing import MOST_QUERIES, TEN, Comparison, Results, comparison_key
+from udml_core.runs.search.differing import LARGEST, MOST_QUERIES, Comparison, Results, comparison_key
 from udml_core.runs.search.query import Gallery
 
 FOLDER = "comparisons"
-MOST_BYTES = MOST_QUERIES * (2 * TEN + 1) * 8 + 4096
+MOST_BYTES = MOST_QUERIES * (2 * LARGEST + 1) * 8 + 4096
 """Largest length of a stored comparison."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +43,7 @@ from udml_core.work.jobs.raced import elsewhere_of, finished_race, own_first, ra
 SEARCHED = (exclusions.KIND, duplicate_decisions.KIND)
 """The logs on which it depends which queries differ."""
 START = "the plain search"
-JUDGED: Mapping[Serves, Results] = {"first": "first", "groups": "ten"}
+JUDGED: Mapping[Serves, Results] = {"first": "first", "groups": "group"}
 """What people look at to judge each measure."""
 _MEMORY = Memory(16)
 """Comparisons and what their judgments say, by what they depend on."""
@@ -87,7 +87,7 @@ def conclusion_on(race: Race, root: Path, dataset: Dataset | None = None, is_don
 
 
 def results_of(race: Race) -> Results:
-    """Return what blind judgments of a race look at: first results, or the first ten for whole groups."""
+    """Return what blind judgments of a race look at: first results, or whole groups."""
     return JUDGED[race.serves]
 
 
@@ -133,10 +133,17 @@ def ticket_of(run: Run, frame: str) -> float:
 
 def _judgments(start: Run, run: Run, frame: str, ticket: float, dataset: Dataset, results: Results,
                names: tuple[str, str]) -> Judgments:
-    """Return what the judgments of one pair of embeddings say; of several names of the pair, the most judged counts."""
-    found = [_said(compared(of, run, own, frame, gallery, results, dataset, ticket), names)
-             for of, own, gallery in judged_starts(start, run, frame, results, dataset)]
-    return max(found, key=lambda of: (of.stance in ("better", "level", "worse"), of.count), default=UNJUDGED)
+    """Return what the judgments of one pair of embeddings say; of several names of the pair, the most judged counts.
+
+    Whole groups without a judgment are answered by judgments of the first ten results, which earlier versions asked.
+    """
+    asked: Sequence[Results] = ("group", "ten") if results == "group" else (results,)
+    for of_results in asked:
+        found = [said for of, own, gallery in judged_starts(start, run, frame, of_results, dataset) if (
+            said := _said(compared(of, run, own, frame, gallery, of_results, dataset, ticket), names)).count]
+        if found:
+            return max(found, key=lambda of: (of.stance in ("better", "level", "worse"), of.count))
+    return UNJUDGED
 
 
 def compared(start: Run, run: Run, own: str, frame: str, gallery: Gallery, results: Results, dataset: Dataset,
