@@ -157,6 +157,18 @@ def test_groups_differ_within_as_many_results_as_a_typical_group_has(retrieval: 
     assert comparison.candidates[0, 0].tolist() == nearest
 
 
+def test_a_group_is_as_long_as_the_shorter_ranking_of_each_query(
+        retrieval: Retrieval, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of three images are not searched, so that a stored ranking holds about 33 of its 100."""
+    sides = Side(retrieval, "final"), Side(retrieval, refined(retrieval.run, "average:k=5"))
+    searched = np.zeros(len(retrieval.dataset), bool)
+    searched[retrieval.split.test[::3]] = True
+    monkeypatch.setattr(retrieval, "searched", lambda *_: searched)
+    monkeypatch.setattr(differing.Query, "__init__", lambda *_: pytest.fail("a query is searched by itself"))
+    count = compare(*sides, results="group").candidates.shape[-1]
+    assert differing.TEN < count < differing.group_size(sides[0])
+
+
 @pytest.mark.parametrize(("planted", "size"), [(12, 20), (40, 40), (300, 80)])
 def test_the_size_of_a_group_follows_planted_groups_in_steps(planted: int, size: int) -> None:
     random = np.random.default_rng(0)

@@ -196,7 +196,7 @@ def compare(first: Side, second: Side, gallery: Gallery = "test", results: Resul
         differ = copies[nearest[:, 0]] != copies[nearest[:, 1]]
     else:
         count = TEN if results == "ten" else group_size(min(first, second, key=lambda side: side.name))
-        nearest = np.stack([first_results(index, queries, shared, copies, count) for index in indexes], axis=1)
+        nearest = _results_of_both(indexes, queries, shared, copies, count)
         differ = (np.sort(nearest[:, 0]) != np.sort(nearest[:, 1])).any(axis=1)
     searched_copies = np.bincount(copies[shared], minlength=len(dataset))
     return Comparison(dataset, names, gallery, int(shared.sum()), len(queries), queries[differ], nearest[differ],
@@ -240,13 +240,41 @@ def first_results(index: Index, queries: Integers, searched: Array, copies: Inte
         copies: Index (n,) of the first known copy of each image.
         count: Number k of results; fewer if fewer images are searched.
     """
+    results, known = _ranked(index, queries, searched, copies, count)
+    return _completed(results, known, index, queries, searched, copies)
+
+
+def _results_of_both(indexes: Sequence[Index], queries: Integers, searched: Array, copies: Integers, count: int
+                     ) -> Integers:
+    """Return the first results (q, 2, k) of each query in two embeddings; see `first_results`.
+
+    Where a stored ranking ends earlier, k is as many results as it has of each query, but at least ten: the queries are
+    not searched one by one.
+    """
+    ranked = [_ranked(index, queries, searched, copies, count) for index in indexes]
+    least = min(int(known.min(initial=count)) for _, known in ranked)
+    count = max(least, min(TEN, count, ranked[0][0].shape[1]))
+    return np.stack([_completed(results[:, :count], known, index, queries, searched, copies)
+                     for index, (results, known) in zip(indexes, ranked, strict=True)], axis=1)
+
+
+def _ranked(index: Index, queries: Integers, searched: Array, copies: Integers, count: int
+            ) -> tuple[Integers, Integers]:
+    """Return the results (q, k) that a ranking has of each query, then −1, and their number (q,)."""
     count = min(count, int(searched.sum()) - 1)
     found = index.neighbors(queries, count + SPARE, searched)[0]
     is_result = (found >= 0) & (copies[found] != copies[queries][:, None])
     order = np.argsort(~is_result, axis=1, kind="stable")[:, :count]
     results = np.full((len(queries), count), -1, np.int64)
     results[:, :order.shape[1]] = np.take_along_axis(found, order, axis=1)
-    for row in np.flatnonzero(is_result.sum(axis=1) < count).tolist():  # the stored ranking ends earlier
+    return results, np.minimum(is_result.sum(axis=1), count)
+
+
+def _completed(results: Integers, known: Integers, index: Index, queries: Integers, searched: Array, copies: Integers
+               ) -> Integers:
+    """Return results (q, k) with a search of their own for each query of which fewer are known."""
+    results, count = results.copy(), results.shape[1]
+    for row in np.flatnonzero(known < count).tolist():  # the stored ranking ends earlier
         others = searched & (copies != copies[queries[row]])
         images = index.nearest(Query((int(queries[row]),)), count, others).images[:count] if others.any() else []
         results[row] = [*images, *[-1] * (count - len(images))]
