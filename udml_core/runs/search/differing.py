@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from udml_core.base.arrays import Array, Integers
+from udml_core.base.arrays import Array, Integers, evenly_spaced
 from udml_core.base.errors import UserError
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.judgments import Shown
@@ -208,9 +208,13 @@ def group_size(side: Side) -> int:
 
     It takes steps of half a doubling, so that it hardly changes when images are added or excluded.
     """
-    from udml_core.numerics.second_opinion import Judge  # here, because it loads torch
+    # Here, because they load torch.
+    from udml_core.numerics.refinement.linear import unit_rows
+    from udml_core.numerics.second_opinion import IMAGES, typical_group
 
-    group = Judge.of(side.retrieval.frame(side.frame).rows).group
+    rows = side.retrieval.frame(side.frame).rows
+    images = evenly_spaced(len(rows), IMAGES)
+    group = typical_group(unit_rows(rows[images])) * len(rows) / len(images)
     return int(np.clip(round(TEN * 2 ** (round(2 * np.log2(group / TEN)) / 2)), TEN, LARGEST))
 
 
