@@ -56,7 +56,7 @@ const drawn = Object.fromEntries(COMPARISONS.map((name, at) => {
 const LESSON = {
   id: "better",
   number: 13,
-  minutes: 8,
+  minutes: 10,
   title: "Did it get better? Judging without labels",
   aim: "Afterwards you can compare two embeddings without labels, and say how sure you are.",
   claim: "Without labels, people in blind comparisons and an encoder that took no part can both tell which embedding finds more similar images, if they also say how sure they are.",
@@ -68,7 +68,7 @@ const LESSON = {
     why: ["A share of 10 pairs is uncertain: 7 of 10 can also come from fair coins.", "", "A few votes against do not refute a gain; they belong to any uncertain share."],
     because: "The interval of 7 in 10 reaches from 35 % to 93 %, so the true share may be below 50 %. Fair coins give a result at least as one-sided, 7 or more heads or tails of 10, in one case of three.",
   },
-  touch: "Judge 20 pairs: which image is more similar to the query ★? Your browser drew the pairs, and on which side of each the new result stands. Only then see the second opinion, and let it judge more pairs with the slider. Repeat it with comparisons 2 and 3.",
+  touch: "Judge 20 pairs: which image is more similar to the query ★? Your browser drew the pairs, and on which side of each the new result stands. Only then see the second opinion, and let it judge more pairs with the slider. With more time, repeat it with comparisons 2 and 3.",
   see: "Each bar is an interval: the shares of pairs for the new embedding that agree with the judgments. A bar right of the dashed line says better, a bar left of it says worse. A bar that crosses the line cannot tell. A pair that you call equal is not counted. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion is a judge that took no part: whitened raw pixels, while both embeddings see only sums.",
   controls: [
     { name: "comparison", kind: "choice", label: "Comparison", start: "joined", options: COMPARISONS.map((value, at) => ({ value, words: String(at + 1) })) },
@@ -105,8 +105,8 @@ const LESSON = {
   counted: ({ after, count, verdict }) => say("{count} of {all}: {verdict}", { count: after, all: count, verdict: VERDICTS[verdict] }),
   ownWords: ({ own, judged }) => (own ? LESSON.counted(own) : say("{count} of {all} judged", { count: judged, all: PLANNED })),
   change: ([from, to]) => `${fixed(from, 1)} → ${percent(to / 100)}`,
-  // A verdict that is seen before the own judgments would sway them. A presentation shows all, because its audience answers aloud.
-  isShown: ({ isDone }, { opinion }) => isDone || opinion === "now" || document.body.classList.contains("udml-present"),
+  // A verdict that is seen before the own judgments would sway them.
+  isShown: ({ isDone }, { opinion }) => isDone || opinion === "now",
   opinionWords: (numbers, state) => (LESSON.isShown(numbers, state) ? LESSON.counted(numbers.opinion) : say("after {count} judgments", { count: PLANNED })),
   readout: (numbers, state) => [[say("you"), LESSON.ownWords(numbers)], [say("second opinion"), LESSON.opinionWords(numbers, state)],
     [say("R@1 from labels"), numbers.isDone ? LESSON.change(numbers.recall) : say("after {count} judgments", { count: PLANNED })]],
@@ -137,7 +137,9 @@ const LESSON = {
       [[say("you"), own, COLORS.query, 1.9], [say("second opinion"), isOpen ? opinion : null, COLORS.hit, 1.1]].forEach(([name, counts, color, y]) => {
         plane.text([-0.27, y], name, { anchor: "start", size: 14, dy: 5 });
         if (!counts?.count) {
-          plane.text([0.5, y], counts ? say("no judgments") : y > 1.5 ? LESSON.ownWords(numbers) : LESSON.opinionWords(numbers, shownState), { size: 13, dy: 5, ...HALO });
+          const words = counts ? say("no judgments") : y > 1.5 ? LESSON.ownWords(numbers) : LESSON.opinionWords(numbers, shownState);
+          if (plane.isCrowded) plane.text([-0.27, y], words, { anchor: "start", size: 13, dy: 5 + 1.2 * plane.least, ...HALO }); // below the name, which takes the room
+          else plane.text([0.5, y], words, { size: 13, dy: 5, ...HALO });
           return;
         }
         const { after, count, interval: [low, high], verdict } = counts;
@@ -169,7 +171,7 @@ const LESSON = {
   },
   caption: [0, 1, 2],
   presented: { do: [0, 2, 3], see: [[0, 1, 2]], fails: [0] },
-  states: { fails: { comparison: "nothing", asked: MOST } },
+  states: { fails: { comparison: "nothing", asked: MOST, opinion: "now" } },
   parts: { pair: "predict", bars: "see0 formula fails check takeaway" },
   fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. In comparison 2 move the slider slowly: the bar leaves the line at 125 pairs, crosses it again at 140, leaves it at 180, crosses it at 190, leaves it at 195, and crosses it once more at 200. If you stop when you like, you choose the verdict. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",
   takeaway: "Judge blindly, ask a judge that took no part, decide in advance how many pairs you judge, and report the interval together with the share.",

@@ -10,19 +10,21 @@ const LESSON = {
     text: "Two projections turn the 64 pixels of an image into 8 numbers. They start equal, but only one is free to stretch its directions. With step size 30 its loss ends lower. What about its R@1?",
     choices: ["It ends higher: a lower loss is better", "It ends lower", "Both end equal"],
     right: 1,
-    why: ["The loss does not ask how many directions remain, and digits need several to lie apart.", "", "They start equal, but only one may stretch its directions, so they end in different places."],
+    why: ["The loss does not ask how many directions remain, and digits need several directions to lie apart.", "", "They start equal, but only one may stretch its directions, so they end in different places."],
     shows: { rate: 3, step: 10 },
-    because: "It lowers the loss by giving up directions: about 3 of the 8 remain in use. The other projection still uses 5 to 6, and more digits lie apart.",
+    because: "The free projection lowers the loss by giving up directions: about 3 of the 8 remain in use. The orthonormal projection still uses 5 to 6, and more digits lie apart.",
   },
   touch: "Go to the last training step at step size 30: which projection has the lower loss, and which the better map? Then raise the step size to 100 and go through the training steps. This is another failure: the free projection diverges, and its loss rises without limit.",
-  see: "The free projection may stretch and shrink its directions; the orthonormal projection keeps them at right angles and at length 1. Each character is an image of a handwritten digit, drawn in the two main directions of its 8 numbers. The bars are the shares of all 8 directions. Effective rank counts the directions in use. R@1 is the share of images whose nearest image is the same digit. Each map is scaled to fit.",
+  see: "The free projection may stretch and shrink its directions; the orthonormal projection keeps them at right angles and at length 1. Each character is an image of a handwritten digit, drawn in the two main directions of its 8 numbers. The bars are the shares of all 8 directions. Effective rank counts the directions in use. R@1 is the share of the 400 images, on which both also train, whose nearest image is the same digit; it has no ±, because each projection trains once. Each map is scaled to fit.",
   controls: [
     { name: "rate", kind: "slider", label: "Step size s, how far a training step goes", low: 0, high: 4, step: 1, start: 3, format: (value) => ["1", "3", "10", "30", "100"][value] },
     { name: "step", kind: "slider", label: "Training step", low: 0, high: 10, step: 1, start: 0, format: (value) => String([0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20][value]) },
   ],
   kinds: ["orthonormal", "free"],
   names: [say("orthonormal"), say("free")],
-  measures: [say("Effective rank"), "R@1"],
+  measures: [say("Effective rank"), "R@1", say("Loss")],
+  charts: ["rank", "recall", "loss"],
+  highest: 0.8, // loss that its chart holds: a line that leaves it diverges
   compute({ rate, step }, { collapse: { shares, recalls, losses, positions, classes, rates, steps } }) {
     const [, rateCount, stepCount, width] = shares.shape;
     const runs = LESSON.kinds.map((_kind, row) => {
@@ -34,28 +36,38 @@ const LESSON = {
       });
       return { curves, ...curves[step] };
     });
-    return { runs, size: rates[rate], number: steps[step] };
+    const smaller = rate === rates.length - 1 ? steps.map((_step, at) => recalls[(rate - 1) * stepCount + at]) : null; // R@1 of the orthonormal projection, to compare with
+    return { runs, smaller, smallerSize: rates[rate - 1], size: rates[rate], number: steps[step] };
   },
   readout: ({ runs: [orthonormal, free] }) => [[say("effective rank, orthonormal"), fixed(orthonormal.rank, 1)], [say("effective rank, free"), fixed(free.rank, 1)],
     [say("R@1, orthonormal"), percent(orthonormal.recall)], [say("R@1, free"), percent(free.recall)],
     [say("loss, orthonormal"), significant(orthonormal.loss, 3)], [say("loss, free"), free.loss < 1000 ? significant(free.loss, 3) : say("over {bound}", { bound: 1000 })]],
-  build({ stage, data: { collapse: { classes, steps } } }) {
+  build({ stage, data: { collapse: { classes, steps } }, parts }) {
     const grid = element("div", { style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(300px,100%),1fr));gap:4px 14px;align-items:end" });
     stage.append(grid);
     const colors = [COLORS.hit, COLORS.miss];
     const maps = LESSON.kinds.map((kind, row) => {
-      const title = element("b", { style: "font-size:0.9em;overflow-wrap:anywhere" }, kind === "free" ? say("Free projection") : say("Orthonormal projection, LᵀL = I"));
-      const canvas = element("canvas", { role: "img", style: "width:100%;height:min(215px,40vw);display:block;border:1px solid var(--edge);border-radius:6px" });
-      const bars = shape("svg", { class: "chart", viewBox: "0 0 400 44", role: "img" });
+      const title = element("b", { "data-part": "bars", style: "font-size:0.9em;overflow-wrap:anywhere" }, kind === "free" ? say("Free projection") : say("Orthonormal projection, LᵀL = I"));
+      const canvas = element("canvas", { "data-part": "maps", role: "img", style: "width:100%;height:min(215px,40vw);display:block;border:1px solid var(--edge);border-radius:6px" });
+      const bars = shape("svg", { class: "chart", "data-part": "bars", viewBox: "0 0 400 44", role: "img" });
       grid.append(element("div", {}, title, canvas, bars));
       return { kind, canvas, bars, color: colors[row] };
     });
-    const charts = [["effective rank", [0, 8], plain], ["R@1", [0, 1], (value) => percent(value, 0)]].map(([label, y, format], at) => {
-      const isWide = isCrowded(leastLetters(stage), stage.clientWidth); // room for one chart; the bars show the rank
-      const box = element("div", { class: `later ${isWide && at === 0 ? "aside" : ""}`, style: isWide ? "grid-column:1/-1" : null });
+    const isWide = isCrowded(leastLetters(stage), stage.clientWidth); // room for one chart beside another only if letters are small
+    const charts = [["effective rank", [0, 8], plain], ["R@1", [0, 1], (value) => percent(value, 0)], ["loss", [0.5, LESSON.highest], (value) => fixed(value, 2)]].map(([label, y, format], at) => {
+      const box = element("div", { class: "later", "data-part": LESSON.charts[at], style: isWide || at === 2 ? "grid-column:1/-1" : null });
       grid.append(box);
-      return new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", title: LESSON.measures[at], label, width: isWide ? 640 : 400, height: 175, right: 104, ticks: [0, 10, 20], format });
+      const chart = new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", title: LESSON.measures[at], label, width: isWide ? 640 : at === 2 ? 820 : 400, height: isWide ? 150 : 175, right: 104, ticks: [0, 10, 20], format });
+      if (isWide && at === 0 && LESSON.charts.slice(1).some((part) => parts?.includes(part))) chart.xLabel = ""; // the chart below has it
+      return chart;
     });
+    // A line ends where it leaves the chart.
+    const within = (points, high) => {
+      const out = points.findIndex(([, value]) => value > high);
+      if (out < 1) return points;
+      const [[x, y], [nextX, nextY]] = points.slice(out - 1, out + 1);
+      return [...points.slice(0, out), [x + (nextX - x) * (high - y) / (nextY - y), high]];
+    };
     let runs = null;
     const paint = () => maps.forEach(({ canvas }, row) => {
       const { positions } = runs[row];
@@ -69,20 +81,25 @@ const LESSON = {
     new ResizeObserver(() => { if (runs) paint(); }).observe(stage);
     return { draw(_state, numbers) {
       ({ runs } = numbers);
-      const { size, number } = numbers;
+      const { size, number, smaller, smallerSize } = numbers;
+      const most = Math.max(...runs.flatMap(({ part }) => part)); // the highest bar fills its strip
       maps.forEach(({ canvas, bars, color }, row) => {
         const { part, rank, recall } = runs[row];
         canvas.setAttribute("aria-label", say("{name}, map after {number} steps of size {size}: effective rank {rank}, R@1 {recall}", { name: LESSON.names[row], number, size, rank: fixed(rank, 1), recall: percent(recall) }));
         bars.setAttribute("aria-label", say("Shares of the 8 directions, in percent: {shares}", { shares: part.map((share) => fixed(100 * share, 0)).join(", ") }));
-        bars.replaceChildren(...part.map((share, at) => shape("rect", { x: 50 * at + 2, y: 42 - 40 * share, width: 44, height: 40 * share, fill: color })));
+        bars.replaceChildren(...part.map((share, at) => shape("rect", { x: 50 * at + 2, y: 42 - 40 * share / most, width: 44, height: 40 * share / most, fill: color })));
       });
       charts.forEach((chart, at) => {
-        const name = ["rank", "recall"][at];
+        const name = LESSON.charts[at];
+        const value = (loss) => (loss < 1000 ? fixed(loss, 2) : say("over {bound}", { bound: 1000 }));
         chart.describe(say("{measure} over the training steps with step size {size}: orthonormal from {begin} to {end}, free from {freeBegin} to {freeEnd}", {
-          measure: LESSON.measures[at], size, ...Object.fromEntries(runs.flatMap(({ curves }, row) => [[["begin", "freeBegin"][row], fixed(curves[0][name], 2)],
-            [["end", "freeEnd"][row], fixed(curves.at(-1)[name], 2)]])) }));
-        chart.draw(runs.map(({ curves }, row) => ({ name: LESSON.names[row], color: colors[row], dashed: row === 1,
-          points: curves.map((curve, index) => [steps[index], curve[name]]) })), number);
+          measure: LESSON.measures[at], size, ...Object.fromEntries(runs.flatMap(({ curves }, row) => [[["begin", "freeBegin"][row], value(curves[0][name])],
+            [["end", "freeEnd"][row], value(curves.at(-1)[name])]])) }));
+        const isNamed = !chart.isCrowded; // or else the first chart names the lines of all
+        const series = runs.map(({ curves }, row) => ({ name: isNamed || at === 0 ? LESSON.names[row] : "", color: colors[row], dashed: row === 1,
+          points: within(curves.map((curve, index) => [steps[index], curve[name]]), chart.y[1]) }));
+        if (at === 1 && smaller) series.push({ name: say("orthonormal, s = {size}", { size: smallerSize }), color: COLORS.gray, points: smaller.map((recall, index) => [steps[index], recall]) });
+        chart.draw(series, number);
       });
       paint();
     } };
@@ -96,9 +113,10 @@ const LESSON = {
       free: "<math><mi>L</mi><mo>←</mo><mi>L</mi><mo>−</mo><mi>s</mi><mi>∇</mi><mi>J</mi></math>", constraint: "<math><msup><mi>L</mi><mo>⊤</mo></msup><mi>L</mi><mo>=</mo><mi>I</mi></math>" })}</p>`;
   },
   caption: [1, 2],
-  presented: { do: [0, 1], see: [[0, 1], [2, 3]], fails: [0] },
+  presented: { do: [0, 1, 2], see: [[0, 1], [2, 3]], fails: [0, 1] },
   states: { fails: { rate: 4, step: 10 } },
-  fails: "An orthonormal projection is no guarantee of success. Its directions stay, but the images can lie along a few of them: at the largest step size its effective rank falls from 7.6 to 4.8, and its R@1 ends lower than with the next smaller step size. There the free projection does not collapse to lower its loss, it diverges: each step overshoots farther than the last, until one direction hides the others. And a high effective rank alone proves nothing: the random start has the highest rank and the lowest R@1 of the orthonormal runs.",
+  parts: { maps: "predict do see0", bars: "predict do see0 see1 formula", rank: "see1 formula fails check takeaway", recall: "fails takeaway", loss: "do check" },
+  fails: "An orthonormal projection is no guarantee of success. At the largest step size its effective rank falls from 7.6 to 4.8, and its R@1 ends lower than at step size 30 (gray): its directions stay, but the images lie along a few of them. There the free projection does not collapse to lower its loss, it diverges: each step overshoots farther than the last, until one direction hides the others. And a high effective rank alone proves nothing: the random start has the highest rank and the lowest R@1 of the orthonormal runs.",
   takeaway: "Watch effective rank and R@1 together: a low loss can hide lost directions. A loss that rises without limit is divergence: take smaller steps.",
   open: { page: "runs", label: "effective rank and R@1 of your runs, epoch by epoch" },
   after: {

@@ -1,19 +1,26 @@
-const [OUTER, INNER, PER_CURVE] = [1, 0.66, 26];
-const [N_ALPHA, N_BETA, SNAP] = [4, 0.5, 0.04];
-
-// Two curved lines of points, one inside of the other.
-const CURVES = (() => {
-  const random = randomStream(4);
-  const noise = () => 0.008 * (random() + random() + random() - 1.5);
-  return [OUTER, INNER].flatMap((radius, curve) => Array.from({ length: PER_CURVE }, (_row, row) => {
-    const angle = (0.06 + 0.88 * (row + 0.35 * random()) / (PER_CURVE - 1)) * Math.PI;
-    return { curve, point: [(radius + noise()) * Math.cos(angle), (radius + noise()) * Math.sin(angle)] };
-  }));
-})();
+const [OUTER, WIDE, INNER, PER_CURVE] = [0.96, 1.12, 0.66, 26];
+const [N_ALPHA, N_BETA] = [4, 0.5];
+const SAME = 0.04; // a point nearer than this is the center itself, not one of its neighbors
+const CORNERS = [[-1.2, 0.05], [1.2, 1.3]]; // corners of the picture that A and B reach
+const RING = 120; // places around A; the first and the middle one lie on its flat
 
 const minus = ([x, y], [a, b]) => [x - a, y - b];
 const dot = ([x, y], [a, b]) => x * a + y * b;
 const heading = (angle) => [Math.cos(angle), Math.sin(angle)];
+
+// Two curved lines of points, one inside of the other. The outer one is nearly straight at its top, so that a flat follows it there for a while.
+const CURVES = (() => {
+  const random = randomStream(4);
+  const noise = () => 0.008 * (random() + random() + random() - 1.5);
+  const shares = () => Array.from({ length: PER_CURVE }, (_row, row) => 0.06 + 0.88 * (row + 0.35 * random()) / (PER_CURVE - 1)); // of the line's length
+  const bent = (angle) => [[WIDE, Math.cos(angle)], [OUTER, Math.sin(angle)]].map(([size, part]) => size * Math.sign(part) * Math.abs(part) ** (1 / 3));
+  const steps = Array.from({ length: 2001 }, (_step, step) => bent(Math.PI * step / 2000));
+  const lengths = [0];
+  for (let step = 1; step < steps.length; step += 1) lengths.push(lengths.at(-1) + Math.hypot(...minus(steps[step], steps[step - 1])));
+  const outer = shares().map((share) => steps[lengths.findIndex((length) => length >= share * lengths.at(-1))]);
+  const inner = shares().map((share) => heading(share * Math.PI).map((part) => INNER * part));
+  return [outer, inner].flatMap((points, curve) => points.map((point) => ({ curve, point: point.map((part) => part + noise()) })));
+})();
 
 // The direction of the line through the origin that contains most of the vectors' squared length.
 function bestDirection(vectors) {
@@ -26,7 +33,7 @@ const quality = (direction, vector) => (dot(vector, vector) ? dot(direction, vec
 // The linear neighborhood at a center: candidates are tested one by one, nearest first.
 function linearNeighborhood(center, k, threshold) {
   const candidates = CURVES.map(({ point }, row) => ({ row, vector: minus(point, center) }))
-    .filter(({ vector }) => dot(vector, vector) > 0) // a point is no candidate of its own
+    .filter(({ vector }) => Math.hypot(...vector) > SAME)
     .sort((one, other) => dot(one.vector, one.vector) - dot(other.vector, other.vector)).slice(0, k);
   const members = [];
   const tested = candidates.map(({ row, vector }, position) => {
@@ -60,41 +67,48 @@ const LESSON = {
     text: "The green line is A’s tangent: it follows A’s curve at A. B now moves around the dashed circle, so its distance from A stays the same. Where is B most similar to A?",
     choices: ["Where the circle meets the green line", "Where the circle meets the inner curve", "Equally everywhere: the distance does not change"],
     right: 0,
-    why: ["", "The inner curve passes there, but A’s tangent does not point to it.", "That is true of the distance; this similarity also asks in which direction B lies."],
-    shows: { b: [-0.072, 1.054] }, // at the diamond
+    why: ["", "The inner curve passes there, but A’s tangent does not point to it.", "Only the distance is equal everywhere. This similarity also asks in which direction B lies."],
+    shows: { b: [-0.04, 0.957] }, // at the diamond
     because: "Distance cannot tell these places apart. Nor can the cosine of embeddings of length 1, the usual similarity, which depends on the distance alone. But the green line continues A’s curve, and the inner curve is a different curve.",
   },
   touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then raise k to test more points, lower T, and turn A’s tangent with the handle ↻.",
-  see: "The green line is A’s <b>flat</b>: the straight line through A that fits its neighbors best. All points on the dashed circle are as far from A as B. Judged by A’s flat, all points on the pink outline are as similar to A as B is. At the hollow diamond ◇, B would be most similar. Each bar tests one of A’s nearest points (□: on the inner curve). If it reaches T, the point lies along the flat and joins the neighborhood (✓); else it is rejected (✕).",
+  see: "The green line is A’s <b>flat</b>, the straight line through A that fits its neighbors best; the pink line is B’s. All points on the dashed circle are as far from A as B. The thicker the pink ring, the more similar B would be to A there: the mean of what both flats say. At the hollow diamond ◇, B would be most similar. Each bar tests one of A’s nearest points (□: on the inner curve). If it reaches T, the point lies along the flat and joins the neighborhood (✓); else it is rejected (✕).",
   controls: [
     { name: "k", kind: "slider", label: "k, nearest points to test", low: 1, high: 24, step: 1, start: 12 },
     { name: "threshold", kind: "slider", label: "T, share of each squared distance that must lie along the flat", low: 0.1, high: 0.99, step: 0.01, start: 0.9 },
   ],
   hidden: [
-    { name: "a", start: [0.29, 0.957], low: [-1.2, 0.05], high: [1.2, 1.3] },
-    { name: "b", start: [0.2, 0.629], low: [-1.2, 0.05], high: [1.2, 1.3] },
+    { name: "a", start: [0.29, 0.957], low: CORNERS[0], high: CORNERS[1] },
+    { name: "b", start: [0.2, 0.629], low: CORNERS[0], high: CORNERS[1] },
     { name: "turn", start: 0, low: -90, high: 90 },
   ],
-  // A is the nearest point of the outer curve, and B snaps to points. `turn` is the angle, in degrees, between the reader's tangent and the fitted flat.
+  // PLM's similarity: the mean of what the flats of both points say, each fitted to the neighbors of its point.
+  similarity(center, direction, place, { k, threshold }) {
+    const other = linearNeighborhood(place, k, threshold).direction;
+    const [fromA, fromB] = [direction, other].map((way) => splitAlong(way, minus(place, center)));
+    return { place, other, fromA, fromB, similarity: (fromA.similarity + fromB.similarity) / 2 };
+  },
+  // A is the nearest point of the outer curve. `ring` has the similarity of places around it, as far away as B; ◇ is the best of them in the picture. `turn` is the angle, in degrees, between the reader's tangent and the fitted flat.
   compute({ k, threshold, a, b, turn }) {
     const nearest = (place, points) => points.reduce((one, other) => (Math.hypot(...minus(other, place)) < Math.hypot(...minus(one, place)) ? other : one));
     const points = CURVES.map(({ point }) => point);
     const center = nearest(a, points.slice(0, PER_CURVE));
-    const snapped = nearest(b, points);
-    const second = Math.hypot(...minus(snapped, b)) < SNAP && snapped !== center ? snapped : b;
     const own = linearNeighborhood(center, k, threshold);
-    const other = linearNeighborhood(second, k, threshold);
     const forward = [center[1], -center[0]]; // the fitted direction has no sign: take the one clockwise along the curve
     const fitted = dot(own.direction, forward) < 0 ? own.direction.map((part) => -part) : own.direction;
     const direction = heading(Math.atan2(fitted[1], fitted[0]) + turn * Math.PI / 180);
-    const difference = minus(second, center);
-    const distance = Math.hypot(...difference);
-    const [fromA, fromB] = [splitAlong(direction, difference), splitAlong(other.direction, difference)];
+    const distance = Math.hypot(...minus(b, center));
+    const at = (place) => LESSON.similarity(center, direction, place, { k, threshold });
+    const { other, fromA, fromB, similarity } = at(b);
+    const start = Math.atan2(direction[1], direction[0]) + (direction[0] * center[1] > direction[1] * center[0] ? Math.PI : 0); // counterclockwise along the curve
+    const ring = Array.from({ length: RING }, (_place, step) => at(heading(start + 2 * Math.PI * step / RING).map((part, axis) => center[axis] + distance * part)));
+    const isWithin = ({ place }) => place.every((part, axis) => part >= CORNERS[0][axis] && part <= CORNERS[1][axis]);
+    const best = (ring.some(isWithin) ? ring.filter(isWithin) : ring).reduce((one, next) => (next.similarity > one.similarity + 1e-9 ? next : one));
     const total = own.members.reduce((sum, vector) => sum + dot(vector, vector), 0);
-    return { points, center, second, fitted, direction, other: other.direction, tested: own.tested,
+    return { points, center, second: b, fitted, direction, other, tested: own.tested,
       members: own.members.length, strangers: own.tested.filter(({ row, isMember }) => isMember && CURVES[row].curve).length,
-      distance, cosine: 1 - distance ** 2 / 2, fromA, fromB, similarity: (fromA.similarity + fromB.similarity) / 2,
-      diamond: (1 + distance) ** -N_BETA,
+      distance, cosine: 1 - distance ** 2 / 2, fromA, fromB, similarity, best, diamond: best.similarity,
+      ring: ring.map((each) => ({ place: each.place, similarity: each.similarity })),
       explained: own.members.reduce((sum, vector) => sum + dot(direction, vector) ** 2, 0) / total };
   },
   readout: ({ distance, cosine, similarity, diamond, members, tested, explained }) => [[say("distance"), fixed(distance, 2)],
@@ -103,10 +117,10 @@ const LESSON = {
   build({ stage, change }) {
     const plane = new Plane(stage, { x: [-1.25, 1.25], y: [0.02, 1.32], height: 335, label: "Two curves of points" });
     plane.svg.prepend(shape("svg", { width: plane.width, height: plane.height }, plane.drawn)); // an inner picture clips what leaves it
-    const strip = new Plane(stage, { x: [-2.2, 24.7], y: [leastLetters(stage) || stage.clientWidth < 500 ? -0.5 : -0.32, 1.12], height: leastLetters(stage) || stage.clientWidth < 500 ? 110 : 84, equal: false, label: "Candidates" });
+    const strip = new Plane(stage, { x: [-2.2, 25.6], y: [leastLetters(stage) || stage.clientWidth < 500 ? -0.5 : -0.32, 1.12], height: leastLetters(stage) || stage.clientWidth < 500 ? 110 : 84, equal: false, label: "Candidates" });
     strip.svg.setAttribute("role", "img");
     const isTight = strip.isCrowded || strip.width < 500;
-    const edge = { low: [-1.2, 0.05], high: [1.2, 1.3] };
+    const edge = { low: CORNERS[0], high: CORNERS[1] };
     const reach = 0.47;
     let numbers = null;
     const grips = {
@@ -119,16 +133,15 @@ const LESSON = {
         change({ turn: degrees });
       } }),
     };
-    // All points with the similarity of B, judged by A's flat: eq. 2 solved for the part along, at each part across.
-    const outline = ({ center, direction, fromA: { similarity } }) => {
-      const widest = 2 * (similarity ** (-1 / N_ALPHA) - 1);
-      const quarter = Array.from({ length: 40 }, (_step, step) => {
-        const across = widest * step / 39;
-        return [(similarity * (1 + across / 2) ** N_ALPHA) ** (-1 / N_BETA) - 1, across];
+    // The dashed circle again, thick where B would be similar to A.
+    const drawRing = ({ ring }) => {
+      const [least, most] = [Math.min, Math.max].map((pick) => pick(...ring.map(({ similarity }) => similarity)));
+      ring.forEach(({ place, similarity }, step) => {
+        const middle = (other) => place.map((part, axis) => (part + other.place[axis]) / 2);
+        const [from, to] = [ring.at(step - 1), ring[(step + 1) % RING]].map((other) => plane.at(middle(other)).map((part) => part.toFixed(1)));
+        plane.add("path", { d: `M${from}L${plane.at(place).map((part) => part.toFixed(1))}L${to}`, fill: "none", stroke: COLORS.refined, "stroke-opacity": 0.6,
+          "stroke-width": (1 + 13 * (similarity - least) / (most - least || 1)).toFixed(1), class: "later" });
       });
-      const half = [...quarter, ...quarter.toReversed().map(([along, across]) => [-along, across])];
-      return [...half, ...half.toReversed().map(([along, across]) => [along, -across])].map(([along, across]) => [
-        center[0] + along * direction[0] - across * direction[1], center[1] + along * direction[1] + across * direction[0]]);
     };
     const drawBars = ({ tested }, threshold) => {
       strip.clear();
@@ -146,15 +159,15 @@ const LESSON = {
         if (CURVES[row].curve) strip.add("rect", { x: x - 5, y: y + 9, width: 10, height: 10, fill: "none", stroke: "currentColor", "stroke-width": 2 });
       });
       strip.line([0, threshold], [24.2, threshold], { dashed: true, color: COLORS.query, width: 2 });
-      strip.text([-0.2, threshold], "T", { size: 13, dy: 4, anchor: "end" });
+      strip.text([24.4, threshold], "T", { size: 13, dy: 4, anchor: "start" });
       strip.svg.setAttribute("aria-label", say("{count} candidates, nearest first. Members: {members}", { count: tested.length,
         members: tested.map(({ isMember }, position) => (isMember ? position + 1 : 0)).filter(Boolean).join(", ") }));
     };
     return { draw({ turn, threshold }, shown) {
       numbers = shown;
-      const { center, second: b, direction, other, tested, distance, similarity, diamond, fromA, members, strangers } = numbers;
+      const { center, second: b, direction, other, tested, distance, similarity, diamond, best, fromA, members, strangers } = numbers;
       plane.clear();
-      plane.path(outline(numbers), { color: COLORS.refined, width: 2, closed: true, "fill-opacity": 0.08, class: "later" });
+      drawRing(numbers);
       plane.circle(center, distance, { dashed: true });
       const along = (from, way, length) => from.map((part, axis) => part + length * way[axis]);
       plane.line(along(center, direction, -0.55), along(center, direction, 0.55), { color: COLORS.after, width: 3.5 });
@@ -174,14 +187,14 @@ const LESSON = {
           plane.line(plane.from([x - 6, y + 6]), plane.from([x + 6, y - 6]), { color: COLORS.miss, width: 2 });
         }
       });
-      const side = direction[0] * center[1] > direction[1] * center[0] ? -1 : 1;
-      const [x, y] = plane.at(along(center, direction, side * distance));
-      plane.add("path", { d: `M${x} ${y - 8}l8 8l-8 8l-8-8Z`, fill: "none", stroke: "currentColor", "stroke-width": 2, class: "later" });
+      const [x, y] = plane.at(best.place);
+      const wide = 17; // it frames B, which may stand on it
+      plane.add("path", { d: `M${x} ${y - wide}l${wide} ${wide}l${-wide} ${wide}l${-wide} ${-wide}Z`, fill: "none", stroke: "currentColor", "stroke-width": 2, class: "later" });
       drawBars(numbers, threshold);
       grips.a.place(center);
       grips.b.place(b);
       grips.turn.place(along(center, direction, reach));
-      plane.svg.setAttribute("aria-label", `${say("B is {distance} from A and has similarity {similarity}; a point as far from A but on its flat has {diamond}. The flat has {members} members, {strangers} of them from the other curve.", {
+      plane.svg.setAttribute("aria-label", `${say("B is {distance} from A and has similarity {similarity}; at ◇, as far from A, it would have {diamond}. The flat has {members} members, {strangers} of them from the other curve.", {
         distance: fixed(distance, 2), similarity: fixed(similarity, 2), diamond: fixed(diamond, 2), members, strangers })} ${turn ? say("It is turned by {turn} degrees.", { turn: fixed(turn, 0) }) : ""}`);
     } };
   },

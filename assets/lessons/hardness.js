@@ -21,7 +21,7 @@ const LESSON = {
     because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, the gradients of many hard triplets share a direction in which all points move together. It lowers all these losses, but at most to the margin.",
   },
   touch: "Train an epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps. How much of the harm comes from wrong labels? Train on right labels only.",
-  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin. Each map shows the images after training on one choice; all maps have the same scale. Each character is an image of a handwritten digit, in the color of its true digit; a ring marks the one image in ten with a wrong label. R@1 is the share of images whose nearest image is the same digit. This share is the mean over five seeds, which draw triplets and their order; ± bounds in 19 of 20 cases what the seeds leave open, not what other images would change, and the map shows the first seed. The R@1 of the maps is measured on the same images on which the projection trains; a second number gives R@1 on 300 new images. Spread is the size of the map, compared with its size before training.",
+  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin μ = 0.1. Each map shows the images after training on one choice; all maps have the same scale. Each character is an image of a handwritten digit, in the color of its true digit; a ring marks the one image in ten with a wrong label. R@1 is the share of images whose nearest image is the same digit. This share is the mean over five seeds, which draw triplets and their order; ± bounds in 19 of 20 cases what the seeds leave open, not what other images would change, and the map shows the first seed. The R@1 of the maps is measured on the same images on which the projection trains; a second number gives R@1 on 300 new images. Spread is the size of the map, compared with its size before training.",
   controls: [
     { name: "epochs", kind: "slider", label: "Epochs of training", low: 0, high: 4, step: 1, start: 0 },
     { name: "labels", kind: "choice", label: "Triplets", start: "all", options: [{ value: "all", words: "All" }, { value: "right", words: "Only those with right labels" }] },
@@ -186,7 +186,9 @@ const LESSON = {
     };
     const countsOf = { all: counted(false), right: counted(true) };
     // The bars keep their height; what stands above and below them grows with the letters.
-    const [letters, bars, handle] = [Math.max(13, leastLetters(stage)), 100, 13];
+    const isPresented = stage.closest(".present") !== null;
+    const isPrinted = leastLetters(stage) > 0 && !isPresented; // then the maps take the room of the bars and of what the table repeats
+    const [letters, bars, handle] = [Math.max(13, leastLetters(stage)), isPrinted ? 65 : 100, 13];
     const [above, below] = [2.7 * letters, 2 * handle + 2.2 * letters];
     const margin = 0.02 + 0.0045 * letters;
     const plane = new Plane(stage, { x: [left - margin, right + margin], y: [-below / bars, 1 + above / bars], width: 660, height: (bars + above + below) / shareOf(stage, 660), equal: false, label: "Triplets by difference" });
@@ -210,8 +212,7 @@ const LESSON = {
     stage.append(element("div", { "data-part": "maps", class: plane.isCrowded ? "crowded" : null, style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(max(130px,min(50% - 8px,(560px - 100%) * 999)),1fr));gap:8px" }, maps.map(({ box }) => box)),
       element("div", { "data-part": "maps" }, classLegend(say("Maps: true digit"), digits.map(String), say("○ wrong label"))));
     const button = element("button", { type: "button", class: "main", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, say("Train one epoch"));
-    const isPresented = stage.closest(".present") !== null; // then there is no room for what the slider does, and what all maps share
-    button.hidden = isPresented;
+    button.hidden = isPresented; // then there is no room for what the slider does, and what all maps share
     stage.append(button);
     const painted = new Map();
     let shown = null;
@@ -272,8 +273,8 @@ const LESSON = {
         const short = new Set(results[name].recalls).size > 1 ? `${fixed(100 * middle, 1)}±${percent(reach)}` : percent(middle);
         const lines = plane.isCrowded ? [element("b", {}, `R@1 ${short}`)] : [element("b", {}, `R@1 ${LESSON.interval(results[name])}`)];
         if (!isTight) lines.push(say("spread × {factor}", { factor }).replace("× ", "×\u00a0"));
-        if (!isPresented || (plane.isCrowded && !isTight && used < FEW)) lines.push(say("triplets: {used}", { used }));
-        if (!isTight && !parts?.includes("bars")) lines.push(say("steps: {steps}", { steps })); // beside the bars the maps need the room
+        if ((!isPresented && !isPrinted) || (plane.isCrowded && !isTight && used < FEW)) lines.push(say("triplets: {used}", { used }));
+        if (!isTight && !isPrinted && !parts?.includes("bars")) lines.push(say("steps: {steps}", { steps })); // beside the bars the maps need the room
         words.replaceChildren(...lines.flatMap((line, at) => (at ? [element("br"), line] : [line])));
         canvas.setAttribute("aria-label", say("Map after {epochs} epochs on {used} triplets, {title}: R@1 {recall}, spread {factor} times that before training",
           { epochs, used, title, recall: LESSON.interval(results[name]), factor: fixed(spread / before.spread, 2) }));
@@ -292,7 +293,7 @@ const LESSON = {
       ${say("{count} of its triplets train. After {steps} steps the spread of the map is {factor} times the spread before.", after)}
       ${say("{count} easy triplets have loss 0 at the start, so their gradient is 0.", { count: easy.used })}</p>`;
   },
-  caption: [0, 1, 4, 5, 6, 8],
+  caption: [0, 1, 5, 6, 8],
   presented: { do: [0, 1], see: [[0, 1, 2], [3, 4]], fails: [0, 1] },
   states: { see: [{}, { epochs: 1 }] },
   parts: { maps: "predict do see1 fails check takeaway", others: "predict see1 fails check takeaway", bars: "do see0 formula" }, // with the bars there is room for two maps

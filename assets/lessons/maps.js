@@ -165,7 +165,7 @@ const LESSON = {
     text: "600 images consist of random pixels, so no groups exist. The method t-SNE draws a map of them. Its perplexity says how many others each image tries to stay close to. How does the map look at a low perplexity?",
     choices: ["Like a cloud without any structure", "Like many small groups", "Like ten large groups"],
     right: 1,
-    why: ["An honest picture of random pixels would be such a cloud; a low perplexity draws nearest pairs together instead.", "", "Random pixels have no ten classes, and a low perplexity reaches few others, so its groups are small."],
+    why: ["An honest picture of random pixels would be a cloud; a low perplexity draws nearest pairs together instead.", "", "Random pixels have no ten classes, and a low perplexity reaches few others, so its groups are small."],
     because: "Each point then tries to be close to very few others, so the map draws small groups, whether they exist or not. Perplexity 2 shows this case; press another perplexity to compare.",
     shows: { points: "noise", method: "tsne", size: 0 },
   },

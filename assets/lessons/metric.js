@@ -114,7 +114,8 @@ const LESSON = {
         const [dx, dy] = away.map((part) => 20 * part / (Math.hypot(...away) || 1));
         plane.text(points[row], classes[row] === classes[at] ? "✓" : "✕", { dx, dy: 6 - dy, size: 19, "font-weight": 700 });
       }
-      plane.text(center, "★", { dy: 9, size: 28, style: `fill:${COLORS.query}`, stroke: "currentColor", "stroke-width": 0.7 });
+      LESSON.mark(plane, center, classes[at], { stroke: "currentColor" }, 2.4); // the sign of the query leaves its class to see
+      plane.text(center, "★", { dy: 7, size: 21, style: `fill:${COLORS.query}`, stroke: "currentColor", "stroke-width": 0.7 });
       [first, second].forEach((vector, which) => {
         if (seen !== `${data} ${query}`) sides[which] = vector[0] * center[0] + vector[1] * center[1] > 0 ? -1 : 1;
         handles[which].place([0, 1].map((part) => clamp(center[part] + sides[which] * vector[part], limits[0][part], limits[1][part])));
@@ -125,11 +126,11 @@ const LESSON = {
     } };
   },
   // Class 0 is a disk, class 1 a square.
-  mark(plane, point, label, attributes) {
+  mark(plane, point, label, attributes, factor = 1) {
     const [x, y] = plane.at(point);
     const paint = { fill: PALETTE[label ? 2 : 3], style: "cursor:pointer", ...attributes };
-    if (!label) return plane.add("circle", { cx: x, cy: y, r: plane.radius(6), ...paint });
-    const half = plane.radius(5);
+    if (!label) return plane.add("circle", { cx: x, cy: y, r: factor * plane.radius(6), ...paint });
+    const half = factor * plane.radius(5);
     return plane.add("rect", { x: x - half, y: y - half, width: 2 * half, height: 2 * half, ...paint });
   },
   formula: (_state, { matrix, points, at, ranked, distances }) => {

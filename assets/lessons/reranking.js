@@ -61,7 +61,7 @@ const LESSON = {
     choices: ["They form a tighter cluster of their own", "They move to another class", "They stay where they are"],
     right: 1,
     order: [0, 2, 1],
-    why: ["They are too few for that: five triangles cannot fill a neighborhood of ten.", "", "Every image moves to the mean with its neighbors, the triangles too."],
+    why: ["The triangles are too few for a cluster of their own: five cannot fill a neighborhood of ten.", "", "Every image moves to the mean with its neighbors, the triangles too."],
     shows: { k: 10, times: "2" },
     because: "A triangle has only four other triangles. Most of its ten neighbors are of another class, and the mean goes where most neighbors are.",
   },

@@ -156,7 +156,7 @@ const LESSON = {
   summary: {}, // the step of the question moves nothing, so it would draw no arrow
   states: { see: [{}], formula: {}, fails: { negative: [-0.4, 0] }, check: {}, takeaway: {} },
   fails: "With the margin, drag N exactly onto A; with the angle, onto M, the middle between A and P. N could not be worse, but its arrow disappears: every direction is equally good, so the step prefers none. And with the margin, shrink the whole triangle. The margin μ stays, so even a well-shaped small triangle violates the bound.",
-  takeaway: "A triplet that violates its bound moves at least one of its points; any other triplet teaches nothing. The margin bounds a difference of squared distances. The angle bounds the shape of the triangle.",
+  takeaway: "A triplet that violates its bound moves at least one of its points, if they do not all coincide; any other triplet teaches nothing. The margin bounds a difference of squared distances. The angle bounds the shape of the triangle.",
   open: { page: "train", label: "train with triplets and this bound", query: ({ loss, margin, alpha }) => (loss === "margin"
     ? { method: "triplet", fields: `margin:${margin}` } : { method: "angular", fields: `alpha:${alpha}` }) },
   after: {

@@ -15,6 +15,8 @@ from udml_core.numerics.neighbors import nearest
 
 pytestmark = pytest.mark.browser
 
+SAME = 0.04  # a point nearer than this is the center itself
+
 
 @pytest.mark.parametrize("state", [
     {}, {"k": 24, "threshold": 0.3}, {"k": 9, "threshold": 0.99, "a": [-0.9, 0.5], "b": [0.6, 0.9], "turn": 35},
@@ -26,9 +28,9 @@ def test_the_flats_and_similarities_of_the_lesson_are_the_library_s(compute: Cal
     points = torch.tensor(shown["points"], dtype=torch.float64)
     centers = torch.tensor([shown["center"], shown["second"]], dtype=torch.float64)
     assert shown["center"] in shown["points"]
-    assert torch.dist(centers[1], torch.tensor(start["b"], dtype=torch.float64)) < 0.04
+    assert shown["second"] == start["b"]
     distances = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
-    candidates = distances.masked_fill(distances == 0, torch.inf).argsort(dim=1)[:, :start["k"]]
+    candidates = distances.masked_fill(distances <= SAME, torch.inf).argsort(dim=1)[:, :start["k"]]
     hoods = linear_neighborhoods_at(centers, points, candidates, 1, start["threshold"])
     assert [tested["row"] for tested in shown["tested"]] == candidates[0].tolist()
     assert [tested["isMember"] for tested in shown["tested"]] == hoods.members[0].tolist()
@@ -47,14 +49,62 @@ def test_the_flats_and_similarities_of_the_lesson_are_the_library_s(compute: Cal
             [float(part[point, center]) for part in (across, along, alpha, beta)], abs=1e-7)
     similar = cross_similarity(centers[1:], basis[1:], centers[:1], basis[:1])
     assert shown["similarity"] == pytest.approx(float(similar), abs=1e-7)
-    diamond = centers[:1] + shown["distance"] * turned.T
-    assert shown["diamond"] == pytest.approx(float(torch.stack(decay(*split(diamond, centers[:1], basis[:1]))).prod()),
-                                             abs=1e-6)
+    assert shown["diamond"] == pytest.approx(max(place["similarity"] for place in shown["ring"]
+                                                 if -1.2 <= place["place"][0] <= 1.2 and 0.05 <= place["place"][1] <= 1.3))
     assert shown["distance"] == pytest.approx(float(torch.dist(*centers)))
     members = points[candidates[0][hoods.members[0]]] - centers[0]
     assert shown["members"] == len(members)
     assert shown["strangers"] == int((candidates[0][hoods.members[0]] >= len(points) // 2).sum())
     assert shown["explained"] == pytest.approx(float((members @ turned).square().sum() / members.square().sum()))
+
+
+def similarities(points: torch.Tensor, center: torch.Tensor, places: torch.Tensor, k: int,
+                 threshold: float) -> torch.Tensor:
+    """Return PLM's similarity of places to a center, each with the flat of its own neighbors."""
+    ends = torch.cat([center[None], places])
+    distances = torch.cdist(ends, points, compute_mode="donot_use_mm_for_euclid_dist")
+    candidates = distances.masked_fill(distances <= SAME, torch.inf).argsort(dim=1)[:, :k]
+    basis = linear_neighborhoods_at(ends, points, candidates, 1, threshold).basis
+    return cross_similarity(places, basis[1:], center[None], basis[:1])[:, 0]
+
+
+def test_the_answer_s_place_is_the_most_similar_of_the_whole_circle(open_lesson: Callable[..., Any]) -> None:
+    page = open_lesson("flat")
+    page.locator(".question input").first.check()
+    shown = page.evaluate("lesson.numbers")
+    points, center = (torch.tensor(shown[name], dtype=torch.float64) for name in ("points", "center"))
+    angles = torch.arange(0, 2 * torch.pi, torch.pi / 720, dtype=torch.float64)
+    places = center + shown["distance"] * torch.stack([angles.cos(), angles.sin()], dim=1)
+    scanned = similarities(points, center, places, 12, 0.9)
+    best = places[scanned.argmax()]
+    assert torch.dist(best, torch.tensor(shown["second"], dtype=torch.float64)) < 0.02  # there stands B
+    assert shown["similarity"] == pytest.approx(float(scanned.max()), abs=0.005)
+    assert shown["diamond"] == pytest.approx(shown["similarity"], abs=0.002)
+    readout = dict(zip(page.locator(".readout dt").all_inner_texts(), page.locator(".readout dd").all_inner_texts(),
+                       strict=True))
+    assert readout["similarity"] == readout["similarity at ◇"]
+    fitted, other = (np.array(shown[name]) for name in ("fitted", "other"))
+    assert abs(fitted @ other) > np.cos(np.radians(5))  # both flats run along A's curve
+    step = np.subtract(shown["second"], shown["center"])
+    assert abs(step @ fitted) > 0.999 * np.linalg.norm(step)  # the circle meets the green line
+    drawn = page.evaluate("""() => {
+        const [diamond, b] = [".plane path.later:last-of-type", ".handle[aria-label^='B']"].map((query) => {
+            const { left, right, top, bottom } = [...document.querySelectorAll(query)].at(-1).getBoundingClientRect();
+            return [(left + right) / 2, (top + bottom) / 2];
+        });
+        return Math.hypot(diamond[0] - b[0], diamond[1] - b[1]);
+    }""")
+    assert drawn < 5
+
+
+@pytest.mark.parametrize("state", [{}, {"k": 24, "threshold": 0.3}, {"a": [-0.9, 0.5]}])
+def test_the_ring_has_the_library_s_similarities(compute: Callable[..., Any], state: dict[str, Any]) -> None:
+    shown = compute("flat", state)
+    points, center = (torch.tensor(shown[name], dtype=torch.float64) for name in ("points", "center"))
+    places = torch.tensor([place["place"] for place in shown["ring"]], dtype=torch.float64)
+    assert torch.cdist(places, center[None]).numpy() == pytest.approx(shown["distance"])
+    wanted = similarities(points, center, places, state.get("k", 12), state.get("threshold", 0.9))
+    assert [place["similarity"] for place in shown["ring"]] == pytest.approx(wanted.tolist(), abs=1e-6)
 
 
 def test_the_cosine_is_that_of_unit_vectors_at_this_distance(compute: Callable[..., Any]) -> None:

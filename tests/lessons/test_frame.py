@@ -153,8 +153,8 @@ def test_the_controls_wait_for_a_prediction_that_the_browser_keeps(open_lesson: 
     expect(page.get_by_text("Answer first; then move the controls.")).to_be_visible()
     page.get_by_label("More, smaller clusters").check()
     expect(page.locator(".because").first).to_contain_text(
-        "✕ Not right. Right: “Fewer, larger clusters”. A higher ε does this: it removes links, and clusters fall "
-        "apart. A lower ")
+        "✕ Not right. A higher ε does this: it removes links, and clusters fall apart. "
+        "Right: “Fewer, larger clusters”. A lower ")
     expect(page.locator(".question label.right")).to_have_text("Fewer, larger clusters")
     page.get_by_label("Fewer, larger clusters").check()
     expect(page.locator(".because").first).to_contain_text("✓ Correct.")

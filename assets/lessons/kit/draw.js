@@ -324,7 +324,7 @@ class Chart {
 
   at([x, y]) {
     const { left, right, top } = this;
-    const bottom = 16 + 2 * this.letters;
+    const bottom = 16 + (this.xLabel ? 2 : 1) * this.letters;
     return [left + (x - this.x[0]) / (this.x[1] - this.x[0]) * (this.width - left - right),
       this.height - bottom - (y - this.y[0]) / (this.y[1] - this.y[0]) * (this.height - top - bottom)];
   }
@@ -338,12 +338,12 @@ class Chart {
     const row = 1.15 * this.letters;
     const isAbove = this.isCrowded; // names and title stand above the lines, or else beside and on them
     if (isAbove) {
-      const above = row * (series.length + (this.title ? 1 : 0));
+      const above = row * (series.filter(({ name }) => name).length + (this.title ? 1 : 0)) + 0.6 * this.letters; // the highest number of the axis stands below the names
       Object.assign(this, { right: wide(plain(this.x[1])) / 2 + 6, top: this.letters / 2 + above });
       this.fullHeight ??= this.height + above + 2 * row;
       this.height = this.fullHeight;
       this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
-    } else this.right = Math.max(this.right, ...series.map(({ name }) => wide(name) + 22)); // room for the names beside the lines
+    } else this.right = Math.max(this.right, ...series.map(({ name }) => wide(name) + 34)); // room for the names beside the lines
     const rule = (from, to, attributes) => {
       const [[x1, y1], [x2, y2]] = [this.at(from), this.at(to)];
       nodes.push(shape("line", { x1, y1, x2, y2, ...attributes }));
@@ -359,9 +359,9 @@ class Chart {
     const gap = (this.width - this.left - this.right) / (ticks.length - 1);
     const isTight = Math.max(...ticks.map((x) => wide(`${plain(x)}0`))) > gap;
     for (const x of isTight ? [ticks[0], ticks.at(-1)] : ticks) {
-      write(plain(Number(x.toPrecision(3))), this.at([x, 0])[0], this.height - 11 - this.letters, { "text-anchor": "middle" });
+      write(plain(Number(x.toPrecision(3))), this.at([x, 0])[0], this.height - 11 - (this.xLabel ? this.letters : 0), { "text-anchor": "middle" });
     }
-    write(say(this.xLabel), this.at([(this.x[0] + this.x[1]) / 2, 0])[0], this.height - 6, { "text-anchor": "middle" });
+    if (this.xLabel) write(say(this.xLabel), this.at([(this.x[0] + this.x[1]) / 2, 0])[0], this.height - 6, { "text-anchor": "middle" });
     write(say(this.yLabel), 4, 12, {});
     if (this.title) write(this.title, isAbove ? 0 : this.left + 6, isAbove ? this.letters : 12, { "font-weight": 700 });
     if (cursor !== null) rule([cursor, this.y[0]], [cursor, this.y[1]], { class: "cursor" });
@@ -370,14 +370,14 @@ class Chart {
       const d = points.map((point, index) => `${index ? "L" : "M"}${this.at(point).map((part) => part.toFixed(1)).join(" ")}`);
       nodes.push(shape("path", { d: d.join(""), fill: "none", stroke: color, "stroke-width": 2.5,
         "stroke-dasharray": dashed ? "6 5" : null }));
-      ends.push({ name, color, x: this.at(points.at(-1))[0] + 6, y: this.at(points.at(-1))[1] + 4 });
+      if (name) ends.push({ name, color, dashed, x: this.at(points.at(-1))[0] + 6, y: this.at(points.at(-1))[1] + 4 });
     }
     ends.sort((one, other) => one.y - other.y);
     if (isAbove) ends.forEach((end, index) => Object.assign(end, { x: 0, y: this.letters + row * (index + (this.title ? 1 : 0)) }));
     else ends.forEach((end, index) => { if (index) end.y = Math.max(end.y, ends[index - 1].y + this.letters + 2); });
-    for (const { name, color, x, y } of ends) {
-      const side = isAbove ? 0.7 * this.letters : 9;
-      nodes.push(shape("rect", { x, y: y - side, width: side, height: side, fill: color }));
+    for (const { name, color, dashed, x, y } of ends) { // the sign of a name is a piece of its line
+      const side = 1.6 * this.letters;
+      nodes.push(shape("line", { x1: x, x2: x + side, y1: y - 0.3 * this.letters, y2: y - 0.3 * this.letters, stroke: color, "stroke-width": 0.3 * this.letters, "stroke-dasharray": dashed ? `${0.6 * this.letters} ${0.4 * this.letters}` : null }));
       write(name, x + side + 4, y, {});
     }
     this.svg.replaceChildren(...nodes);

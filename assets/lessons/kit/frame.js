@@ -335,7 +335,7 @@ class Lesson {
   question(name, text, { choices, order, right, why = [], because }) {
     const id = `${this.lesson.id}-${name}`;
     const reason = element("p", { class: "because", role: "status" });
-    const ownReason = (choice) => (why[choice] && !this.presentation.isOn ? `${why[choice]} ` : ""); // a teacher says it
+    const ownReason = (choice) => (why[choice] && !this.presentation.isOn ? ` ${why[choice]}` : ""); // a teacher says it
     const show = () => {
       const kept = this.answers()[name];
       inputs.forEach((input, index) => {
@@ -344,7 +344,7 @@ class Lesson {
         input.parentElement?.classList.toggle("right", typeof kept === "number" && index === right);
       });
       reason.replaceChildren();
-      if (typeof kept === "number") reason.append(markup("span", `${kept === right ? say("✓ Correct.") : say("✕ Not right. Right: “{answer}”.", { answer: choices[right] })} ${ownReason(kept)}${because}`));
+      if (typeof kept === "number") reason.append(markup("span", `${kept === right ? say("✓ Correct.") : `${say("✕ Not right.")}${ownReason(kept)} ${say("Right: “{answer}”.", { answer: choices[right] })}`} ${because}`));
       reason.className = `because ${kept === right ? "right" : ""}`;
       box.classList.toggle("answered", typeof kept === "number");
       if (skip) skip.hidden = typeof kept === "number";

@@ -113,11 +113,13 @@ function handoutOf(frame) {
   const read = [...readout.querySelectorAll("dt")].map(({ textContent }) => textContent);
   const columns = own?.columns?.map(({ label }) => label) ?? [...lesson.controls.map(({ label }) => label), ...read];
   const defined = (own?.define ?? []).map((name) => guide.terms[english.terms.findIndex(({ term }) => term === name)]);
+  const meanings = defined.map(({ term, meaning }) => `<p class="legend"><b>${term}</b>: ${meaning}</p>`).join("");
+  const explained = own?.explain ? `${meanings}<p class="legend">${own.explain.map((at) => sentencesOf(lesson.see)[at]).join(" ")}</p>` : ""; // what stands on the picture
   const cells = (tag, words) => words.map((word) => `<${tag}>${word}</${tag}>`).join("");
   const exercises = [[say("Predict"), `<p>${lesson.before.text}</p>${boxes(lesson.before)}<p>${say("Why do you think so?")}</p>${lines}`],
-    [say("Try"), `${printedPicture(frame, true)}<p>${lesson.touch}</p>`],
-    [say("Write down two settings and what you read"),
-      `<table><tr>${cells("th", columns)}</tr>${`<tr>${cells("td", columns.map(() => ""))}</tr>`.repeat(own?.rows ?? WRITTEN_ROWS)}</table>${defined.map(({ term, meaning }) => `<p class="legend"><b>${term}</b>: ${meaning}</p>`).join("")}`],
+    [say("Try"), `${explained}${printedPicture(frame, true)}${own?.draw ? `<p>${own.draw.text}</p>` : ""}<p>${lesson.touch}</p>`],
+    [own?.rows ? say("Write down your settings and what you read") : say("Write down two settings and what you read"),
+      `<table><tr>${cells("th", columns)}</tr>${`<tr>${cells("td", columns.map(() => ""))}</tr>`.repeat(own?.rows ?? WRITTEN_ROWS)}</table>${explained ? "" : meanings}`],
     [say("Explain"), `<p>${own?.text ?? say("What changed between the two rows, and why?")} ${say("Was your prediction right?")}</p>${lines}`],
     [say("Discuss"), `<p>${lesson.notes.ask}</p>${lines}`],
     [say("Check yourself"), `<p>${lesson.after.text}</p>${boxes(lesson.after)}`]];
