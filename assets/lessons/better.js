@@ -172,7 +172,7 @@ const LESSON = {
   caption: [0, 1, 2],
   presented: { do: [0, 2, 3], see: [[0, 1, 2]], fails: [0] },
   states: { fails: { comparison: "nothing", asked: MOST, opinion: "now" } },
-  parts: { pair: "predict", bars: "see0 formula fails check takeaway" },
+  parts: { pair: "predict do", bars: "see0 formula fails check takeaway" },
   fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. In comparison 2 move the slider slowly: the bar leaves the line at 125 pairs, crosses it again at 140, leaves it at 180, crosses it at 190, leaves it at 195, and crosses it once more at 200. If you stop when you like, you choose the verdict. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",
   takeaway: "Judge blindly, ask a judge that took no part, decide in advance how many pairs you judge, and report the interval together with the share.",
   open: { page: "compare", label: "blind pairs and the second opinion for two runs" },

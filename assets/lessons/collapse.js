@@ -48,16 +48,18 @@ const LESSON = {
     const colors = [COLORS.hit, COLORS.miss];
     const maps = LESSON.kinds.map((kind, row) => {
       const title = element("b", { "data-part": "bars", style: "font-size:0.9em;overflow-wrap:anywhere" }, kind === "free" ? say("Free projection") : say("Orthonormal projection, LᵀL = I"));
-      const canvas = element("canvas", { "data-part": "maps", role: "img", style: "width:100%;height:min(215px,40vw);display:block;border:1px solid var(--edge);border-radius:6px" });
+      const canvas = element("canvas", { "data-part": "maps", role: "img", style: "width:100%;height:min(215px,38vw);display:block;border:1px solid var(--edge);border-radius:6px" });
       const bars = shape("svg", { class: "chart", "data-part": "bars", viewBox: "0 0 400 44", role: "img" });
       grid.append(element("div", {}, title, canvas, bars));
       return { kind, canvas, bars, color: colors[row] };
     });
+    const isNarrow = stage.clientWidth < 500; // a telephone
     const isWide = isCrowded(leastLetters(stage), stage.clientWidth); // room for one chart beside another only if letters are small
     const charts = [["effective rank", [0, 8], plain], ["R@1", [0, 1], (value) => percent(value, 0)], ["loss", [0.5, LESSON.highest], (value) => fixed(value, 2)]].map(([label, y, format], at) => {
-      const box = element("div", { class: "later", "data-part": LESSON.charts[at], style: isWide || at === 2 ? "grid-column:1/-1" : null });
+      const isAlone = parts && !LESSON.charts.some((part, other) => other !== at && parts.includes(part));
+      const box = element("div", { class: "later", "data-part": LESSON.charts[at], style: isWide || isAlone || at === 2 ? "grid-column:1/-1" : null });
       grid.append(box);
-      const chart = new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", title: LESSON.measures[at], label, width: isWide ? 640 : at === 2 ? 820 : 400, height: isWide ? 150 : 175, right: 104, ticks: [0, 10, 20], format });
+      const chart = new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", title: LESSON.measures[at], label, width: isWide || isAlone ? 640 : at === 2 && !isNarrow ? 820 : 400, height: isWide ? 150 : isNarrow ? 112 : 175, right: 104, ticks: [0, 10, 20], format });
       if (isWide && at === 0 && LESSON.charts.slice(1).some((part) => parts?.includes(part))) chart.xLabel = ""; // the chart below has it
       return chart;
     });

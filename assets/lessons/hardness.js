@@ -200,7 +200,7 @@ const LESSON = {
     const names = [["easy", say("Easy")], ["semi", say("Semi-hard")], ["hard", say("Hard")], ["own", say("Your range")]];
     const maps = names.map(([name, title]) => {
       const canvas = element("canvas", { class: "to-draw", role: "img", style: "width:100%;aspect-ratio:1;display:block;border:1px solid var(--edge);border-radius:6px" });
-      const words = element("div", { class: "numbers", style: "font-size:0.85em;min-height:5.4em" });
+      const words = element("div", { class: "numbers", style: `font-size:0.85em;min-height:${isPrinted ? 0 : 5.4}em` });
       const sign = element("span", {}); // whether R@1 rose or fell
       return { name, title, canvas, words, sign, box: element("div", { class: "trained", "data-part": ["semi", "own"].includes(name) ? "maps" : "others" }, element("b", { style: "font-size:0.9em" }, title, sign), canvas, words) };
     });

@@ -249,3 +249,22 @@ def test_the_second_opinion_waits_for_the_reader_s_own_judgments(open_lesson: Op
     page.get_by_role("button", name="after my 20 judgments").click()
     judge(page, "new")
     expect(page.locator(".readout > div").nth(1)).to_contain_text("of 200: better")
+
+
+@pytest.mark.browser
+def test_a_presentation_hides_the_second_opinion_until_it_is_asked(open_lesson: Open) -> None:
+    page = open_lesson("better", "?present=1")
+    page.set_viewport_size({"width": 1024, "height": 768})
+    dots = page.locator(".stage .plane circle")
+    for kind in ("do", "see", "formula"):
+        page.evaluate("""kind => { const { presentation } = lesson;
+            presentation.turn(presentation.slides.findIndex((slide) => slide.kind === kind) - presentation.slide); }""",
+                      kind)
+        expect(page.locator(".readout > div").nth(1)).to_have_text("second opinionafter 20 judgments")
+        expect(dots).to_have_count(0)
+        expect(page.locator(".formula")).to_contain_text("appears after 20 judgments")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("button", name="after my 20 judgments")).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="now", exact=True).click()
+    expect(page.locator(".readout > div").nth(1)).to_contain_text("of 10: cannot tell")

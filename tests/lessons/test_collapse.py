@@ -95,3 +95,31 @@ def test_the_drawn_bars_have_the_effective_rank_of_the_readout(open_lesson: Call
         return Math.exp(-heights.reduce((sum, height) => sum + height / total * Math.log(height / total || 1), 0));
     })""")
     assert ranks == pytest.approx(page.evaluate("lesson.numbers.runs.map(({ rank }) => rank)"), abs=0.05)
+
+
+@pytest.mark.parametrize(("kind", "shown"), [("fails", ["rank", "recall"]), ("check", ["rank", "loss"])])
+def test_a_slide_draws_the_curves_of_its_words(open_lesson: Callable[..., Any], kind: str, shown: list[str]) -> None:
+    page = open_lesson("collapse", "?present=1")
+    page.set_viewport_size({"width": 1024, "height": 768})
+    page.evaluate("lesson.keep('before', 1)")
+    page.evaluate("""kind => { const { presentation } = lesson;
+        presentation.turn(presentation.slides.findIndex((slide) => slide.kind === kind) - presentation.slide); }""", kind)
+    page.wait_for_timeout(100)
+    ends = page.evaluate("""() => [...document.querySelectorAll(".stage svg.chart")]
+        .filter((chart) => chart.getClientRects().length && chart.querySelector("path")).map((chart) => {
+            const rules = [...chart.querySelectorAll(".rule")].map((rule) => rule.y1.baseVal.value);
+            const { width, height, x, y } = chart.getBoundingClientRect();
+            return { part: chart.parentElement.dataset.part, low: Math.max(...rules), high: Math.min(...rules),
+                isInside: x >= 0 && y >= 0 && x + width <= innerWidth && y + height <= innerHeight,
+                ends: [...chart.querySelectorAll("path")].map((path) => path.getPointAtLength(path.getTotalLength()).y) };
+        })""")
+    assert [end["part"] for end in ends] == shown
+    runs = page.evaluate("lesson.numbers.runs.map(({ rank, recall, loss }) => ({ rank, recall, loss }))")
+    lowest, highest = {"rank": 0, "recall": 0, "loss": 0.5}, {"rank": 8, "recall": 1, "loss": 0.8}
+    for end in ends:
+        assert end["isInside"]
+        span = highest[end["part"]] - lowest[end["part"]]
+        drawn = [lowest[end["part"]] + (end["low"] - y) / (end["low"] - end["high"]) * span for y in end["ends"]]
+        assert drawn[:2] == pytest.approx([run[end["part"]] for run in runs], abs=0.01 * span)
+        if end["part"] == "recall":  # the orthonormal projection at the next smaller step size, which ended better
+            assert drawn[2] > drawn[0] + 0.02

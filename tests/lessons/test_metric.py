@@ -74,3 +74,13 @@ def test_the_ends_follow_the_pointer_and_the_keys(open_lesson: Callable[..., Pag
     assert axis[1] > 0.1
     page.locator(".stage circle[style*=pointer]").first.click()
     assert page.evaluate("window.lesson.state.query") != 17
+
+
+def test_the_sign_of_the_query_leaves_its_class_to_see(open_lesson: Callable[..., Any]) -> None:
+    page = open_lesson("metric", "?query=17")
+    page.click(".skip")
+    star, form = page.evaluate("""() => {
+        const star = [...document.querySelectorAll(".plane text")].find((text) => text.textContent === "★");
+        return [star, star.previousElementSibling].map((part) => part.getBoundingClientRect().width);
+    }""")
+    assert form > star

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, PdfMargins, expect
 
 from tests.tiers import fast_first
-from udml_core.results.lesson_texts import translations
+from udml_core.results.lesson_texts import translated, translations
 from udml_core.results.lessons import Lesson, course, course_guide
 
 pytestmark = pytest.mark.browser
@@ -288,3 +288,29 @@ def test_a_summary_of_maps_before_the_answer_has_no_empty_picture(open_lesson: O
     sizes = page.locator(".picture img").evaluate_all("images => images.map((image) => image.clientWidth)")
     assert len(sizes) >= 15
     assert min(sizes) > 20, sizes
+
+
+def test_the_handout_on_hardness_says_what_to_draw_and_its_summary_has_large_maps(open_lesson: Open) -> None:
+    for language in ("en", *translations()):
+        page = open_lesson("hardness", f"?language={language}")
+        page.evaluate(CATCH)
+        page.locator(".tools button.print").nth(1).click()
+        handout = page.evaluate("window.printed")
+        entry = next(entry for entry in course_guide()["lessons"] if entry["lesson"] == "hardness")
+        first, second = handout.split('<div class="page">')[1:]
+        for text in (entry["draw"]["text"], "Write down your settings and what you read"):
+            assert translated(text, language) in handout
+        triplet = next(term for term in course_guide()["terms"] if term["term"] == "triplet")
+        assert translated(triplet["meaning"], language) in first  # before its letters are used
+        for sign in (" N ", " A ", " P", "μ", "R@1"):
+            assert sign in first
+        assert second.count("<tr>") == 7
+        page.locator(".tools button.print").nth(0).click()
+        sheet = page.context.new_page()
+        sheet.set_viewport_size({"width": 794, "height": 1123})
+        sheet.set_content(page.evaluate("window.sheet"))
+        widths = sheet.locator(".trained img").evaluate_all(
+            "images => images.map((image) => image.getBoundingClientRect().width / 96 * 2.54)")
+        assert len(widths) == 4
+        assert min(widths) > 3.8, (language, widths)
+        sheet.close()

@@ -89,3 +89,13 @@ def test_the_text_names_both_measures_of_the_digits() -> None:
     (recall, precision), (recall_at_5, precision_at_5) = values[[0, 5]].astype(int).tolist()
     assert (f"MAP@R rises from {precision} % to {precision_at_5} %, and R@1 falls from {recall} % to {recall_at_5} %"
             in (FOLDER / "reranking.js").read_text(encoding="utf-8"))
+
+
+def test_the_chart_s_names_have_the_strokes_of_their_lines(open_lesson: Callable[..., Any]) -> None:
+    page = open_lesson("reranking")
+    page.locator(".question input").first.check()
+    drawn, named = page.evaluate("""() => ["path", "line:not(.rule):not(.cursor)"].map((part) =>
+        [...document.querySelectorAll(`svg.chart ${part}`)].map((line) =>
+            `${line.getAttribute("stroke")} ${line.hasAttribute("stroke-dasharray")}`).sort())""")
+    assert len(set(drawn)) == 4
+    assert named == drawn
