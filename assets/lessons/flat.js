@@ -119,7 +119,7 @@ const LESSON = {
     plane.svg.prepend(shape("svg", { width: plane.width, height: plane.height }, plane.drawn)); // an inner picture clips what leaves it
     const strip = new Plane(stage, { x: [-2.2, 25.6], y: [leastLetters(stage) || stage.clientWidth < 500 ? -0.5 : -0.32, 1.12], height: leastLetters(stage) || stage.clientWidth < 500 ? 110 : 84, equal: false, label: "Candidates" });
     strip.svg.setAttribute("role", "img");
-    const isTight = strip.isCrowded || strip.width < 500;
+    const isTight = strip.isCrowded || strip.width < 500 || leastLetters(stage) > 0;
     const edge = { low: CORNERS[0], high: CORNERS[1] };
     const reach = 0.47;
     let numbers = null;
@@ -212,7 +212,7 @@ const LESSON = {
       <p>${say("By A’s flat: {formula}", { formula: part(fromA) })}</p><p>${say("By B’s flat: {formula}", { formula: part(fromB) })}</p>
       <p>${say("The similarity is their mean, {similarity}. A neighbor joins only if afterwards, for every member, at least the share T of its squared distance lies along the flat.", { similarity: fixed(similarity, 2) })}</p>`;
   },
-  caption: [0, 1, 2],
+  caption: [0, 1, 2, 3],
   presented: { see: [[0, 2, 3], [4, 5]], fails: [0, 1] },
   states: { see: [{}, {}], formula: {}, fails: { k: 24, threshold: 0.3 } },
   fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A’s flat no longer follows A’s curve, and similarity is measured along a wrong direction. Drag B very close to A: the cosine of embeddings of length 1 is nearly 1 on every side, but so is the similarity. A flat is of no help at tiny distances. On real images the curves are not drawn, so a wrong flat stays unnoticed.",

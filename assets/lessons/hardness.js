@@ -290,7 +290,7 @@ const LESSON = {
     return `<p>${say("Each step lowers the mean of the triplet loss {formula}, μ = {margin}, over a batch of at most {count} triplets.", { margin: LESSON.margin, count: LESSON.batch,
       formula: `<math><msub><mrow><mo>[</mo>${squared("P")}<mo>−</mo>${squared("N")}<mo>+</mo><mi>μ</mi><mo>]</mo></mrow><mo>+</mo></msub></math>` })}</p>
       <p>${say("Your range is {range}.", { range: `<math>${number(low)}<mo>&lt;</mo>${squared("N")}<mo>−</mo>${squared("P")}<mo>≤</mo>${number(high)}</math>` })}
-      ${say("{count} of its triplets train. After {steps} steps the spread of the map is {factor} times the spread before.", after)}
+      ${say("{count} of its triplets train.", after)} ${own.steps ? say("After {steps} steps the spread of the map is {factor} times the spread before.", after) : ""}
       ${say("{count} easy triplets have loss 0 at the start, so their gradient is 0.", { count: easy.used })}</p>`;
   },
   caption: [0, 1, 5, 6, 8],

@@ -237,9 +237,13 @@ const LESSON = {
       const described = { method: method === "tsne" ? "t-SNE" : "UMAP", size: sizeWords(method, value), kept: keptHere, all: NEAREST };
       cloud.describe(points === "digits" ? say("{method} map of the digits, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described)
         : say("{method} map of random pixels, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described));
+      // A kept neighbor below ★ shows around it.
+      const [left, top] = [2 * image, 2 * image + 1].map((at) => positions[at]);
+      const reach = Math.max(...positions) - Math.min(...positions);
+      const isBelow = (other) => Math.hypot(positions[2 * other] - left, positions[2 * other + 1] - top) < 0.03 * reach;
       cloud.draw({ positions, order: [...neighbors, image], chosen: image, segments: neighbors.map((neighbor) => [image, neighbor]),
         colors: (other) => (other === image ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : groups?.inGroup[other] ? text : groups ? COLORS.gray : PALETTE[maps.classes[other]]),
-        radius: (other) => (other === image ? 8 : kinds.has(other) ? (kinds.get(other) ? 6 : 4.5) : groups ? 2 : 3) });
+        radius: (other) => (other === image ? 8 : kinds.has(other) ? (!kinds.get(other) ? 4.5 : isBelow(other) ? 13 : 6) : groups ? 2 : 3) });
       const key = `${points} ${method} ${text}`;
       sizes.textContent = method === "tsne" ? say("perplexity") : say("number of neighbors");
       thumbnails.forEach(({ button, canvas, caption }, at) => {

@@ -2,7 +2,7 @@
 const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page { margin: 0; }
   body { font: var(--letters, 10.5pt)/1.3 system-ui, sans-serif; color: #000; margin: 0; } h1 { font-size: 16pt; margin: 0; }
   h2 { font-size: 1.1em; margin: 7pt 0 1pt; break-after: avoid; } p, ul { margin: 2pt 0; } li { margin: 1pt 0; } section { break-inside: avoid; display: flow-root; }
-  svg, img { max-height: var(--high, 7.5cm); max-width: 100%; } svg { overflow: visible; } svg { display: block; margin: auto; }   .sheet { font-size: 9.5pt; color: #333; } .legend { font-size: 0.905em; color: #333; } .page { box-sizing: border-box; padding: 10mm; } .page + .page { break-before: page; }
+  svg, img { max-height: var(--high, 7.5cm); max-width: 100%; } svg { overflow: visible; } svg svg { overflow: hidden; } svg { display: block; margin: auto; }   .sheet { font-size: 9.5pt; color: #333; } .legend { font-size: 0.905em; color: #333; } .page { box-sizing: border-box; padding: 10mm; } .page + .page { break-before: page; }
   .class-legend span + span { margin-left: 12pt; } .tiles { display: flex; flex-wrap: wrap; gap: 4px; } .tile { text-align: center; }
   .picture :is(b, small, span, div, button, p, th, td, summary) { font-size: calc(9.5pt / var(--share, 1)) !important; }
   .picture { zoom: var(--share, 1); width: var(--picture, 18cm); } .beside .picture { float: right; margin-left: 14pt; } [hidden], button:not(:has(img)) { display: none; }
