@@ -138,8 +138,8 @@ const LESSON = {
         plane.text([-0.27, y], name, { anchor: "start", size: 14, dy: 5 });
         if (!counts?.count) {
           const words = counts ? say("no judgments") : y > 1.5 ? LESSON.ownWords(numbers) : LESSON.opinionWords(numbers, shownState);
-          if (plane.isCrowded) plane.text([-0.27, y], words, { anchor: "start", size: 13, dy: 5 + 1.2 * plane.least, ...HALO }); // below the name, which takes the room
-          else plane.text([0.5, y], words, { size: 13, dy: 5, ...HALO });
+          const short = counts ? "0" : y > 1.5 ? `${judged} / ${PLANNED}` : "?"; // the numbers beside the picture say it in words
+          plane.text([plane.isCrowded ? 0.75 : 0.5, y], plane.isCrowded ? short : words, { size: 13, dy: 5, ...HALO });
           return;
         }
         const { after, count, interval: [low, high], verdict } = counts;
@@ -172,7 +172,7 @@ const LESSON = {
   caption: [0, 1, 2],
   presented: { do: [0, 2, 3], see: [[0, 1, 2]], fails: [0] },
   states: { fails: { comparison: "nothing", asked: MOST, opinion: "now" } },
-  parts: { pair: "predict do", bars: "see0 formula fails check takeaway" },
+  parts: { pair: "predict", bars: "see0 formula fails check takeaway" },
   fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. In comparison 2 move the slider slowly: the bar leaves the line at 125 pairs, crosses it again at 140, leaves it at 180, crosses it at 190, leaves it at 195, and crosses it once more at 200. If you stop when you like, you choose the verdict. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",
   takeaway: "Judge blindly, ask a judge that took no part, decide in advance how many pairs you judge, and report the interval together with the share.",
   open: { page: "compare", label: "blind pairs and the second opinion for two runs" },

@@ -72,7 +72,7 @@ const LESSON = {
     because: "Distance cannot tell these places apart. Nor can the cosine of embeddings of length 1, the usual similarity, which depends on the distance alone. But the green line continues A’s curve, and the inner curve is a different curve.",
   },
   touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then raise k to test more points, lower T, and turn A’s tangent with the handle ↻.",
-  see: "The green line is A’s <b>flat</b>, the straight line through A that fits its neighbors best; the pink line is B’s. All points on the dashed circle are as far from A as B. The thicker the pink ring, the more similar B would be to A there: the mean of what both flats say. At the hollow diamond ◇, B would be most similar. Each bar tests one of A’s nearest points (□: on the inner curve). If it reaches T, the point lies along the flat and joins the neighborhood (✓); else it is rejected (✕).",
+  see: "The green line is A’s <b>flat</b>, the straight line through A that fits its neighbors best; the pink line is B’s. All points on the dashed circle are as far from A as B. The thicker the pink ring, the more similar B would be there, by the mean of both flats. At the hollow diamond ◇, B would be most similar. Each bar tests one of A’s nearest points (□: on the inner curve). If it reaches T, the point lies along the flat and joins the neighborhood (✓); else it is rejected (✕).",
   controls: [
     { name: "k", kind: "slider", label: "k, nearest points to test", low: 1, high: 24, step: 1, start: 12 },
     { name: "threshold", kind: "slider", label: "T, share of each squared distance that must lie along the flat", low: 0.1, high: 0.99, step: 0.01, start: 0.9 },

@@ -376,8 +376,8 @@ class Chart {
     if (isAbove) ends.forEach((end, index) => Object.assign(end, { x: 0, y: this.letters + row * (index + (this.title ? 1 : 0)) }));
     else ends.forEach((end, index) => { if (index) end.y = Math.max(end.y, ends[index - 1].y + this.letters + 2); });
     for (const { name, color, dashed, x, y } of ends) { // the sign of a name is a piece of its line
-      const side = 1.6 * this.letters;
-      nodes.push(shape("line", { x1: x, x2: x + side, y1: y - 0.3 * this.letters, y2: y - 0.3 * this.letters, stroke: color, "stroke-width": 0.3 * this.letters, "stroke-dasharray": dashed ? `${0.6 * this.letters} ${0.4 * this.letters}` : null }));
+      const side = 1.1 * this.letters;
+      nodes.push(shape("line", { x1: x, x2: x + side, y1: y - 0.3 * this.letters, y2: y - 0.3 * this.letters, stroke: color, "stroke-width": 0.3 * this.letters, "stroke-dasharray": dashed ? `${0.4 * this.letters} ${0.3 * this.letters}` : null }));
       write(name, x + side + 4, y, {});
     }
     this.svg.replaceChildren(...nodes);

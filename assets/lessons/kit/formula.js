@@ -10,12 +10,12 @@ function evenSigns(formula) {
   }
 }
 
-// Begin a formula of its own at each sign of equality in the outermost row of a long one, but not after a single sign, because none goes on in a new line.
+// Begin a formula of its own at each sign of equality in the outermost row of a long one, because none goes on in a new line.
 function breakFormulas(root) {
   for (const math of root.querySelectorAll("math")) {
     if (math.querySelectorAll("*").length < LONG) continue;
     const parts = [...math.children];
-    const starts = parts.flatMap((part, at) => (at > 1 && part.localName === "mo" && part.textContent.trim() === "=" ? [at] : []));
+    const starts = parts.flatMap((part, at) => (at && part.localName === "mo" && part.textContent.trim() === "=" ? [at] : []));
     let last = math;
     starts.forEach((start, at) => {
       const next = math.cloneNode(false);
@@ -25,21 +25,6 @@ function breakFormulas(root) {
       last = next;
     });
   }
-}
-
-// No line begins with the sign that follows a formula, or breaks at the sign of equality of a short one.
-function keepSigns(root) {
-  for (const math of root.querySelectorAll("math")) {
-    const next = math.nextSibling;
-    const sign = next?.nodeType === Node.TEXT_NODE && /^[.,;:]/.exec(next.data)?.[0];
-    if (!sign) continue;
-    next.data = next.data.slice(1);
-    const kept = element("span", { style: "white-space:nowrap" });
-    math.replaceWith(kept);
-    kept.append(math, sign);
-  }
-  const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-  while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replace(/ = (?=[−\d])/g, "\u00a0=\u00a0");
 }
 
 // Formulas that are wider than their line get smaller letters; return the smallest share of the letters.

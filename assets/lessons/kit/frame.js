@@ -145,7 +145,6 @@ class Lesson {
     this.formula.innerHTML = this.lesson.formula(this.state, numbers, this.data);
     evenSigns(this.formula);
     breakFormulas(this.formula);
-    keepSigns(this.formula);
     fitFormulas(this.formula);
     if (lesson.decisions && !this.isPrinting && !this.presentation.isOn) this.decide(lesson.decisions.made(this.state));
     this.numbers = numbers;

@@ -114,7 +114,7 @@ function handoutOf(frame) {
   const columns = own?.columns?.map(({ label }) => label) ?? [...lesson.controls.map(({ label }) => label), ...read];
   const defined = (own?.define ?? []).map((name) => guide.terms[english.terms.findIndex(({ term }) => term === name)]);
   const meanings = defined.map(({ term, meaning }) => `<p class="legend"><b>${term}</b>: ${meaning}</p>`).join("");
-  const explained = own?.explain ? `${meanings}<p class="legend">${own.explain.map((at) => sentencesOf(lesson.see)[at]).join(" ")}</p>` : ""; // what stands on the picture
+  const explained = own?.explain ? `${meanings}<p class="legend step">${own.explain.map((at) => sentencesOf(lesson.see)[at]).join(" ")}</p>` : ""; // what stands on the picture
   const cells = (tag, words) => words.map((word) => `<${tag}>${word}</${tag}>`).join("");
   const exercises = [[say("Predict"), `<p>${lesson.before.text}</p>${boxes(lesson.before)}<p>${say("Why do you think so?")}</p>${lines}`],
     [say("Try"), `${explained}${printedPicture(frame, true)}${own?.draw ? `<p>${own.draw.text}</p>` : ""}<p>${lesson.touch}</p>`],
