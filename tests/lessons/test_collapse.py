@@ -103,7 +103,8 @@ def test_a_slide_draws_the_curves_of_its_words(open_lesson: Callable[..., Any], 
     page.set_viewport_size({"width": 1024, "height": 768})
     page.evaluate("lesson.keep('before', 1)")
     page.evaluate("""kind => { const { presentation } = lesson;
-        presentation.turn(presentation.slides.findIndex((slide) => slide.kind === kind) - presentation.slide); }""", kind)
+        presentation.turn(presentation.slides.findIndex((slide) => slide.kind === kind) - presentation.slide);
+    }""", kind)
     page.wait_for_timeout(100)
     ends = page.evaluate("""() => [...document.querySelectorAll(".stage svg.chart")]
         .filter((chart) => chart.getClientRects().length && chart.querySelector("path")).map((chart) => {
@@ -111,7 +112,8 @@ def test_a_slide_draws_the_curves_of_its_words(open_lesson: Callable[..., Any], 
             const { width, height, x, y } = chart.getBoundingClientRect();
             return { part: chart.parentElement.dataset.part, low: Math.max(...rules), high: Math.min(...rules),
                 isInside: x >= 0 && y >= 0 && x + width <= innerWidth && y + height <= innerHeight,
-                ends: [...chart.querySelectorAll("path")].map((path) => path.getPointAtLength(path.getTotalLength()).y) };
+                ends: [...chart.querySelectorAll("path")]
+                    .map((path) => path.getPointAtLength(path.getTotalLength()).y) };
         })""")
     assert [end["part"] for end in ends] == shown
     runs = page.evaluate("lesson.numbers.runs.map(({ rank, recall, loss }) => ({ rank, recall, loss }))")

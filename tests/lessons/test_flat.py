@@ -49,8 +49,9 @@ def test_the_flats_and_similarities_of_the_lesson_are_the_library_s(compute: Cal
             [float(part[point, center]) for part in (across, along, alpha, beta)], abs=1e-7)
     similar = cross_similarity(centers[1:], basis[1:], centers[:1], basis[:1])
     assert shown["similarity"] == pytest.approx(float(similar), abs=1e-7)
-    assert shown["diamond"] == pytest.approx(max(place["similarity"] for place in shown["ring"]
-                                                 if -1.2 <= place["place"][0] <= 1.2 and 0.05 <= place["place"][1] <= 1.3))
+    within = [part["similarity"] for part in shown["ring"]
+              if -1.2 <= part["place"][0] <= 1.2 and 0.05 <= part["place"][1] <= 1.3]
+    assert shown["diamond"] == pytest.approx(max(within))
     assert shown["distance"] == pytest.approx(float(torch.dist(*centers)))
     members = points[candidates[0][hoods.members[0]]] - centers[0]
     assert shown["members"] == len(members)
