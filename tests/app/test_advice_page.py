@@ -151,6 +151,22 @@ def test_a_stopped_race_stands_beside_the_finished_one_not_in_its_place(frozen: 
     assert "Continue" not in [each.label for each in test.button], "the finished race answers for the other aim"
 
 
+def test_stopping_a_race_leads_back_to_the_finished_one(frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = outcomes(frozen)
+    finished(frozen, rows)
+    use_search(frozen, worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None).id)
+    later = stopped_again(frozen, rows[:1], plan_analysis(Advice, budget=15.0, serves="groups"))
+    ended = later.stored_status()
+    later.write_status(Status(state="running", started=time.time(), phase="judge", ticket=ended.ticket))
+    monkeypatch.setattr("udml_core.work.jobs.stop", lambda analysis: analysis.write_status(ended))
+    with later.lock().acquire():
+        test = opened("data", **LINK | {"budget": "15"})
+        assert "**Your search: the refined search.** It stays in use until you choose another." in texts(test)
+        test.button(key="advice-cancel").click().run()
+    assert verdict(test)[0].endswith("Best search: the refined search")
+    assert "A newer race was stopped." in texts(test)
+
+
 def test_candidates_that_were_left_out_are_named_with_the_reason_and_explained(frozen: Run) -> None:
     late = Outcome(name="DeepCluster", setup=Setup(backbone="pixels", method="deepcluster"), state="given up",
                    seconds=40, needs=500)
@@ -1297,6 +1313,7 @@ def test_the_caption_of_the_chart_and_the_table_mean_the_same_by_kept(frozen: Ru
     assert set(race_table(none)["Kept for the next steps"]) == {"no"}
     assert kept_words(none) == (
         "The race ended before a later candidate could add a step to what beat the plain search.")
+    assert kept_words(none, is_live=True) == "The next candidates add a step to what beat the plain search."
     assert kept_words(none.model_copy(update={"outcomes": none.outcomes[:1]})) == (
         "No candidate was kept: none beat the plain search in whole groups.")
 

@@ -232,7 +232,7 @@ def test_a_race_that_is_offered_during_the_audit_says_to_begin_after_it(
     assert said in texts(test)
     (bar,) = test.get("progress")
     assert re.match(r"Step \d of 5, ", bar.proto.text), "with its steps and, once known, the time left"
-    assert "leave copies out, and begin." in bar.proto.text
+    assert "you decide about the copies, and begin." in bar.proto.text
     assert test.button(key="advice-start").label == "Begin without waiting"
 
 

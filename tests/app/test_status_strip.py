@@ -93,7 +93,7 @@ def test_a_gain_that_another_encoder_sees_is_a_verdict_and_no_bare_number(
                                     {"epoch": 1.5, "effective rank": 106.0}]
     monkeypatch.setattr("pages.parts.train.status_strip.rows_of_moments", lambda _: rows)
     done = word.removesuffix(" so far")
-    assert score_of(run, 1) == score_of(run, 1.5) == [("Whole group, judged", done, "against the plain search")]
+    assert score_of(run, 1) == score_of(run, 1.5) == [("Whole group, against the plain search", done, "")]
     monkeypatch.setattr(Run, "stored_status", lambda _: Status(state="running"))
     assert score_of(run, 1)[0][1] == word
     rows[0]["epoch"] = 0

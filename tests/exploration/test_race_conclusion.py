@@ -210,6 +210,15 @@ def test_a_recipe_stands_once_behind_the_first_mention_of_its_search() -> None:
     assert level.after(f"Use {named}.") == "Use the refined search."
 
 
+def test_no_judge_decides_where_judgments_do() -> None:
+    weighed = WON.model_copy(update={"weights": {"net": 0.9, "pixels": 0.1}, "titles": {"net": "The net"}})
+    decides = "One judge decides: the opinion of The net counts for 90 %."
+    assert decides in conclude(weighed).sentences
+    confirmed = conclude(weighed, Judgments("better", 12, "", "12 for it", "it is better"))
+    assert confirmed.basis == "confirmed"
+    assert decides not in confirmed.sentences
+
+
 def test_the_other_aim_is_answered_as_the_race_answers_for_it() -> None:
     """Not by the largest gain there, where a simpler search does as well."""
     def candidate(recipe: str, gain: float) -> Outcome:

@@ -194,14 +194,15 @@ def conclude(race: Race, judgments: Judgments = UNJUDGED, is_done: bool = True, 
         name = named_search(own, candidate.setup)
         headline, beside = _headline(basis, judgments, name), _beside(basis, name, advised is not None)
     equals = [equals_words(own), reason_words(own)] if use is not None and use == own.best else []
-    dissent = "" if use is None else dissent_words(own, use)
+    does_race_decide = basis in ("race", "unseen")
+    dissent = dissent_words(own, use) if use is not None and does_race_decide else ""
     known = {counted, hedged, sure, beside, dissent, *equals, *([] if use is not None else [AT_HAND])} | (
         set() if basis == "race" else {_race_sure(race, told)})
     all_else = (*told.shown, *told.details)
     details = tuple(words for words in all_else if words not in known)
     sure = "" if sure == counted else sure
     return Conclusion(own, candidate, use, basis, headline, counted, sure, next_step, action, beside,
-                      " ".join(filter(None, equals)), decider_words(own), dissent, details,
+                      " ".join(filter(None, equals)), decider_words(own) if does_race_decide else "", dissent, details,
                       judgments.stance == "open")
 
 

@@ -35,12 +35,13 @@ from ..shell.empty_state import show_empty
 from ..shell.race_line import end_of
 from ..shell.run_status import UNSEEN, escaped, escaped_message
 from ..shell.user_errors import keep_user_errors, show_user_errors
+from .answer import own_line
 from .computed import choose_backbone, chosen_encoder
 from .copies import offer_deciding, offer_excluding, show_audit_first
 from .ended_race import ICON, show_ended
 from .looking_for import choose_aim
 from .race import show_race
-from .using import BUDGETS, awaited_search, show_awaited, show_race_button
+from .using import BUDGETS, awaited_search, chosen_search, show_awaited, show_race_button
 
 ACTION = "Find the best search"
 LATE = 10.0
@@ -253,7 +254,10 @@ def _show_live(analysis: Analysis, key: str, aim: Serves) -> None:
                      help="Judged candidates stay, with what they say so far, and the race can be continued."):
             with st.spinner("Stopping …"):
                 jobs.stop(analysis)
+            st.query_params.pop("budget", None)  # a finished race is in view then, and the stopped one below it
             st.rerun(scope="app")
+    if (own := chosen_search(analysis.run.spec().dataset)) is not None:
+        st.caption(f"{own_line(*own)} It stays in use until you choose another.")
     judged = f"{counted(len(race.judged), 'candidate')} judged. " if race.judged else ""
     _say(f"{judged}{advice_words(race, is_done=False)}")
     if race.outcomes:

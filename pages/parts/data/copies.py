@@ -36,7 +36,8 @@ def show_audit_first(dataset: Dataset) -> bool:
         return False
     with st.container(border=True, key="advice-audit"):
         st.markdown(f"**First, the audit looks for copies**: {NOTHING}.")
-        show_progress(state.task, audit_key(dataset, encoder), "The audit", "Then leave copies out, and begin.")
+        show_progress(state.task, audit_key(dataset, encoder), "The audit",
+                      "Then you decide about the copies, and begin.")
     return True
 
 

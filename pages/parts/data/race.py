@@ -61,7 +61,7 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
         _draw_race(race, judged, key, is_live)
         st.caption("Each line is a candidate. Right of 0, it finds images that look more similar than the plain "
                    f"search finds, as seen by {escaped(race_judges_words(race))}. "
-                   f"A bar that crosses 0 may be chance. {escaped(kept_words(race))}",
+                   f"A bar that crosses 0 may be chance. {escaped(kept_words(race, is_live))}",
                    help="A mark is the mean over all images, of a similarity from −1 to 1; its bar is the 95 % "
                         f"interval, which holds {AT_ONCE}.")
     with st.container(gap="xxsmall") if is_live or not judged else st.expander(
@@ -81,13 +81,15 @@ def show_race(race: Race, key: str, is_live: bool = True) -> None:
             wrapped_table(race_table(race))
 
 
-def kept_words(race: Race) -> str:
+def kept_words(race: Race, is_live: bool = False) -> str:
     """Say on which candidates later candidates build, which the table marks in the same words."""
     of = MEASURES[race.chosen_for or race.serves]
     if not any(outcome.kept for outcome in race.judged):
         beat = [outcome for outcome in race.judged if race.verdict(outcome) == "better"]
-        return "The race ended before a later candidate could add a step to what beat the plain search." if beat else (
-            f"No candidate was kept: none beat the plain search in {of}.")
+        if not beat:
+            return f"No candidate {'is kept yet' if is_live else 'was kept'}: none beat the plain search in {of}."
+        return "The next candidates add a step to what beat the plain search." if is_live else (
+            "The race ended before a later candidate could add a step to what beat the plain search.")
     return (f"A candidate that beat the best before it in {of} is kept: later candidates add a step to it. This only "
             "chooses what is tried; the verdict is stricter.")
 

@@ -157,8 +157,8 @@ def score_of(run: Run, epoch: float | None) -> list[Cell]:
         if judged and curve_of(name).axis == GAIN:
             at, is_live = judged[-1], run.stored_status().state in LIVE_STATES
             when = " before training" * (not at["epoch"]) or " so far" * is_live
-            return [(titles[name], f"{_judged_words(at[name], at[f'{name}{ERROR}'])}{when}",
-                     f"against {words_of('plain').sentence}")]
+            against = f"{titles[name].partition(',')[0]}, against {words_of('plain').sentence}"
+            return [(against, f"{_judged_words(at[name], at[f'{name}{ERROR}'])}{when}", "")]
     row = next((row for row in known if row["epoch"] == epoch), {})
     measured = next((name for name in titles if row.get(name) is not None), "")
     if not measured or curve_of(measured).axis == GAIN:
