@@ -118,7 +118,7 @@ def test_refine_opens_with_the_recipe_that_search_shows(run: Run, refined: str) 
     search = switched(first, "retrieval")
     assert not search.exception
     search = opened("retrieval", run=run.id, refined=refined, add="3")
-    (link,) = (link.proto for link in search.get("page_link") if link.label.startswith("Refine this search"))
+    (link,) = (link.proto for link in search.get("page_link") if link.label == "Change these steps")
     assert "recipe=whiten" in link.query_string
     test = switched(search, "refine")
     assert not test.exception

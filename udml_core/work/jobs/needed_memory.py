@@ -104,7 +104,11 @@ def check_analysis(run: Run, spec: AnalysisSpec) -> None:
     Raises:
         UserError: It has not.
     """
-    kind, rows = spec.build_kind(), run.embeddings("final")
+    kind = spec.build_kind()
+    try:
+        rows = run.embeddings("final")
+    except UserError:  # it is missing, which the computation says
+        return
     width = feature_width(run.spec().encoder) or ASSUMED_WIDTH if FROZEN in spec.frames else rows.shape[1]
     if getattr(kind, "scope", "") == "sample" or (
             kind.expected_bytes(len(rows), width, len(rows)) + PROGRAM <= free_memory()):
