@@ -11,13 +11,7 @@ from pages.parts.compare.judging import show_judging
 from pages.parts.compare.matched_maps import show_maps
 from pages.parts.compare.opinions import Search, brief_names
 from pages.parts.compare.pair_verdict import search_names, show_searches_verdict, steps_words
-from pages.parts.compare.pair_within_run import (
-    keep_pair,
-    open_own_search,
-    run_of_pair,
-    show_differences,
-    show_own_verdict,
-)
+from pages.parts.compare.pair_within_run import keep_pair, open_own_search, run_of_pair, show_differences
 from pages.parts.compare.queries import show_same_query, show_wins
 from pages.parts.compare.seed_means import MOST_RANKED, show_measures
 from pages.parts.compare.settings import show_settings
@@ -156,8 +150,7 @@ def show_searches(searches: Sequence[Search], order: Sequence[str], part: str, n
     full = search_names(searches)
     if part != WINS:
         places = sorted(range(len(searches)), key=lambda place: order.index(searches[place][0].id))
-        if not show_own_verdict([searches[place] for place in places]):
-            show_searches_verdict([searches[place] for place in places], [full[place] for place in places])
+        show_searches_verdict([searches[place] for place in places], [full[place] for place in places])
     if part in OF_TRAINING:
         st.caption("This part shows what was trained, without the steps after it.")
     return full if len(set(full)) == len(full) and part not in OF_TRAINING else list(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -14,6 +15,8 @@ from udml_core.runs.search import FINAL
 from udml_core.work.jobs.concluding import START
 from udml_core.work.jobs.raced import judged_in_race
 
+from ..data.answer import show_own
+from ..data.using import SEARCH, chosen_search, search_link
 from ..shell.race_judgments import recipe_of, search_name, side_words
 from ..shell.race_verdict import said_of, show_frames_verdict
 from ..shell.run_status import escaped
@@ -35,31 +38,48 @@ def steps_words(run: Run, frame: str) -> str:
 def show_searches_verdict(searches: Sequence[Search], names: Sequence[str]) -> None:
     """State what judges say of a search against another one.
 
-    The plain search is what others are compared with. A race or judgments that compared the other search with it
-    decide. Without judges of both, the page says what is known of each search alone.
+    Of the search that the user chose, every page says the same. The plain search is what others are compared with. A
+    race or judgments that compared the other search with it decide. Without judges of both, the page says what is known
+    of each search alone.
 
     Args:
         searches: A and B.
         names: Their names.
     """
-    named = sorted(zip(searches, names, strict=True), key=lambda of: is_start(of[0]))
+    if _show_own_verdict(searches):
+        return
+    named = sorted(zip(searches, names, strict=True), key=lambda of: _is_start(of[0]))
     (first, name), (second, other) = named
-    if is_start(second) and _is_raced(*first) and show_frames_verdict([first]):
+    if _is_start(second) and _is_raced(*first) and show_frames_verdict([first]):
         return
     pair = judged_searches(first, second)
-    if is_start(second):
+    if _is_start(second):
         name, other = capitalized(search_name(*first)), START
     if pair is not None:
         pair.show(name, other)
         return
-    shown = [_show_alone(*search, name) for search, name in named if not is_start(search)]
+    shown = [_show_alone(*search, name) for search, name in named if not _is_start(search)]
     if not any(shown):
-        _offer_judges([search for search, _ in named if not is_start(search)])
-    elif not is_start(second):
+        _offer_judges([search for search, _ in named if not _is_start(search)])
+    elif not _is_start(second):
         st.caption("No encoder that took no part can compare these two searches directly.")
 
 
-def is_start(search: Search) -> bool:
+def _show_own_verdict(searches: Sequence[Search]) -> bool:
+    """Show what is known of the search that the user chose, and its links, if it is compared with the plain search.
+
+    Returns:
+        Whether it is.
+    """
+    own = chosen_search(searches[0][0].spec().dataset)
+    if own is None or own not in searches or sum(_is_start(search) for search in searches) != 1:
+        return False
+    show_own(*own, "compare-own", "It is compared with the plain search.", partial(
+        view_link, "retrieval", label="Search with it", icon=SEARCH, query_params=search_link(*own), width="content"))
+    return True
+
+
+def _is_start(search: Search) -> bool:
     """Return whether a search is the plain search."""
     return side_words(*search) == START
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import streamlit as st
 
@@ -13,8 +12,8 @@ from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.search.differing import SEPARATOR, Results
 from udml_core.runs.search.judging_words import differing_words
 
-from ..data.answer import judged_of, show_own
-from ..data.using import SEARCH, chosen_search, judge_link, search_link
+from ..data.answer import judged_of
+from ..data.using import chosen_search, judge_link
 from ..shell.address import BETWEEN, choose_segment, write_address
 from ..shell.run_picker import app_run
 from ..shell.run_status import escaped
@@ -22,8 +21,7 @@ from ..shell.views import view_link
 from .choosing import BOX, PARAMETER
 from .judged import MOST_ROWS, SHOWN, show_rows, show_tiles
 from .judging import RESULTS, compare_contest
-from .opinions import Search
-from .pair_verdict import is_start, search_names, show_searches_verdict
+from .pair_verdict import search_names, show_searches_verdict
 from .sides import LETTERS, Contest, choose_contest
 
 OPENED = "compare-own"
@@ -38,7 +36,8 @@ def open_own_search(runs: Sequence[Run]) -> None:
     """
     if any(name in st.query_params for name in (PARAMETER, *LETTERS)):
         return
-    own = _own_search(next((run for run in runs if run.id == app_run()), None))
+    shown = next((run for run in runs if run.id == app_run()), None)
+    own = None if shown is None else chosen_search(shown.spec().dataset)
     if own is None or (BOX in st.session_state and st.session_state.get(OPENED) == own):
         return
     judged = judged_of(*own)
@@ -48,25 +47,6 @@ def open_own_search(runs: Sequence[Run]) -> None:
         st.session_state[OPENED] = own
         link = judge_link(f"{race.run}{SEPARATOR}{FROZEN}", run.id, None if frame == FINAL else frame, race.serves)
         st.query_params.update({name: value for name, value in link.items() if name != "part"})
-
-
-def _own_search(run: Run | None) -> Search | None:
-    """Return the search that the user chose for a run's images; None without one."""
-    return None if run is None else chosen_search(run.spec().dataset)
-
-
-def show_own_verdict(searches: Sequence[Search]) -> bool:
-    """Show what is known of the search that the user chose, and its links, if it is compared with the plain search.
-
-    Returns:
-        Whether it is.
-    """
-    own = _own_search(searches[0][0])
-    if own is None or own not in searches or sum(is_start(search) for search in searches) != 1:
-        return False
-    show_own(*own, "compare-own", "It is compared with the plain search.", partial(
-        view_link, "retrieval", label="Search with it", icon=SEARCH, query_params=search_link(*own), width="content"))
-    return True
 
 
 def run_of_pair(runs: Sequence[Run]) -> Run | None:
@@ -102,8 +82,7 @@ def show_differences(runs: Sequence[Run], names: Sequence[str] = ()) -> None:
     else:
         full = search_names(searches)
         with verdict:
-            if not show_own_verdict(searches):
-                show_searches_verdict(searches, full if full[0] != full[1] else contest.names)
+            show_searches_verdict(searches, full if full[0] != full[1] else contest.names)
         if full[0] != full[1] and searches[0][0].id != searches[1][0].id:  # of one run, what differs is named
             contest = replace(contest, names=(full[0], full[1]))
     results: Results = choose_segment("What differs", "results", RESULTS, "first", key="pair-results",

@@ -21,7 +21,7 @@ from udml_core.runs.search.differing import Results
 from udml_core.runs.search.judged_runs import is_frozen, judged_starts, judged_with, judgments_words
 from udml_core.runs.search.query import Gallery
 from udml_core.work.jobs.advising import refinement_of
-from udml_core.work.jobs.concluding import START, compared, ticket_of
+from udml_core.work.jobs.concluding import ANSWERED_BY, START, compared, ticket_of
 from udml_core.work.jobs.raced import judged_in_race
 
 from .cached import load_dataset
@@ -56,8 +56,7 @@ def outcome_judgments(race: Race, outcome: Outcome, asked: Sequence[Results]) ->
     Args:
         race: The race.
         outcome: A judged candidate.
-        asked: What was judged, in the order of the sentences. Whole groups without a judgment are answered by
-            judgments of the first ten results, which earlier versions asked.
+        asked: What is asked, in the order of the sentences; see `ANSWERED_BY`.
     """
     try:
         runs = [find_run(name, runs_folder()) for name in (race.run, outcome.run)]
@@ -70,7 +69,7 @@ def outcome_judgments(race: Race, outcome: Outcome, asked: Sequence[Results]) ->
     def said_of(results: Results) -> str:
         return race_judgments(runs, frame, (START, named), results, verdicts[results])
 
-    said = [said_of(results) or (said_of("ten") if results == "group" else "") for results in asked]
+    said = [next(filter(None, map(said_of, ANSWERED_BY[results])), "") for results in asked]
     return " ".join(recipe_once(filter(None, said), escaped(named)))
 
 

@@ -45,6 +45,8 @@ SEARCHED = (exclusions.KIND, duplicate_decisions.KIND)
 START = "the plain search"
 JUDGED: Mapping[Serves, Results] = {"first": "first", "groups": "group"}
 """What people look at to judge each measure."""
+ANSWERED_BY: Mapping[Results, Sequence[Results]] = {"first": ("first",), "ten": ("ten",), "group": ("group", "ten")}
+"""Which judgments answer what is asked, the first that exist: of whole groups, earlier versions asked the first ten."""
 _MEMORY = Memory(16)
 """Comparisons and what their judgments say, by what they depend on."""
 
@@ -133,12 +135,8 @@ def ticket_of(run: Run, frame: str) -> float:
 
 def _judgments(start: Run, run: Run, frame: str, ticket: float, dataset: Dataset, results: Results,
                names: tuple[str, str]) -> Judgments:
-    """Return what the judgments of one pair of embeddings say; of several names of the pair, the most judged counts.
-
-    Whole groups without a judgment are answered by judgments of the first ten results, which earlier versions asked.
-    """
-    asked: Sequence[Results] = ("group", "ten") if results == "group" else (results,)
-    for of_results in asked:
+    """Return what the judgments of one pair of embeddings say; of several names of the pair, the most judged counts."""
+    for of_results in ANSWERED_BY[results]:
         found = [said for of, own, gallery in judged_starts(start, run, frame, of_results, dataset) if (
             said := _said(compared(of, run, own, frame, gallery, of_results, dataset, ticket), names)).count]
         if found:
