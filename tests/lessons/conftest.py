@@ -50,6 +50,12 @@ def open_lesson(context: BrowserContext, exported: Path) -> Iterator[Callable[..
     assert not problems
 
 
+def reload_later(page: Page) -> None:
+    """Reload when Chromium has stored what the page kept, of which a reload within 50 ms can lose all."""
+    page.wait_for_timeout(400)
+    page.reload()
+
+
 @pytest.fixture
 def compute(open_lesson: Callable[..., Page]) -> Callable[..., Any]:
     """Return a lesson's numbers: `compute(name, state, "n => Array.from(n.parents)")`."""

@@ -15,6 +15,7 @@ from scipy import stats
 
 from experiments.lessons.better import better, embeddings
 from experiments.make_lessons import encoded
+from tests.lessons.conftest import reload_later
 from udml_core.base.paths import ASSETS
 from udml_core.data import catalog
 from udml_core.exploration.lesson_examples import digits_vectors
@@ -185,7 +186,7 @@ def test_judgments_belong_to_their_comparison_and_survive_a_reload(open_lesson: 
     page.get_by_role("button", name="3", exact=True).click()
     expect(page.locator(".stage")).to_contain_text("Pair 11 of 20")
     assert page.evaluate("lesson.state['judged-nothing']") == before
-    page.reload()
+    reload_later(page)
     page.wait_for_selector(".lesson[data-drawn]")
     assert page.evaluate("lesson.state['judged-nothing']") == before
 

@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 
 from pages.parts.learn.lesson import OPENED
 from pages.parts.shell.views import page_of
+from tests.lessons.conftest import reload_later
 from tests.project.test_language import ROOT, phrases_in
 from tests.tiers import fast_first
 from udml_core.results.lesson_texts import translated, translations
@@ -161,7 +162,7 @@ def test_the_controls_wait_for_a_prediction_that_the_browser_keeps(open_lesson: 
     expect(page.get_by_role("button", name="Skip the question")).to_be_hidden()
     expect(page.get_by_text("Answer first; then move the controls.")).to_be_hidden()
     expect(page.locator(".controls[inert]")).to_have_count(0)
-    page.reload()
+    reload_later(page)
     expect(page.get_by_label("Fewer, larger clusters")).to_be_checked()
     expect(page.locator(".controls[inert]")).to_have_count(0)
     slider.focus()
@@ -204,7 +205,7 @@ def test_what_is_true_of_comparisons_waits_for_all_decisions(open_lesson: Open) 
         page.get_by_role("group", name="Your decision").get_by_role("button").first.click()
     expect(fails).to_contain_text("although the settings are equal")
     expect(wait).to_be_hidden()
-    page.reload()
+    reload_later(page)
     expect(page.locator(".fails")).to_be_visible()
     page = open_lesson("better")
     page.get_by_role("button", name="Skip the question").click()
@@ -249,7 +250,7 @@ def test_the_path_continues_with_the_first_lesson_that_is_begun(
     kept = {name: {"before": 0} for name in begun} | {name: {"before": 0, "after": right[name]} for name in finished}
     page.evaluate("kept => localStorage.setItem('udml-course', JSON.stringify(kept))",
                   {"reader": "0" * 16, "lessons": kept, "last": last})
-    page.reload()
+    reload_later(page)
     expect(page.locator(".status a")).to_have_text(words)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.lessons.conftest import reload_later
 from tests.lessons.test_print import printed
 from udml_core.results.lessons import Lesson, course, right_choices
 
@@ -107,7 +108,7 @@ def test_the_answer_appears_with_the_answer_and_moves_the_picture(open_lesson: O
         expect(page.locator(part).filter(visible=True).first).to_be_visible()
     assert (page.evaluate(READOUT) != before) == moves
     case = page.evaluate("({ ...lesson.state })")
-    page.reload()  # the explanation of the answer is shown again, and so is the case that it describes
+    reload_later(page)  # the explanation of the answer is shown again, and so is the case that it describes
     page.wait_for_selector(".lesson[data-drawn]")
     page.wait_for_function("wanted => JSON.stringify({ ...lesson.state }) === JSON.stringify(wanted)", arg=case)
     page.get_by_role("button", name="Present").click()
