@@ -1520,7 +1520,7 @@ def test_while_the_map_is_computed_before_the_audit_the_page_rests(
     test = opened("data", **{name: LINK[name] for name in ("dataset", "view")})
     assert not test.exception
     (progress,) = [each.proto.text for each in test.get("progress")]
-    assert progress.startswith("Step 4 of 5, computing the map. ")
+    assert progress.startswith("Step 3 of 5, comparing all images. ")
     assert button(test, "Begin without waiting")
     withdraw(frozen, "audit")
     test.run()

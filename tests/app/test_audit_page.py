@@ -113,7 +113,8 @@ def labels(test: AppTest) -> list[str]:
     return [button.label for button in test.button]
 
 
-def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_audit_is_offered_and_follows_the_features_and_an_audit_that_failed_follows_the_run(
+        dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("udml_core.work.jobs.launch.launch", lambda *_: None)
     (dataset_cache(dataset.fingerprint) / HASHES).unlink(missing_ok=True)
     st.cache_resource.clear()
@@ -126,8 +127,10 @@ def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkey
     assert run.spec().method == "frozen"
     assert "Copies, quality and broken files appear here first" in texts(test)
     assert "Their audit follows." in texts(test)
-    assert "Step 3 of 5, preparing the search" in progress_words(test)
-    worker.work(run, analyse=False)
+    assert "Step 3 of 5, comparing all images" in progress_words(test)
+    with monkeypatch.context() as broken:
+        broken.setattr("udml_core.exploration.audit.audit_of", lambda *_: 1 / 0)
+        assert worker.work(run, analyse=False).state == "done", "a failed audit fails no run"
     test.run()
     assert "First findings." in texts(test), "the worker's end starts the comparison, not the page"
     finding = next(group for group in test.button_group if group.key == "audit-finding")
@@ -136,7 +139,7 @@ def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkey
     assert next_map(runs_folder()) == (run, plan_analysis(kind="audit"))
     analysis = create_analysis(run, plan_analysis(kind="audit"))
     test.run()
-    assert "Step 5 of 5, comparing all images" in progress_words(test)
+    assert "Comparing all images" in progress_words(test)
     assert "equal content" in texts(test), "the first findings stay until all images are compared"
     assert "First findings." not in texts(test)
     analysis_worker.work(analysis)

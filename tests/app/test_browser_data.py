@@ -222,7 +222,7 @@ def test_the_words_of_an_audit_in_progress_move_nothing_and_hide_no_first_findin
     try:
         page.goto(f"/data?{urlencode({'dataset': str(folder), 'view': 'audit'})}")
         settle(page)
-        expect(page.get_by_test_id("stProgress").get_by_text("Step 5 of 5, comparing all")).to_be_visible()
+        expect(page.get_by_test_id("stProgress").get_by_text("Comparing all images")).to_be_visible()
         expect(page.get_by_role("group", name="Groups of duplicates").get_by_role("button")).to_have_count(2)
         moved = page.evaluate(MOVED)
         assert len(moved) == 6, "the line beside the number of images, and the progress"

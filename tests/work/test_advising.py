@@ -19,7 +19,7 @@ from udml_core.data.dataset import WAITING, Dataset
 from udml_core.data.given.exclusions import exclude, undo
 from udml_core.exploration.race import Outcome, Setup
 from udml_core.runs import Run, create_run, list_runs
-from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
+from udml_core.runs.analyses import analysis_at, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.notes import Notes
@@ -39,6 +39,7 @@ from udml_core.work.jobs.browse import find_browsing
 from udml_core.work.jobs.raced import race_of
 from udml_core.work.workers import analyse, candidates
 from udml_core.work.workers import train as training
+from udml_core.work.workers.evaluate import evaluate_run
 from udml_core.work.workers.execute import StopRequestedError
 
 SPEC = plan_analysis(Advice, budget=2.0, serves="groups", judges=("efficientnet-lite0",), encoders=())
@@ -67,7 +68,7 @@ def features(dataset: Dataset, root: Path) -> Run:
 
 
 def test_a_race_follows_its_features_even_if_no_page_waits_for_them(
-        digits: Dataset, tmp_path: Path, launched: list[Any]) -> None:
+        digits: Dataset, tmp_path: Path, launched: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     root, encoder = tmp_path / "runs", jobs.encoder_of(digits, "pixels")
     create_run(spec(method="frozen", dataset=digits.name), root)  # a half by classes, which no race starts from
     assert find_advice(digits, encoder, SPEC, root).run is None
@@ -79,8 +80,15 @@ def test_a_race_follows_its_features_even_if_no_page_waits_for_them(
     jobs.start_wanted(root)
     assert launched == [state.run], "the features are not there yet"
     assert newest_aim(digits, encoder, root) == SPEC.build_kind().serves
+    at_evaluation = list[int]()
+
+    def evaluated(*given: Any) -> Any:
+        at_evaluation.append(len(launched))
+        return evaluate_run(*given)
+
+    monkeypatch.setattr(training, "evaluate_run", evaluated)
     training.work(state.run, analyse=False)
-    jobs.wake(root)  # as the worker does at its end
+    assert at_evaluation == [2], "the race waits for no evaluation"
     found = find_advice(digits, encoder, SPEC, root)
     assert found.analysis is not None
     assert not found.is_wanted
@@ -120,6 +128,32 @@ def test_features_that_failed_get_no_race_and_a_wish_can_be_withdrawn(digits: Da
     jobs.start_wanted(root)
     assert wanted_advice(run) is None
     assert not (run.folder / "analyses").exists()
+
+
+@pytest.mark.usefixtures("launched")
+def test_images_excluded_while_a_run_prepares_them_are_prepared_without_waiting_for_its_map(
+        digits: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, encoder = tmp_path / "runs", jobs.encoder_of(digits, "pixels")
+    first = start_advice(digits, encoder, SPEC, root).run
+    assert first is not None
+    assert find_browsing(digits, encoder, root).task == first
+    later = list[object]()
+
+    def excluded(*given: Any) -> Any:
+        assert find_browsing(digits, encoder, root).task == first
+        exclude(digits, range(10))
+        later.append(find_browsing(digits, encoder, root).task)
+        return evaluate_run(*given)
+
+    monkeypatch.setattr(training, "evaluate_run", excluded)
+    training.work(first)
+    assert later == [None], "its features are stored: the next run needs nothing of it"
+    assert not [each for each in list_analyses(first) if each.spec().kind == "pca"], "a map that no page would show"
+    undo(digits)
+    monkeypatch.setattr(training, "evaluate_run", evaluate_run)
+    other = create_run(spec(method="frozen", dataset=digits.name, split="all"), tmp_path / "others")
+    training.work(other)
+    assert [each for each in list_analyses(other) if each.spec().kind == "pca"]
 
 
 @pytest.mark.usefixtures("launched")

@@ -16,11 +16,21 @@ from udml_core.data.speed import measured_speed, record_speed
 from udml_core.exploration import duplicates
 from udml_core.exploration.duplicates import check_pairs
 from udml_core.runs import Run, create_run
-from udml_core.runs.analyses import create_analysis
+from udml_core.runs.analyses import analysis_at
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs.estimate import evaluation_kind, follow_kind
-from udml_core.work.jobs.follow_ups import AUDIT, want
-from udml_core.work.jobs.stages import Promise, Stage, expected_seconds, promise_of, stage_of
+from udml_core.work.jobs.follow_ups import AUDIT, want, wants
+from udml_core.work.jobs.stages import (
+    FEATURES,
+    MAP,
+    SEARCH,
+    STAGES,
+    Promise,
+    Stage,
+    expected_seconds,
+    promise_of,
+    stage_of,
+)
 from udml_core.work.workers import train as worker
 from udml_core.work.workers.execute import Reporter
 
@@ -32,7 +42,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return create_run(spec(method="frozen", dataset=str(folder), split="all"), tmp_path / "runs")
 
 
-def test_the_stages_of_a_real_run_only_rise_and_the_audit_is_the_last(
+def test_the_stages_of_a_real_run_only_rise_and_the_audit_follows_the_features(
         run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     want(run, "audit")
     seen: list[Stage] = []
@@ -48,13 +58,16 @@ def test_the_stages_of_a_real_run_only_rise_and_the_audit_is_the_last(
     monkeypatch.undo()
     numbers = [stage.number for stage in seen]
     assert numbers == sorted(numbers)
-    assert list(dict.fromkeys(numbers)) == [1, 2, 3, 4]
+    assert list(dict.fromkeys((stage.number, stage.name) for stage in seen)) == list(enumerate(STAGES, 1))
     assert {stage.count for stage in seen} == {5}
     assert all(0 <= stage.share <= 1 for stage in seen)
     assert {"hashes of the images", "quality of the images"} <= {stage.detail for stage in seen if stage.number == 1}
-    audit = create_analysis(run, AUDIT)
-    last = stage_of(audit, Status(state="running", phase="comparing hashes", share=0.5))
-    assert last == Stage(5, 5, "comparing all images", "", 0.9)
+    audit = analysis_at(run, AUDIT)
+    assert audit.is_done()
+    assert not wants(run, "audit")
+    alone = stage_of(audit, Status(state="running", phase="comparing hashes", share=0.5))
+    assert alone == Stage(1, 1, "comparing all images", "", 0.5)
+    assert alone.words == "Comparing all images"
 
 
 def test_a_preparation_without_images_that_were_excluded_meanwhile_goes_on_after_the_features(
@@ -113,7 +126,7 @@ def test_a_time_left_never_rises_and_never_promises_less_than_a_stage_takes() ->
     slow = Status(state="running", phase="comparing", share=0.5, phase_started=0.0, heartbeat=1000.0)
     late = promise_of(("audit", 5), slow, 1000.0, promise)
     assert late is not None
-    assert late.left_words(1000.0) == "longer than expected"
+    assert late.left_words(1000.0) == "longer than expected, about 17 min left in this step"
     assert promise_of(("audit", 4), slow, 1000.0, promise) == Promise(("audit", 4), 2450.0), "another stage"
     assert promise_of(("audit", 5), Status(state="running"), 1000.0, None) is None
 
@@ -132,10 +145,10 @@ def test_the_first_images_promise_no_more_than_what_was_measured_before_them() -
 
 
 def test_search_and_map_have_a_time_left_by_earlier_ones_and_at_first_by_the_share(run: Run, tmp_path: Path) -> None:
-    def stage(number: int) -> Stage:
-        return Stage(number, 5, "", "", 0.5)
+    def stage(name: str) -> Stage:
+        return Stage(3, 5, name, "", 0.5)
 
-    assert [expected_seconds(run, stage(number), 40) for number in (3, 4)] == [None, None]
+    assert [expected_seconds(run, stage(name), 40) for name in (SEARCH, MAP)] == [None, None]
     early = Status(state="running", phase="embedding", share=0.9, phase_started=0.0, heartbeat=1.0)
     assert promise_of(("run", 3), early, 1.0, None) is None, "a small part of its stage"
     first = Status(state="running", phase="evaluation", share=0.25, phase_started=0.0, heartbeat=6.0)
@@ -143,14 +156,14 @@ def test_search_and_map_have_a_time_left_by_earlier_ones_and_at_first_by_the_sha
     assert promise is not None
     assert promise.end >= 24.0, "the first of four comparisons takes longest"
     worker.work(run)
-    for number, kind in ((3, evaluation_kind), (4, follow_kind)):
+    for name, kind in ((SEARCH, evaluation_kind), (MAP, follow_kind)):
         seconds = measured_speed(kind(run.spec()))
         assert seconds is not None
-        assert expected_seconds(run, stage(number), 40) == seconds
-        others = write_digits(tmp_path / f"others {number}", 80, by_class=False)
+        assert expected_seconds(run, stage(name), 40) == seconds
+        others = write_digits(tmp_path / f"others {name}", 80, by_class=False)
         other = create_run(spec(method="frozen", dataset=str(others), split="all"), tmp_path / "runs")
-        assert expected_seconds(other, stage(number), 80) == pytest.approx(2 * seconds)
-    assert expected_seconds(run, stage(2), 40) is None
+        assert expected_seconds(other, stage(name), 80) == pytest.approx(2 * seconds)
+    assert expected_seconds(run, stage(FEATURES), 40) is None
     promise = promise_of(("run", 3), early, 100.0, None, expected=8.0)
     assert promise == Promise(("run", 3), 110.0)
     assert promise_of(("run", 3), early, 105.0, promise, expected=8.0) == promise

@@ -23,11 +23,12 @@ from udml_core.base.errors import UserError
 from udml_core.data import catalog
 from udml_core.data.dataset import step_name
 from udml_core.data.encoders import Encoder
-from udml_core.data.features import pixels_of
+from udml_core.data.features import features_of, pixels_of
 from udml_core.data.given import labels as annotations
 from udml_core.data.given.exclusions import exclude
 from udml_core.data.given.pair_sets import PairSet
 from udml_core.data.inference import embed_pixels
+from udml_core.data.speed import measured_speed
 from udml_core.data.splits import fixed_sample, make_split
 from udml_core.data.thumbnails import are_sheets_made
 from udml_core.exploration.instances import latent_rows
@@ -40,10 +41,11 @@ from udml_core.runs.analyses import list_analyses, plan_analysis
 from udml_core.runs.search import Query, Retrieval
 from udml_core.runs.tasks import Status
 from udml_core.work import jobs
+from udml_core.work.jobs.estimate import start_kind
 from udml_core.work.jobs.follow_ups import want
 from udml_core.work.jobs.stages import stage_of
 from udml_core.work.workers import analyse as analysis_worker
-from udml_core.work.workers import evaluate, execute, material
+from udml_core.work.workers import evaluate, execute, material, ready
 from udml_core.work.workers import train as worker
 from udml_core.work.workers.evaluate import evaluate_run
 from udml_core.work.workers.execute import Reporter
@@ -82,7 +84,29 @@ def test_a_worker_reads_the_folder_once_and_names_what_follows(tmp_path: Path, m
     assert named.count("reading the folder") == 1
     assert named[named.index("reading the folder") + 1] == "quality of the images", "before the first block"
     assert "layout" in named[named.index("evaluation"):]
-    assert len(list_analyses(run)) == 2, "the map and the graph"
+    assert named.index("comparing hashes") < named.index("evaluation"), "people wait for the audit"
+    assert sorted(analysis.spec().kind for analysis in list_analyses(run)) == ["audit", "graph", "pca"]
+
+
+def test_the_start_of_a_run_counts_no_features_which_are_computed_once(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    dataset = catalog.load(str(write_digits(tmp_path / "digits", 40, by_class=False)))
+    run = create_run(spec(method="frozen", dataset=dataset.name, split="all"), tmp_path / "runs")
+
+    def slow(*given: Any) -> Any:
+        given[2](0.0, "features")
+        time.sleep(1.5)
+        return features_of(*given)
+
+    monkeypatch.setattr(material, "features_of", slow)
+    monkeypatch.setattr(ready, "began", time.time())
+    assert worker.work(run, analyse=False).state == "done"
+    assert 1.5 < run.status().seconds["features"] < 2.5
+    assert "evaluation" in run.status().seconds
+    start = measured_speed(start_kind(run.spec()))
+    assert start is not None, "the next run of these images has a time from the beginning"
+    assert 0 < start < 1.5
 
 
 def test_an_analysis_that_reads_the_folder_says_at_once_what_it_does(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ class Status(BaseModel):
         paused: Whether the worker rests between two steps of the training until a user continues it.
         planned: Bytes of memory that each part of a run was expected to need, before the first one began.
         peaks: Largest resident memory in bytes in each phase of a run that has ended, mapped files included.
+        seconds: Time of each phase that has ended.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -87,6 +88,7 @@ class Status(BaseModel):
     paused: bool = False
     planned: dict[str, float] = {}
     peaks: dict[str, float] = {}
+    seconds: dict[str, float] = {}
 
     @property
     def is_paused(self) -> bool:

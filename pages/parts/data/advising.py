@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
+import math
 import time
 
 import streamlit as st
 
 from udml_core.base.errors import counted, duration, listed
 from udml_core.base.ticking import ALMOST
-from udml_core.data.dataset import WAITING, Dataset, step_name
+from udml_core.data.dataset import Dataset, step_name
 from udml_core.data.encoders import EncoderSpec
 from udml_core.data.judge_names import WEAK
 from udml_core.data.judging import encoder_title
@@ -25,10 +26,18 @@ from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import JUDGES
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
-from udml_core.work.jobs.advising import Advising, find_advice, race_for, start_advice
+from udml_core.work.jobs.advising import (
+    Advising,
+    find_advice,
+    find_features,
+    planned_features,
+    race_for,
+    start_advice,
+)
 from udml_core.work.jobs.concluding import conclusion_of, suggested_by_race
 from udml_core.work.jobs.live_races import other_live_races
 from udml_core.work.jobs.raced import kind_of, race_of
+from udml_core.work.jobs.stages import COARSE
 
 from ..shell.address import choose_segment, keep_clicks, number_from_address, write_address
 from ..shell.empty_state import show_empty
@@ -48,8 +57,10 @@ LATE = 10.0
 """Seconds from which a preparation is late that still takes twice the time that was said."""
 SILENT = 5.0
 """Seconds without a report of the race after which the page says how long ago the last was."""
-OF_TRAINING = ("", "training", "evaluation")
+OF_TRAINING = ("", "training", "embedding", "loading the network")
 """Steps whose names say nothing to a user who trains nothing."""
+BEHIND = "other work ends first"
+"""What a preparation waits for."""
 LONGEST = 1440.0
 """The longest time of a race in minutes."""
 WHAT = ("Tries many ways to search, from seconds of arithmetic to short trainings, and keeps what finds better images "
@@ -67,6 +78,19 @@ def judges_line(backbone: str) -> str:
     named = listed(["the raw pixels" if name in WEAK else escaped(encoder_title(name)) for name in judges])
     return (f"The judges: {named}. One that says the same of a changed copy of an image counts more." if judges else
             "No judge is left that took no part.")
+
+
+def whole_time_words(dataset: Dataset, encoder: EncoderSpec, minutes: float) -> str:
+    """Return how long a race takes with what comes before it, in a sentence; empty if nothing does, or if unknown."""
+    run = find_features(dataset, encoder, runs_folder())
+    if run is not None and run.status().can_search:
+        return ""
+    expected = jobs.estimate(planned_features(dataset, encoder) if run is None else run.spec(), dataset)
+    if not expected.measured:
+        return ""
+    before = COARSE * math.ceil(expected.seconds_until_search / COARSE)
+    whole = duration(60 * minutes + before)
+    return f"In all about {whole}: the images are prepared first, in about {duration(before)}."
 
 
 def action_of(dataset: Dataset) -> str:
@@ -155,7 +179,8 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, aim: Serves) -> None:
                             icon=ICON, key="advice-start", on_click=keep_clicks,
                             help="Runs in the background: you can leave the page or close the browser.")
     with st.container(horizontal_alignment="center"):
-        st.caption(judges_line(encoder.backbone), width="content")
+        st.caption(" ".join(filter(None, [whole_time_words(dataset, encoder, float(budget)),
+                                          judges_line(encoder.backbone)])), width="content")
     spec = plan_analysis(Advice, budget=float(budget), serves=aim)
     with keep_user_errors(f"{spec.id}-{dataset.fingerprint[:12]}", dataset.fingerprint, clicked):
         if clicked:
@@ -192,7 +217,7 @@ def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, 
         return
     left = _preparing_left(run, dataset, status)
     phase = "what the network sees in each image" if step_name(status.phase) in OF_TRAINING else status.phase
-    line = f"Preparing the race: {phase if status.state == 'running' else WAITING}{left}"
+    line = f"Preparing the race: {phase if status.state == 'running' else BEHIND}{left}"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(min(ALMOST, status.share), escaped(f"{line}. The race follows, even if you leave the page."))
         if st.button("Stop", icon=":material/stop:", key="advice-cancel-features", type="tertiary",
@@ -211,7 +236,7 @@ def _preparing_left(run: Run, dataset: Dataset, status: Status) -> str:
         return f"; {UNKNOWN}"
     if key not in st.session_state:
         whole = jobs.estimate(run.spec(), dataset)
-        st.session_state[key] = Countdown(), whole.seconds_without_map if whole.measured else 0.0
+        st.session_state[key] = Countdown(), whole.seconds_until_search if whole.measured else 0.0
     countdown, whole_seconds = st.session_state[key]
     return preparing_words(countdown, whole_seconds, time.time() - status.started, status.seconds_left)
 

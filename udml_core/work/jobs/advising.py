@@ -28,7 +28,7 @@ from udml_core.runs.analyses import (
 )
 from udml_core.runs.analyses.kinds.advice import Advice, check_count
 from udml_core.runs.analyses.kinds.refine import Refinement
-from udml_core.runs.spec import ExclusionList
+from udml_core.runs.spec import ExclusionList, Spec
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs import launch
 from udml_core.work.jobs.analysis_request import analyse
@@ -114,17 +114,25 @@ def start_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, roo
     """
     check_count(len(dataset) - len(excluded_names(dataset)))
     run = find_features(dataset, encoder, root)
-    if run is not None and run.status().state == "done":
+    if run is not None and run.status().can_search:
         keep_aim(run, kind_of(spec).serves)
         return Advising(run, analyse(run, spec, root=root))
     kind_of(spec).check_encoders(encoder.reads_images)
     if run is None:
-        request = RunRequest(dataset=dataset.name, method=FROZEN, backbone=encoder.backbone, split="all")
-        run = submit(plan(request, dataset), root)
+        run = submit(planned_features(dataset, encoder), root)
     keep_aim(run, kind_of(spec).serves)
     replace_text(marker_of(run, "advice"), spec.stored())
-    start_wanted(root)  # the run may have ended just before it was noted
+    start_wanted(root)  # all images may have been embedded just before it was noted
     return find_advice(dataset, encoder, spec, root)
+
+
+def planned_features(dataset: Dataset, encoder: EncoderSpec) -> Spec:
+    """Return the plan of a run of an encoder's frozen features of all images.
+
+    Raises:
+        UserError: The backbone does not fit the data set.
+    """
+    return plan(RunRequest(dataset=dataset.name, method=FROZEN, backbone=encoder.backbone, split="all"), dataset)
 
 
 def restart_advice(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, root: Path) -> Advising:
@@ -161,13 +169,19 @@ def wake(root: Path) -> None:
 
 
 def start_wanted(root: Path) -> None:
-    """Start the races whose features are computed; a run that failed or was stopped gets none."""
+    """Start the races whose run has embedded all images; a run that failed or was stopped gets none.
+
+    The evaluation and the map of the run go on meanwhile.
+    """
     for run in list_runs(root):
         spec = None if run.is_example else wanted_advice(run)
-        if spec is None or run.status().state in LIVE_STATES:
+        if spec is None:
+            continue
+        status = run.status()
+        if status.state in LIVE_STATES and not status.can_search:
             continue
         withdraw(run, "advice")
-        if run.stored_status().state == "done":
+        if status.state in (*LIVE_STATES, "done"):
             with suppress(UserError):  # the images are gone, or a judge was removed since
                 analyse(run, spec, root=root)
 

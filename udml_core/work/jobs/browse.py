@@ -44,7 +44,8 @@ class DataAnalysis:
 def find_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAnalysis:
     """Return what is computed for browsing a data set with an encoder, without the images that are excluded now.
 
-    Features that are computed now count, whatever their run excludes: the next run needs them.
+    Features that are computed now count, whatever their run excludes: the next run needs them. A run that has stored
+    them, and excludes other images, does not.
 
     Args:
         dataset: The data set.
@@ -54,7 +55,8 @@ def find_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAna
     listed, runs = ExclusionList.of(excluded_names(dataset)), list(feature_runs(dataset, encoder, root))
     same = [run for run in runs if run.spec().excluded.digest == listed.digest]
     done = next((run for run in same if run.status().state == "done"), None)
-    live = next((run for run in [*same, *runs] if run.status().state in LIVE_STATES), None)
+    live = next((run for run in same if run.status().state in LIVE_STATES), None) or next(
+        (run for run in runs if (status := run.status()).state in LIVE_STATES and not status.can_search), None)
     return DataAnalysis(None, None, live) if done is None else _with_map(done)
 
 

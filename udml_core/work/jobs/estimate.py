@@ -75,6 +75,11 @@ class Estimate:
         return self.seconds - self.follow_seconds
 
     @property
+    def seconds_until_search(self) -> float:
+        """Time until the images are embedded, which itself takes a few seconds."""
+        return self.start_seconds + self.feature_seconds + self.training_seconds
+
+    @property
     def seconds_from_training(self) -> float:
         """Time from the first epoch to the results."""
         return self.training_seconds + self.evaluation_seconds + self.follow_seconds

@@ -1,9 +1,9 @@
 """What follows a run without a further request: its second opinions, maps, and the audit of an imported data set.
 
 A run that wants maps has an empty file `maps-wanted` from its submission on, so that the choice survives a stop, a
-resume and a crash; a run of frozen features that an audit waits for has `audit-wanted`. After the run one process for
-all runs of a folder, `python -m udml_core map-work RUNS`, computes them one after the other (see
-`udml_core.work.workers.follow_up`) and removes the file.
+resume and a crash; a run of frozen features that an audit waits for has `audit-wanted`, and compares all images before
+it is evaluated. After the run one process for all runs of a folder, `python -m udml_core map-work RUNS`, computes what
+is left, one after the other (see `udml_core.work.workers.follow_up`), and removes the file.
 """
 
 from __future__ import annotations

@@ -10,22 +10,26 @@ from udml_core.data.dataset import DETAIL, step_name
 from udml_core.data.features import features_file
 from udml_core.data.speed import measured_speed
 from udml_core.runs import Run
-from udml_core.runs.analyses import Analysis
+from udml_core.runs.analyses import Analysis, analysis_at
 from udml_core.runs.tasks import SHARE_TO_GO_BY, Status
 from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, image_kind_of, measured_image_speed
+from udml_core.work.jobs.follow_ups import AUDIT as AUDIT_REQUEST
 from udml_core.work.jobs.follow_ups import wants
 
-READING, FEATURES, SEARCH, MAP, AUDIT = range(5)
-STAGES = ("reading the files", "computing the features", "preparing the search", "computing the map",
-          "comparing all images")
+READING, FEATURES, AUDIT, SEARCH, MAP = STAGES = ("reading the files", "computing the features",
+                                                  "comparing all images", "preparing the search", "computing the map")
+"""The stages in their order; an audit is not always one of them."""
 OF_FEATURES = ("loading the network",)
 """Phases beside `features …` that belong to the features."""
-OF_SEARCH = ("training", "embedding", "thumbnails", "evaluation")
+EMBEDDING = ("training", "embedding")
+"""Short phases between the features and the search."""
+OF_SEARCH = ("thumbnails", "evaluation")
 CAUTION, EARLY_CAUTION = 1.25, 0.1
 """By how much a promised time exceeds the time that the share so far would take: a factor, and how much more early on,
 divided by the share, because the first images say little of the others."""
 TELLS = 0.2
 """Share of a stage from which its own pace says more than what was measured before it."""
+LATE = "longer than expected"
 COARSE = 5
 """Seconds to whose multiples a promised time is rounded up."""
 
@@ -40,6 +44,7 @@ class Stage:
         name: What happens in it.
         detail: What is done now, such as the speed; empty if the name says it.
         share: Finished share of the whole preparation, 0 to 1, if all stages took the same time.
+        again: That it was done before, with all images; empty if it was not.
     """
 
     number: int
@@ -47,11 +52,13 @@ class Stage:
     name: str
     detail: str
     share: float
+    again: str = ""
 
     @property
     def words(self) -> str:
         """The stage in words, such as "Step 2 of 5, computing the features: 34 images per second"."""
-        return f"Step {self.number} of {self.count}, {self.name}" + (f": {self.detail}" if self.detail else "")
+        what = f"{self.name}{self.again}" + (f": {self.detail}" if self.detail else "")
+        return f"Step {self.number} of {self.count}, {what}" if self.count > 1 else f"{what[:1].upper()}{what[1:]}"
 
 
 @dataclass(frozen=True)
@@ -62,16 +69,21 @@ class Promise:
         stage: The task and the number of its stage.
         end: The time in seconds since 1970.
         is_late: Whether the stage seems to take longer than was said.
+        ends: When it seems to end now; None if its share does not tell.
     """
 
     stage: tuple[str, int]
     end: float
     is_late: bool = False
+    ends: float | None = None
 
     def left_words(self, now: float) -> str:
-        """Return the time left in words, which does not rise, or that it takes longer than was said."""
-        left = COARSE * math.ceil(max(self.end - now, 1.0) / COARSE)
-        return "longer than expected" if self.is_late else f"about {duration(left)} left in this step"
+        """Return the time left in words, which does not rise unless it takes longer than was said, and says so."""
+        if self.is_late and self.ends is None:
+            return LATE
+        end = self.ends if self.is_late and self.ends is not None else self.end
+        left = f"about {duration(COARSE * math.ceil(max(end - now, 1.0) / COARSE))} left in this step"
+        return f"{LATE}, {left}" if self.is_late else left
 
 
 def promise_of(stage: tuple[str, int], status: Status, now: float, earlier: Promise | None,
@@ -99,16 +111,16 @@ def promise_of(stage: tuple[str, int], status: Status, now: float, earlier: Prom
         end = min(end, status.heartbeat + CAUTION * bound)
     if known is None or end < known.end:
         return Promise(stage, end)
-    return Promise(stage, known.end, is_late=max(ends, now) > known.end)
+    return Promise(stage, known.end, max(ends, now) > known.end, ends)
 
 
 def _seconds_left(status: Status) -> float | None:
     """Return the remaining seconds of a phase, of the evaluation at most if its first steps take longest; else None.
 
-    What comes before the evaluation in its stage takes a small part of it, and says nothing of the whole.
+    The other short phases of a stage take a small part of it, and say nothing of the whole.
     """
     phase = step_name(status.phase)
-    if phase in OF_SEARCH and phase != "evaluation":
+    if phase in (*EMBEDDING, *OF_SEARCH) and phase != "evaluation":
         return None
     elapsed, done = status.heartbeat - status.phase_started, status.share - status.share_started
     if phase != "evaluation":
@@ -127,9 +139,9 @@ def expected_seconds(task: Run | Analysis, stage: Stage, images: int) -> float |
     Returns:
         The seconds; None for other stages, and before one was measured on this machine.
     """
-    if not isinstance(task, Run) or stage.number not in (SEARCH + 1, MAP + 1):
+    if not isinstance(task, Run) or stage.name not in (SEARCH, MAP):
         return None
-    kind = (evaluation_kind if stage.number == SEARCH + 1 else follow_kind)(task.spec())
+    kind = (evaluation_kind if stage.name == SEARCH else follow_kind)(task.spec())
     known, each = measured_speed(kind), measured_speed(image_kind_of(kind))
     return known if known is not None else None if each is None else each * images
 
@@ -142,7 +154,7 @@ def features_seconds(task: Run | Analysis, stage: Stage, images: int) -> float |
         stage: The stage.
         images: Number of its images.
     """
-    if not isinstance(task, Run) or stage.number != FEATURES + 1:
+    if not isinstance(task, Run) or stage.name != FEATURES:
         return None
     each = measured_image_speed(task.spec().encoder, task.spec().device)
     return None if each is None else each * images
@@ -155,32 +167,40 @@ def stage_of(task: Run | Analysis, status: Status) -> Stage:
         task: The run of their features, or the map or the audit that follows it.
         status: The status of the task.
     """
-    phase_at = _index(task, status)
-    at = max(phase_at, SEARCH if _are_features_stored(task) else READING)
-    with_audit = at == AUDIT or wants(task if isinstance(task, Run) else task.run, "audit")
-    count = len(STAGES) if with_audit else AUDIT
+    run, stages = task if isinstance(task, Run) else task.run, _stages_of(task)
+    phase_at = stages.index(_name(task, status))
+    # A run goes on after its features if a run before it has stored them with other exclusions.
+    at = max(phase_at, stages.index(FEATURES) + 1) if _are_features_stored(run) and FEATURES in stages else phase_at
     phase, _, detail = status.phase.partition(DETAIL)
-    is_named = phase in OF_FEATURES or (phase_at == READING and phase not in ("", "starting"))
+    is_named = phase in OF_FEATURES or (stages[phase_at] == READING and phase not in ("", "starting"))
     said = status.phase if is_named else detail
     share = min(1.0, status.share) if at == phase_at else 0.0
-    left_out = (task if isinstance(task, Run) else task.run).spec().excluded.count if at in (SEARCH, MAP) else 0
-    again = f" again, without {counted(left_out, 'image')}" if left_out else ""  # it was done with all images before
-    return Stage(at + 1, count, f"{STAGES[at]}{again}", said, (at + share) / count)
+    left_out = run.spec().excluded.count if stages[at] in (SEARCH, MAP) else 0
+    return Stage(at + 1, len(stages), stages[at], said, (at + share) / len(stages),
+                 f" again, without {counted(left_out, 'image')}" if left_out else "")
 
 
-def _are_features_stored(task: Run | Analysis) -> bool:
-    """Return whether a run goes on after its features, which a run before it has stored with other exclusions."""
-    spec = (task if isinstance(task, Run) else task.run).spec()
-    return features_file(spec.fingerprint, spec.encoder).exists()
+def _stages_of(task: Run | Analysis) -> tuple[str, ...]:
+    """Return the stages of a preparation; an audit that follows a finished run has only its own."""
+    if isinstance(task, Analysis) and task.spec().kind == AUDIT_REQUEST.kind:
+        return (AUDIT,)
+    run = task if isinstance(task, Run) else task.run
+    with_audit = wants(run, "audit") or analysis_at(run, AUDIT_REQUEST).has_spec()
+    return tuple(stage for stage in STAGES if with_audit or stage != AUDIT)
 
 
-def _index(task: Run | Analysis, status: Status) -> int:
-    """Return the index of a task's stage."""
+def _are_features_stored(run: Run) -> bool:
+    """Return whether the features of a run's images are stored."""
+    return features_file(run.spec().fingerprint, run.spec().encoder).exists()
+
+
+def _name(task: Run | Analysis, status: Status) -> str:
+    """Return the stage of a task."""
     if isinstance(task, Analysis):
-        return AUDIT if task.spec().kind == "audit" else MAP
+        return AUDIT if task.spec().kind == AUDIT_REQUEST.kind else MAP
     phase = step_name(status.phase)
-    if phase in OF_SEARCH:
-        return SEARCH
-    if status.searchable:  # the map and the neighbor graph follow the evaluation
-        return MAP
-    return FEATURES if "features" in phase or phase in OF_FEATURES else READING
+    if not status.searchable:
+        return FEATURES if "features" in phase or phase in (*OF_FEATURES, *EMBEDDING) else READING
+    if wants(task, "audit"):
+        return AUDIT
+    return SEARCH if phase in (*EMBEDDING, *OF_SEARCH) else MAP  # the map and the neighbor graph follow the evaluation

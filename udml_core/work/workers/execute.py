@@ -58,9 +58,16 @@ class Reporter:
         if step_name(values.get("phase", self.status.phase)) != step_name(self.status.phase):
             values |= {"phase_started": now, "share_started": values.get("share", self.status.share)}
             values |= {"peaks": self._peaks()} if self._measures_memory else {}
+            values = {"seconds": self._seconds(now)} | values
         self.status = self.status.model_copy(update=values | {"heartbeat": now})
         self._task.write_status(self.status)
         self._last = time.monotonic()
+
+    def _seconds(self, now: float) -> dict[str, float]:
+        """Return the time of each phase with that of the phase that ends now."""
+        phase, seconds = step_name(self.status.phase), self.status.seconds
+        passed = now - self.status.phase_started
+        return seconds | {phase: seconds.get(phase, 0.0) + passed} if phase and passed >= 0 else seconds
 
     def _peaks(self) -> dict[str, float]:
         """Return the largest memory of each phase with that of the phase that ends now, and begin the next."""

@@ -24,7 +24,10 @@ from udml_core.base.arrays import Array, some_rows
 from udml_core.base.errors import UserError
 from udml_core.base.malloc import release_freed_memory
 from udml_core.data.dataset import WAITING, Dataset, Report
-from udml_core.data.features import features_path
+from udml_core.data.features import LOADING, features_path
+from udml_core.data.given.exclusions import excluded_names
+from udml_core.data.image_facts import STEP as QUALITY
+from udml_core.data.image_hashes import STEP as HASHES
 from udml_core.data.speed import record_speed
 from udml_core.data.splits import fixed_sample
 from udml_core.data.thumbnails import make_sheets
@@ -44,12 +47,21 @@ from udml_core.runs.baselines import JUDGED, read_baselines, sample_baselines, w
 from udml_core.runs.engines import read_owner
 from udml_core.runs.sample_opinion import CURVES as JUDGED_CURVES
 from udml_core.runs.sample_opinion import SampleJudge
+from udml_core.runs.search import FROZEN
 from udml_core.runs.selection import ERROR, OPINION, TRAINED_OPINION
+from udml_core.runs.spec import ExclusionList
 from udml_core.runs.tasks import Status
-from udml_core.work.jobs import device_lock, devices_of, resolve_device
-from udml_core.work.jobs.estimate import evaluation_kind, follow_kind, record_epoch, record_stage, start_kind
-from udml_core.work.jobs.follow_ups import wants
-from udml_core.work.jobs.needed_memory import memory_of
+from udml_core.work.jobs import device_lock, devices_of, resolve_device, start_wanted
+from udml_core.work.jobs.estimate import (
+    OF_FEATURES,
+    evaluation_kind,
+    follow_kind,
+    record_epoch,
+    record_stage,
+    start_kind,
+)
+from udml_core.work.jobs.follow_ups import AUDIT, wants, withdraw
+from udml_core.work.jobs.needed_memory import check_analysis, memory_of
 from udml_core.work.workers import ready
 from udml_core.work.workers.evaluate import KNN, evaluate_run
 from udml_core.work.workers.execute import Reporter, execute
@@ -120,7 +132,7 @@ def _on_free_device(run: Run, reporter: Reporter, analyse: bool) -> None:
     with ExitStack() as held:
         for name in [] if is_granted else devices_of(run.spec()):
             held.callback(_wait_for(name, reporter).release)
-        reporter.change(state="running", started=time.time(), phase="starting", share=0.0, peaks={})
+        reporter.change(state="running", started=time.time(), phase="starting", share=0.0, peaks={}, seconds={})
         reporter.measure_memory()
         _Work(run, reporter).all(analyse)
 
@@ -162,7 +174,12 @@ class _Work:
         began = time.monotonic()
         self._keep(loaded, embedder)
         spent = time.monotonic() - began
-        self.reporter.change(phase="thumbnails", share=0.0, searchable=True)
+        self.reporter.change(searchable=True)
+        if wants(self.run, "advice"):
+            start_wanted(self.run.root)
+        if wants(self.run, "audit"):  # before what nobody waits for
+            self._compare(loaded.dataset)
+        self.reporter.change(phase="thumbnails", share=0.0)
         if not loaded.dataset.is_large:  # the thumbnails of a few images are made when they are shown
             make_sheets(loaded.dataset, self.reporter.share)
         began = time.monotonic() - spent
@@ -171,7 +188,7 @@ class _Work:
         # The device stays locked: its memory still holds the encoder, and plans count the memory of one run at a time.
         evaluate_run(self.run, loaded, self.reporter.share)
         record_stage(evaluation_kind(self.spec), time.monotonic() - began, len(loaded.dataset))
-        if analyse:
+        if analyse and not self._is_replaced(loaded.dataset):
             began = time.monotonic()
             self._analyse(loaded.dataset, len(loaded.split.train))
             record_stage(follow_kind(self.spec), time.monotonic() - began, len(loaded.dataset))
@@ -265,14 +282,15 @@ class _Work:
         return best is not None and known[-1]["epoch"] - best >= self.spec.patience
 
     def _record_start(self, loaded: Loaded) -> None:
-        """Keep the time from the start of this process to the first epoch, unless features had to be computed."""
+        """Keep the time from the start of this process to the first epoch without what is computed only once."""
         folder = features_path(loaded.dataset, self.spec.encoder).parent
-        if any(path.stat().st_mtime > self.began for path in folder.glob("*")):
-            return
+        is_first = any(path.stat().st_mtime > self.began for path in folder.glob("*"))
+        once = sum(seconds for phase, seconds in self.reporter.status.seconds.items()
+                   if is_first and (phase.startswith(OF_FEATURES) or phase in (LOADING, QUALITY, HASHES)))
         alive = self.began - (ready.began or psutil.Process().create_time())
         libraries = alive if alive < LONGEST_START else 0.0  # an older process has done other work before
         if alive >= 0 and time.time() >= self.began:  # the clock did not go back
-            record_speed(start_kind(self.spec), libraries + time.time() - self.began)
+            record_speed(start_kind(self.spec), libraries + time.time() - self.began - once)
 
     def _best(self, rows: Iterable[dict[str, Any]]) -> int | None:
         """Return the epoch that selection keeps; None if no row has a selection measure."""
@@ -399,6 +417,21 @@ class _Work:
         else:
             write_index(build_index(final), self.run.index_path)
         embedder.save(self.run.embedder_path)
+
+    def _is_replaced(self, dataset: Dataset) -> bool:
+        """Return whether other images of frozen features are excluded by now, which pages then prepare in a new run."""
+        return self.spec.method == FROZEN and self.spec.excluded != ExclusionList.of(excluded_names(dataset))
+
+    def _compare(self, dataset: Dataset) -> None:
+        """Compare all images for the audit that waits for their features; if it fails, the audit follows the run."""
+        from udml_core.work.workers import analyse as analysis_worker
+
+        try:
+            check_analysis(self.run, AUDIT)
+            analysis_worker.keep(self.run, AUDIT, self.reporter.share, dataset)
+            withdraw(self.run, "audit")
+        except Exception as error:
+            log.info("no audit: %s", error)
 
     def _analyse(self, dataset: Dataset, trained: int) -> None:
         """Compute the PCA map of all images and the graph of the training half.
