@@ -111,7 +111,7 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
             show_rankings(retrieval, rankings, lambda index: pick(query, index), said,
                           lambda: show_frames_verdict(frames),
                           is_named=used is not None and len(columns) == 1 and not frames, notes="\n\n".join(notes))
-            offer_more(search_filter, max(len(ranking.hits) for ranking in rankings))
+            offer_more(retrieval.run, search_filter, max(len(ranking.hits) for ranking in rankings))
     return query, rankings, search_filter.gallery
 
 

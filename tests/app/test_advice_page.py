@@ -39,7 +39,7 @@ from udml_core.exploration.race_conclusion import Judgments
 from udml_core.exploration.race_measured import Comparison, Count, Measured
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, list_runs, runs_folder
-from udml_core.runs.aims import AIM_FILE, kept_aim
+from udml_core.runs.aims import AIM_FILE, keep_aim, kept_aim
 from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
@@ -1330,6 +1330,14 @@ def test_the_size_of_a_whole_group_stands_at_its_verdict(frozen: Run) -> None:
         "by eye, you see a few of those in which the two searches differ.")
     said = next(element.value for element in page.markdown if "A judge compares looks only" in element.value)
     assert "17 fewer to 14 more of 100 groups were better than judges said" in said
+    found = opened("retrieval", run=frozen.id, add="3")
+    button(found, "Show as many as a group has (25)").click().run()
+    assert not found.exception
+    assert found.slider(key="k").value == 25
+    assert not any("as a group has" in each.label for each in found.button), "they are shown"
+    keep_aim(frozen, "first")
+    found = opened("retrieval", run=frozen.id, add="3")
+    assert not any("as a group has" in each.label for each in found.button), "one match needs no group"
 
 
 def test_refine_and_data_say_the_same_of_a_simpler_search_that_a_direct_comparison_rejects(frozen: Run) -> None:

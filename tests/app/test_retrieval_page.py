@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from PIL import Image
 from sklearn.datasets import load_digits
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.draw import downloads
+from pages.parts.draw.downloads import image_files, zipped
 from pages.parts.retrieval.own_images import OwnImage, Side, own_image
 from pages.parts.retrieval.query import PageQuery
 from pages.parts.retrieval.rankings import effect_words
@@ -20,6 +24,7 @@ from pages.parts.shell.interesting import MOST, MOST_TEST
 from pages.views.retrieval import SAME
 from tests.app.opening import as_file, opened, switched, texts
 from tests.running import worked, write_digits
+from udml_core.data import catalog
 from udml_core.data.given.duplicate_decisions import decide
 from udml_core.data.given.exclusions import exclude, undo
 from udml_core.data.given.labels import assign, assigned_now
@@ -422,6 +427,22 @@ def test_more_results_are_shown_below_those_that_are_there(run: Run) -> None:
         shown = more
     assert "retrieval-more" not in [button.key for button in test.button]
     assert test.slider(key="k").value == 200
+
+
+def test_found_images_are_zipped_in_the_order_of_their_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.png", "b.png", "c.png"):
+        Image.new("RGB", (8, 8), "red").save(tmp_path / name)
+    dataset = catalog.load(str(tmp_path))
+    files = image_files(dataset, [2, 0])
+    with ZipFile(BytesIO(zipped(files))) as archive:
+        assert archive.namelist() == ["001 c.png", "002 a.png"]
+        assert archive.read("002 a.png") == (tmp_path / "a.png").read_bytes()
+    monkeypatch.setattr(downloads, "LARGEST_ZIP", 100)
+    assert not image_files(dataset, [2, 0]), "too large for one download"
+    (tmp_path / "a.png").unlink()
+    monkeypatch.undo()
+    assert not image_files(dataset, [0]), "a file that is gone"
+    assert not image_files(catalog.load("digits"), [3]), "images without files"
 
 
 def test_an_own_image_that_nothing_resembles_is_said_above_the_results(run: Run) -> None:

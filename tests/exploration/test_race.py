@@ -611,8 +611,8 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
     few = best.model_copy(update={"against_start": of.model_copy(update={"first": measured("better"), "changed": 0.1})})
     assert searched_words(race, few).endswith("It is a small change, so confirm it by eye.")
     assert told.shown == ("Of 100 searches, 58 get a better group of results, 32 a worse one, and 10 nearly the same "
-                          "group, as the judges see it, by looks, not by species or class; counted by class, it "
-                          "can be 41 to 72 that get better.",)
+                          "group, as the judges see it, by looks, not by species or class; by species or class, "
+                          "41 to 72 may get better.",)
     assert "better whole groups (of 100 searches 58 get better, 32 worse; +0.020, 0.003 to 0.037)" in told.details[0]
     assert "no clear difference in first results (of 100 searches 20 get better, 10 worse;" in told.details[0]
     assert figure_line(race) == (
@@ -627,8 +627,8 @@ def test_a_race_for_groups_says_of_100_images_how_many_get_a_better_group_with_a
 
 
 @pytest.mark.parametrize(("better", "said"), [
-    (0.78, "; counted by class, it can be 61 to 92 that get better"),
-    (0.9, "; counted by class, it can be 73 to 100 that get better"), (0.1, "")])
+    (0.78, "; by species or class, 61 to 92 may get better"),
+    (0.9, "; by species or class, 73 to 100 may get better"), (0.1, "")])
 def test_a_count_of_groups_never_stands_without_what_limits_it(better: float, said: str) -> None:
     count = Count(changed=0.98, better=better, worse=0.2, low=better - 0.06, high=better + 0.06)
     groups = measured("better").model_copy(update={"count": count})

@@ -64,5 +64,5 @@ def new_image_words(refines_at_hand: bool) -> str:
     Args:
         refines_at_hand: Whether it refines the images at hand with each other.
     """
-    return ("you can search with a new image; one that you add is found once all are prepared again"
+    return ("you can search with a new image at once; images that you add are found after the next preparation"
             if refines_at_hand else "a new image is searched in the same way")

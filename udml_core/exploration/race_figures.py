@@ -112,7 +112,7 @@ def by_class_words(measured: Measured) -> str:
     if count is None or count.better is None or count.worse is None or count.better <= count.worse:
         return ""
     better = round(100 * count.better)
-    return f"counted by class, it can be {max(0, better - FEWER)} to {min(100, better + MORE)} that get better"
+    return f"by species or class, {max(0, better - FEWER)} to {min(100, better + MORE)} may get better"
 
 
 def counts_words(measured: Measured, serves: Serves = "first") -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import get_args
 
 import pandas as pd
@@ -13,8 +15,11 @@ import streamlit as st
 from udml_core.base.arrays import Array
 from udml_core.base.spreadsheets import write_rows
 from udml_core.data.dataset import Dataset
+from udml_core.data.text_tiles import file_of
 from udml_core.exploration.paper_tables import SUFFIXES, Form, PaperTable
 
+LARGEST_ZIP = 2**30
+"""Bytes of images in one download, which stays in memory meanwhile."""
 FORM_WORDS: Mapping[Form, str] = {"latex": "LaTeX", "markdown": "Markdown", "csv": "CSV"}
 
 @dataclass(frozen=True)
@@ -72,6 +77,22 @@ def frame_file(frame: pd.DataFrame) -> bytes:
 def image_list(dataset: Dataset, ids: Array) -> bytes:
     """Return a CSV table of images: index, name and class."""
     return table_file(dataset, ids, {})
+
+
+def image_files(dataset: Dataset, ids: Sequence[int]) -> list[Path]:
+    """List the files of images; none if one has no file of its own, or if they are too large for one download."""
+    files = [file_of(dataset, index) for index in ids]
+    found = [path for path in files if path is not None and path.is_file()]
+    return found if len(found) == len(files) and sum(path.stat().st_size for path in found) <= LARGEST_ZIP else []
+
+
+def zipped(files: Sequence[Path]) -> bytes:
+    """Return a ZIP file of image files, whose names begin with their rank."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:  # images hardly shrink
+        for rank, path in enumerate(files, 1):
+            archive.write(path, f"{rank:03d} {path.name}")
+    return content.getvalue()
 
 
 def table_file(dataset: Dataset, ids: Array, columns: Mapping[str, Array]) -> bytes:

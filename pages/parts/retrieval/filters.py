@@ -15,11 +15,12 @@ from udml_core.data.dataset import Dataset
 from udml_core.exploration.clusters import Graph, cluster_purity
 from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Clusters
-from udml_core.runs import runs_folder
+from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import REFINED, finished_analyses
 from udml_core.runs.analyses.kinds.graph import NeighborGraph
 from udml_core.runs.search import FINAL, Gallery, Retrieval
 from udml_core.runs.search.copies import known_copies
+from udml_core.work.jobs.raced import group_size_of
 
 from ..data.columns import value_widgets
 from ..data.copies import counted_copies
@@ -140,15 +141,23 @@ def later_copies(retrieval: Retrieval) -> Array:
     return later
 
 
-def offer_more(search_filter: Filter, shown: int) -> None:
-    """Show the button that adds results below the shown results, unless there are no more.
+def offer_more(run: Run, search_filter: Filter, shown: int) -> None:
+    """Show the buttons that add results below the shown results, unless there are no more.
 
     Args:
+        run: The run that is searched.
         search_filter: What the search returns.
         shown: The largest number of results of a ranking.
     """
     more = next((count for count in MORE if count > search_filter.k), None)
-    if more is not None and shown == search_filter.k:
+    if more is None or shown < search_filter.k:
+        return
+    group = group_size_of(run)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if search_filter.k < group <= MORE[-1]:
+            st.button(f"Show as many as a group has ({group})", key="retrieval-group", icon=":material/select_all:",
+                      on_click=_set_count, args=(group,),
+                      help=f"A typical image has about {group} images near it: judges of whole groups look at so many.")
         st.button("Show more", key="retrieval-more", icon=":material/expand_more:", on_click=_set_count, args=(more,),
                   help=f"Shows the {more} nearest images.")
 

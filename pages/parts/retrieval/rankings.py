@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import Array
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, counted
 from udml_core.exploration.gallery_content import DetailedTile, Mark, Tile
 from udml_core.results.embedding_words import in_numbers
 from udml_core.runs.analyses import REFINED, find_analysis
@@ -19,7 +19,7 @@ from udml_core.runs.search.resemblance import find_unlike
 from udml_core.runs.search.same import Threshold
 from udml_core.work.exporting import embeddings_file, images_file, model_archive, steps_without_vectors
 
-from ..draw.downloads import Download, share, table_file
+from ..draw.downloads import Download, image_files, share, table_file, zipped
 from ..draw.gallery import gallery, mark_of, tile_of
 from ..draw.palette import HITS, color_legend
 from ..shell.address import write_address
@@ -276,9 +276,12 @@ def share_results(retrieval: Retrieval, rankings: Sequence[SearchResult]) -> Non
     columns = {"embedding": np.array([words for words, _ in hits]), "rank": np.array([hit.rank for _, hit in hits]),
                "similarity": np.array([hit.similarity for _, hit in hits], dtype=float),
                "distance": np.array([hit.distance for _, hit in hits])}
-    run = retrieval.run
+    run, files = retrieval.run, image_files(retrieval.dataset, list(dict.fromkeys(hit.index for _, hit in hits)))
     results = [Download("Results (CSV)", "results.csv", "text/csv", lambda: table_file(
         retrieval.dataset, np.array([hit.index for _, hit in hits]), columns))] if hits else []
+    if files:
+        results.append(Download(f"The {counted(len(files), 'image')} found (ZIP)", "found.zip", "application/zip",
+                                lambda: zipped(files)))
     name = next((ranking.column.frame.name for ranking in rankings if ranking.column.retrieval.run == run
                  and ranking.column.frame.name.startswith(REFINED)), "final")
     which, of_model = ("", "") if name == "final" else (", refined", " before the refinement")

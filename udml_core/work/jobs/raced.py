@@ -112,6 +112,16 @@ def raced_together(run: Run, other: Run) -> Race | None:
     return next((race for race in races_of(run) if {run.id, other.id} <= {race.run, *race.trained}), None)
 
 
+def group_size_of(run: Run) -> int:
+    """Return how many images a typical group of a run's images has, by the newest race for whole groups.
+
+    Returns:
+        The number; 0 without such a race, or if the user looks for the first result.
+    """
+    return 0 if kept_aim(run.root, run.spec().dataset) == "first" else next(
+        (race.group for race in races_of(run) if race.group), 0)
+
+
 def races_of(run: Run) -> Iterator[Race]:
     """Yield the races of a run's images that can be read, the newest start first.
 

@@ -177,7 +177,7 @@ class _Work:
         self.reporter.change(searchable=True)
         if wants(self.run, "advice"):
             start_wanted(self.run.root)
-        if wants(self.run, "audit"):  # before what nobody waits for
+        if wants(self.run, "audit"):  # before what no user waits for
             self._compare(loaded.dataset)
         self.reporter.change(phase="thumbnails", share=0.0)
         if not loaded.dataset.is_large:  # the thumbnails of a few images are made when they are shown
