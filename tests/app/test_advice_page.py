@@ -828,6 +828,10 @@ def test_the_table_of_runs_names_the_advised_search_and_leads_to_it(frozen: Run)
     assert row["Advised search"] == "Whitening"
     assert "Whole group" not in row, "the plain search are not compared with themselves"
     assert not opened("runs", run=frozen.id).exception
+    use_search(frozen, worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None).id)
+    row = leaderboard([frozen]).iloc[0]
+    assert row["Run"] == "Plain and refined search on Digits"
+    assert (row["First result"], row["Whole group"]) == ("refined: no clear difference", "refined: better")
 
 
 def test_a_search_that_a_race_advises_is_a_row_of_runs_with_its_verdict_date_and_button(

@@ -12,15 +12,18 @@ import streamlit as st
 from udml_core.exploration.race_figures import SAID
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
+from udml_core.runs.analyses import REFINED, find_analysis
+from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.opinions import QUESTION_WORDS
 from udml_core.runs.search import FROZEN
+from udml_core.runs.used import used_search
 from udml_core.runs.verdict import best_runs, has_labels, standing
 from udml_core.work.jobs.advising import is_trial
 
 from ..draw.palette import change_mark
 from ..draw.tables import data_table, inert_table
 from ..shell.address import choose_in_box, write_address
-from ..shell.race_verdict import advised_search, raced_with_steps, run_verdicts
+from ..shell.race_verdict import advised_search, raced_with_steps, refined_verdicts, run_verdicts
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
 from ..shell.run_picker import app_run, first_chosen, warn_of_link
 from ..shell.run_status import SUPERVISION, escaped, run_titles
@@ -52,6 +55,8 @@ NOT_JUDGED, COMPARED_WITH = "not judged", "reference"
 """Cells of runs without a verdict: nothing judged them yet, or the others are compared with them."""
 WITH_STEPS = ", with steps"
 """The ending of a verdict of a race on a training with further steps, such as whitening."""
+PLAIN_AND_REFINED = ("Plain search", "Plain and refined search")
+"""How the title of a run begins, and how it begins where the user's search refines the run."""
 HIDDEN = {BEST, ADVISED, *OVER.values(), "Labels", "Tags"}
 """Columns that only the table's own menu shows, as a run's details name what they hold. So the table fits beside the
 sidebar of a small screen."""
@@ -104,14 +109,16 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
             for name, of_run in of_runs.items()}
     labeled = are_labeled(runs, evaluations)
     # A phone shows about 310 pixels: the name and the measures come first.
-    columns: dict[str, Sequence[Any]] = {"Run": [titles[run.id] for run in runs]}
+    refined = _refined_in_use(runs)
+    columns: dict[str, Sequence[Any]] = {"Run": [titles[run.id].replace(*PLAIN_AND_REFINED, 1) if run.id in refined
+                                                 else titles[run.id] for run in runs]}
     if labeled:
         columns |= {name: [of.after for of in of_run] for name, of_run in of_runs.items()}
         columns |= {BEST: ["★" if run.id in best else "" for run in runs],
                     BAR: baseline_bars(list(zip(*over.values(), strict=True)))}
         columns |= {OVER[name]: differences for name, differences in over.items()}
     columns |= {STATE: [_state_mark(run) for run in runs],
-                **_opinions(runs, is_frozen),
+                **_opinions(runs, is_frozen, refined),
                 "Labels": [SUPERVISION.get(run.spec().method, "") for run in runs]}
     if heading:
         columns[heading] = groups
@@ -126,12 +133,29 @@ def _state_mark(run: Run) -> str:
     return "■ out of time" if state == "stopped" and is_trial(run) else STATE_MARKS.get(state, "")
 
 
-def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool]) -> dict[str, list[str]]:
+def _refined_in_use(runs: Sequence[Run]) -> dict[str, Verdicts]:
+    """Return the verdicts on the refined searches that the user chose, by the runs of frozen features they refine."""
+    verdicts = dict[str, Verdicts]()
+    for name in {run.spec().dataset for run in runs}:
+        used = used_search(run for run in runs if run.spec().dataset == name)
+        if used is not None and used[0].spec().method == FROZEN and used[1].startswith(REFINED):
+            said = refined_verdicts(used[0], find_analysis(*used).spec().recipe)
+            if said is not None:
+                verdicts[used[0].id] = said
+    return verdicts
+
+
+def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool], refined: Mapping[str, Verdicts]) -> dict[str, list[str]]:
     """Return the columns of the verdict without labels: of a race, else of each run's second opinion.
 
     A cell without a verdict says why, unless no run has any: the others are compared with the frozen features, or
     nothing judged the run yet. A race may have judged a training with further steps only, which its cell says. The last
     column names the refinement that a race advises.
+
+    Args:
+        runs: The runs.
+        is_frozen: Whether each has frozen features.
+        refined: The verdicts on the refined searches in use, by the runs that they refine.
     """
     rows, are_judged = [], False
     for run, frozen in zip(runs, is_frozen, strict=True):
@@ -140,6 +164,8 @@ def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool]) -> dict[str, list[
         said = list(map(SAID.__getitem__, verdicts)) if verdicts else []
         if not said and (raced := raced_with_steps(run)):
             said = [f"{SAID[verdict]}{WITH_STEPS}" for verdict in raced[0].verdicts(raced[1])]
+        if run.id in refined:
+            said = [f"refined: {SAID[verdict]}" for verdict in refined[run.id]]
         are_judged = are_judged or bool(said)
         rows.append((*(said or (missing, missing)), advised.words if advised else ""))
     if not are_judged:

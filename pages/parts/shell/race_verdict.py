@@ -100,10 +100,22 @@ def run_verdicts(run: Run) -> Verdicts | None:
 
     Judgments that decide stand in place of their race's verdict; see `said_of`.
     """
-    said, of = said_of(run), judged_against(run, "")
-    if said is None or of is None or of.verdict is None:
-        return None if said is None else said.verdicts
-    first, groups = said.verdicts
+    said = said_of(run)
+    return None if said is None else _with_judgments(said.verdicts, run, "")
+
+
+def refined_verdicts(run: Run, recipe: str) -> Verdicts | None:
+    """Return the verdicts on a refinement of a run's embedding, as `run_verdicts`; None if no race judged it."""
+    judged = judged_in_race(run, recipe)
+    return None if judged is None else _with_judgments(Verdicts(*judged[0].verdicts(judged[1])), run, recipe)
+
+
+def _with_judgments(verdicts: Verdicts, run: Run, recipe: str) -> Verdicts:
+    """Return verdicts with that of judgments of a search, if they decide, in the place of its race's verdict."""
+    of = judged_against(run, recipe)
+    if of is None or of.verdict is None:
+        return verdicts
+    first, groups = verdicts
     return Verdicts(of.verdict, groups) if of.race.serves == "first" else Verdicts(first, of.verdict)
 
 

@@ -16,8 +16,8 @@ from udml_core.work.jobs.raced import races_of
 from ..draw.palette import signed
 from ..shell.run_hash import RUN_HASH
 
-FIRST = {"sample recall@1": "First result right", FIRST_OPINION: "First result, judged"}
-GROUPS = {"sample map@r": "Whole group found", OPINION: "Whole group, judged"}
+FIRST = {"sample recall@1": "First result right", FIRST_OPINION: "First result, judged: above 0, better"}
+GROUPS = {"sample map@r": "Whole group found", OPINION: "Whole group, judged: above 0, better"}
 OTHERS = {"loss": "Loss, which training lowers", "effective rank": "Effective rank"}
 """Short titles of the curves: of first results, of whole groups, and what is known without a judge."""
 GAIN = "cosine gain"
