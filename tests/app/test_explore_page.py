@@ -38,7 +38,9 @@ from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.numerics.explanations import Affinities, Clusters, Pairs, Triplets
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.analyses import Analysis, finished_maps, plan_analysis
+from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.search import Retrieval
+from udml_core.runs.used import use_search
 from udml_core.work.workers import analyse
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -112,6 +114,11 @@ def test_neighbors_are_counted_without_excluded_images_and_a_plain_search_has_on
     assert re.search(words, shown)
     without_labels(plain)
     assert "**The plain search** · " in texts(explored(plain, panel="neighbors"))
+    refined = analyse.keep(plain, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
+    assert "The refined search" not in texts(explored(plain, panel="neighbors")), "one that the user did not choose"
+    use_search(plain, refined.id)
+    shown = texts(explored(plain, panel="neighbors"))
+    assert 0 < shown.index("**The refined search** · ") < shown.index("**The plain search** · ")
 
 
 def test_without_a_choice_the_image_whose_neighbors_changed_most_is_shown(rpml: Run) -> None:

@@ -10,8 +10,9 @@ from udml_core.base.arrays import rows_of
 from udml_core.base.errors import listed
 from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs.analyses import REFINED
-from udml_core.runs.search import epoch_of, frame_words
+from udml_core.runs.search import FROZEN, epoch_of, frame_words
 
+from ..data.using import chosen_search
 from ..shell.cached import load_retrieval
 from ..shell.epoch_images import epoch_images
 from ..shell.pools import among
@@ -48,7 +49,7 @@ class NearestImages:
 def show_neighbors(bench: Workbench) -> DeepLink:
     """Show the ten nearest images without training and in the map's embedding."""
     in_epochs = epoch_of(bench.frame) is not None and (epoch_images(bench.run).indices == bench.focus).any()
-    frames = _compared(bench, in_epochs)
+    frames = [*([] if in_epochs else _refined_in_use(bench)), *_compared(bench, in_epochs)]
     is_missing = epoch_of(bench.frame) not in (None, bench.run.kept_epoch()) and not in_epochs
     stored = len(epoch_images(bench.run).indices) if in_epochs or is_missing else 0
     explain("Similar images should be near each other." if bench.dataset.labels is None else
@@ -58,14 +59,14 @@ def show_neighbors(bench: Workbench) -> DeepLink:
     if is_missing:
         st.caption(f"The embedding of {bench.frame_words} is stored for {stored:,} images, and the current image is "
                    "not among them. Click an image on the map to see its neighbors in that epoch.")
-    rankings = [(_epoch_ranking if in_epochs else _ranking)(bench, name) for name in frames]
+    rankings = [(_epoch_ranking if in_epochs else _ranking)(bench, name) for name in dict.fromkeys(frames)]
     for position, ranking in enumerate(rankings):
         st.markdown(ranking.words)
         tiles = [bench.tile(index, str(rank)) for rank, index in enumerate(ranking.images, 1)]
         bench.tiles(tiles, f"The {len(tiles)} nearest images, {ranking.embedding}", f"neighbors-{position}")
     where = "the images stored for every epoch (Search looks through all)" if in_epochs else "all images"
     by = listed([*dict.fromkeys(ranking.number for ranking in rankings)])
-    if bench.frame.startswith(REFINED):
+    if any(name.startswith(REFINED) for name in frames):
         where += ", after the refinement in the images that it covers"
     scales = " Distances of different embeddings have different scales." if len(rankings) > 1 else ""
     st.caption(f"Nearest first by {by}, searched in {where}.{scales}")
@@ -87,12 +88,20 @@ def _compared(bench: Workbench, in_epochs: bool) -> list[str]:
     return [before, shown] if retrieval.is_changed else [shown]  # else there is nothing to compare
 
 
+def _refined_in_use(bench: Workbench) -> list[str]:
+    """Return the refinement with which the user searches the images of the run; nothing if it is another search."""
+    used = chosen_search(bench.run.spec().dataset)
+    return [] if used is None or used[0].id != bench.run.id or not used[1].startswith(REFINED) else [used[1]]
+
+
 def _ranking(bench: Workbench, frame: str) -> NearestImages:
     """Search all images in an embedding, or the test half in a refined one."""
     retrieval = load_retrieval(bench.run)
     hits = retrieval.search_item(bench.focus, COUNT, frame)
     searched = among(int(retrieval.searched(frame).sum()), retrieval.split, len(bench.dataset))
-    return NearestImages(frame_words(frame, bench.run), [hit.index for hit in hits],
+    is_refined = frame.startswith(REFINED) and bench.run.spec().method == FROZEN
+    words = "the refined search" if is_refined else frame_words(frame, bench.run)
+    return NearestImages(words, [hit.index for hit in hits],
                          None if any(hit.correct is None for hit in hits) else [bool(hit.correct) for hit in hits],
                          searched, "distance" if any(hit.similarity is None for hit in hits) else "cosine similarity")
 
