@@ -55,8 +55,8 @@ def find_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> DataAna
     listed, runs = ExclusionList.of(excluded_names(dataset)), list(feature_runs(dataset, encoder, root))
     same = [run for run in runs if run.spec().excluded.digest == listed.digest]
     done = next((run for run in same if run.status().state == "done"), None)
-    live = next((run for run in same if run.status().state in LIVE_STATES), None) or next(
-        (run for run in runs if (status := run.status()).state in LIVE_STATES and not status.can_search), None)
+    live = next((run for run in [*same, *runs] if (status := run.status()).state in LIVE_STATES
+                 and (run in same or not status.can_search)), None)
     return DataAnalysis(None, None, live) if done is None else _with_map(done)
 
 
