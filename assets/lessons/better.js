@@ -5,7 +5,7 @@ const PLANNED = 20; // judgments of a comparison: the number stands before the f
 const MOST = 200; // pairs of a comparison
 
 const COMPARED = {
-  joined: say("Before: the sums of the columns of a digit. After: the sums of its rows are added."),
+  joined: say("Before: the sums of the columns of a digit. After: the sums of its rows as well."),
   noise: say("Before: the sums of the columns of a digit. After: the same with noise."),
   nothing: say("Before and after: the same sums with equally strong noise, drawn twice."),
 };
@@ -68,12 +68,12 @@ const LESSON = {
     why: ["A share of 10 pairs is uncertain: 7 of 10 can also come from fair coins.", "", "A few votes against do not refute a gain; they belong to any uncertain share."],
     because: "The interval of 7 in 10 reaches from 35 % to 93 %, so the true share may be below 50 %. Fair coins give a result at least as one-sided, 7 or more heads or tails of 10, in one case of three.",
   },
-  touch: "Judge 20 pairs: which image is more similar to the query ★? Your browser drew the pairs, and on which side of each the new result stands. Only then see the second opinion, and let it judge more pairs with the slider. With more time, repeat it with comparisons 2 and 3.",
+  touch: "Judge 20 pairs: which image is more similar to the query ★? Your browser drew the pairs, and on which side of each the new result stands. Only then see the second opinion, and let it judge more pairs with the slider. With five more minutes for each, repeat it with comparisons 2 and 3.",
   see: "Each bar is an interval: the shares of pairs for the new embedding that agree with the judgments. A bar right of the dashed line says better, a bar left of it says worse. A bar that crosses the line cannot tell. A pair that you call equal is not counted. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion took no part in either embedding: it compares whitened raw pixels. Both embeddings see sums of the same pixels, so it is not independent of them.",
   controls: [
     { name: "comparison", kind: "choice", label: "Comparison", start: "joined", options: COMPARISONS.map((value, at) => ({ value, words: String(at + 1) })) },
-    { name: "asked", kind: "slider", label: "Pairs judged by the second opinion", low: 0, high: 200, step: 5, start: 10 },
-    { name: "opinion", kind: "choice", label: "Show the second opinion", start: "after", options: [{ value: "after", words: "after my 20 judgments" }, { value: "now", words: "now" }] },
+    { name: "asked", kind: "slider", label: "Pairs judged by the second opinion", low: 0, high: 200, step: 5, start: 10, told: ({ asked }) => [say("pairs"), plain(asked)] },
+    { name: "opinion", kind: "choice", label: "Show the second opinion", start: "after", told: () => null, options: [{ value: "after", words: "after my 20 judgments" }, { value: "now", words: "now" }] },
   ],
   summary: { asked: 100, opinion: "now" },
   decisions: { names: COMPARISONS, made: (state) => COMPARISONS.filter((name) => state[`judged-${name}`].length >= PLANNED) },
@@ -127,7 +127,7 @@ const LESSON = {
       const tile = (row, at) => ({ pixels: picture(row), kind: "", words: SIDES[at][0], label: SIDES[at][1], onclick: () => judge(pair, Number((at === 0) === isLeft)) });
       asking.replaceChildren(...(isDone ? [
         element("span", { role: "status" }, `${say("You judged {count} pairs of comparison {comparison}.", { count: judged, comparison: COMPARISONS.indexOf(comparison) + 1 })} ${COMPARED[comparison]} ${say("By the labels, R@1 goes from {change}.", { change: LESSON.change(recall) })}`),
-      ] : [element("span", {}, say("Pair {number} of {count}: which result is more similar to the query?", { number: judged + 1, count: PLANNED })),
+      ] : [element("span", {}, say("Pair {number} of {count}: press the result that is more similar to the query.", { number: judged + 1, count: PLANNED })),
         element("div", { style: "display:flex;gap:14px;align-items:center;flex-wrap:wrap" },
           digitTiles([{ pixels: picture(query), kind: "query", words: say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), leastLetters(stage) ? Math.max(64, stage.clientWidth / 4.2) : 64),
           element("button", { type: "button", onclick: () => judge(pair, EQUAL) }, say("Equal")))]));
@@ -135,7 +135,8 @@ const LESSON = {
       plane.clear();
       plane.line([0.5, 0.65], [0.5, own ? 2.35 : 1.6], { color: COLORS.gray, dashed: true });
       [[say("you"), own, COLORS.query, 1.9], [say("second opinion"), isOpen ? opinion : null, COLORS.hit, 1.1]].forEach(([name, counts, color, y]) => {
-        plane.text([-0.27, y], name, { anchor: "start", size: 14, dy: 5 });
+        const lines = plane.isCrowded ? name.split(" ") : [name]; // a long name would lie on its bar
+        lines.forEach((line, at) => plane.text([-0.27, y], line, { anchor: "start", size: 14, dy: 5 + 1.1 * plane.least * (at - (lines.length - 1) / 2) }));
         if (!counts?.count) {
           const words = counts ? say("no judgments") : y > 1.5 ? LESSON.ownWords(numbers) : LESSON.opinionWords(numbers, shownState);
           const short = counts ? "0" : y > 1.5 ? `${judged} / ${PLANNED}` : "?"; // the numbers beside the picture say it in words

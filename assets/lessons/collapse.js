@@ -126,7 +126,7 @@ const LESSON = {
     choices: ["Train longer: the loss still falls", "Try a smaller step size or an orthonormal projection", "Choose an embedding of only 2 dimensions"],
     right: 1,
     order: [0, 2, 1],
-    why: ["More steps in the same direction lose even more directions.", "", "Two dimensions would make the loss of directions permanent."],
+    why: ["More such steps lose even more directions.", "", "Two dimensions would make the loss of directions permanent."],
     because: "The loss falls because the embedding gives up directions. A smaller step or a constraint keeps them; fewer dimensions only hide the problem.",
   },
   notes: {

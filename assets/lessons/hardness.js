@@ -271,7 +271,7 @@ const LESSON = {
         sign.textContent = epochs ? `\u00a0${change_}` : "";
         const factor = fixed(spread / before.spread, 2);
         const short = new Set(results[name].recalls).size > 1 ? `${fixed(100 * middle, 1)}±${percent(reach)}` : percent(middle);
-        const lines = plane.isCrowded ? [element("b", {}, `R@1 ${short}`)] : [element("b", {}, `R@1 ${LESSON.interval(results[name])}`)];
+        const lines = plane.isCrowded ? [element("b", {}, `R@1 ${short}`)] : [element("b", {}, "R@1 ", element("span", { style: "white-space:nowrap" }, LESSON.interval(results[name])))];
         if (!isTight) lines.push(say("spread × {factor}", { factor }).replace("× ", "×\u00a0"));
         if ((!isPresented && !isPrinted) || (plane.isCrowded && !isTight && used < FEW)) lines.push(say("triplets: {used}", { used }));
         if (!isTight && !isPrinted && !parts?.includes("bars")) lines.push(say("steps: {steps}", { steps })); // beside the bars the maps need the room

@@ -72,6 +72,16 @@ function tightGroups(positions) {
   return found;
 }
 
+// Tiles that need two lines are divided evenly, so that none stands alone in the second.
+function evenRows(box) {
+  const [first, last] = [box.firstChild, box.lastChild];
+  if (first.offsetTop === last.offsetTop) return;
+  const tiles = [...box.children];
+  const lines = new Set(tiles.map(({ offsetTop }) => offsetTop)).size;
+  const each = tiles[1].offsetLeft - first.offsetLeft;
+  box.style.maxWidth = `${Math.ceil(tiles.length / lines) * each}px`;
+}
+
 // Three groups whose sizes and gaps are known, and the live t-SNE map of them.
 const GROUP = 30;
 const GAP = 16;
@@ -88,6 +98,38 @@ function groupRatios(points) {
   const centers = groups.map((group) => [0, 1].map((axis) => group.reduce((sum, point) => sum + point[axis], 0) / GROUP));
   const widths = groups.map((group, at) => Math.sqrt(group.reduce((sum, point) => sum + squaredDistance(point, centers[at]), 0) / GROUP));
   return { width: widths[0] / widths[1], gap: Math.sqrt(squaredDistance(centers[1], centers[2]) / squaredDistance(centers[0], centers[1])) };
+}
+
+// The groups as disks, squares and triangles, and the letter of each beside the middle one of its points.
+function paintGroups(canvas, { points, size, middle, unit }) {
+  const ratio = pixelRatio(canvas);
+  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+  Object.assign(canvas, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const styles = getComputedStyle(canvas);
+  const places = points.map((point) => [width / 2 + unit * (point[0] - middle[0]), height / 2 - unit * (point[1] - middle[1])]);
+  const half = Math.max(3.5, size / 5);
+  const forms = [([x, y]) => context.arc(x, y, half, 0, 2 * Math.PI), ([x, y]) => context.rect(x - 0.9 * half, y - 0.9 * half, 1.8 * half, 1.8 * half),
+    ([x, y]) => { context.moveTo(x, y - 1.2 * half); context.lineTo(x + 1.1 * half, y + 0.9 * half); context.lineTo(x - 1.1 * half, y + 0.9 * half); context.closePath(); }];
+  context.strokeStyle = styles.getPropertyValue("--paper");
+  places.forEach((place, row) => {
+    const group = Math.floor(row / GROUP);
+    context.fillStyle = PALETTE[group];
+    context.beginPath();
+    forms[group](place);
+    context.fill();
+    context.stroke();
+  });
+  Object.assign(context, { font: `bold ${size}px system-ui, sans-serif`, textAlign: "center", textBaseline: "middle", lineWidth: size / 4, lineJoin: "round", fillStyle: styles.color });
+  [...GROUP_NAMES].forEach((name, group) => {
+    const own = places.slice(GROUP * group, GROUP * (group + 1));
+    const center = [0, 1].map((axis) => mean(own.map((place) => place[axis])));
+    const [x, y] = own.reduce((one, other) => (squaredDistance(other, center) < squaredDistance(one, center) ? other : one));
+    const place = [clamp(x, size / 2, width - size / 2), clamp(y, size / 2, height - size / 2)];
+    context.strokeText(name, ...place);
+    context.fillText(name, ...place);
+  });
 }
 
 const KNOWN_GROUPS = {
@@ -125,9 +167,10 @@ const KNOWN_GROUPS = {
     const paint = (canvas, drawn) => {
       if (!canvas.clientWidth || !drawn.length) return;
       const [low, high] = [Math.min, Math.max].map((edge) => [0, 1].map((axis) => edge(...drawn.map((point) => point[axis]))));
-      paintLetters(canvas, { positions: drawn.flat(), letters: drawn.map((_point, row) => GROUP_NAMES[Math.floor(row / GROUP)]),
-        colors: drawn.map((_point, row) => Math.floor(row / GROUP)), middle: [0, 1].map((axis) => (low[axis] + high[axis]) / 2), size: Math.max(10, leastLetters(canvas)),
-        unit: Math.min((canvas.clientWidth - 20) / (high[0] - low[0]), (canvas.clientHeight - 20) / (high[1] - low[1])) });
+      const size = Math.max(14, leastLetters(canvas));
+      const around = 2 * (size / 5 + 4); // a point at an edge is drawn whole
+      paintGroups(canvas, { points: drawn, size, middle: [0, 1].map((axis) => (low[axis] + high[axis]) / 2),
+        unit: Math.min((canvas.clientWidth - around) / (high[0] - low[0]), (canvas.clientHeight - around) / (high[1] - low[1])) });
     };
     new ResizeObserver(() => { paint(canvases[0], points); lives.forEach((live, at) => paint(canvases[at + 1], live.positions)); }).observe(box);
     const frame = () => {
@@ -241,7 +284,8 @@ const LESSON = {
       const [left, top] = [2 * image, 2 * image + 1].map((at) => positions[at]);
       const reach = Math.max(...positions) - Math.min(...positions);
       const isBelow = (other) => Math.hypot(positions[2 * other] - left, positions[2 * other + 1] - top) < 0.03 * reach;
-      cloud.draw({ positions, order: [...neighbors, image], chosen: image, segments: neighbors.map((neighbor) => [image, neighbor]),
+      const below = neighbors.filter((other, at) => isKept[at] && isBelow(other)).length;
+      cloud.draw({ positions, order: [...neighbors, image], chosen: image, note: below ? say("✓ {count} under ★", { count: below }) : "", segments: neighbors.map((neighbor) => [image, neighbor]),
         colors: (other) => (other === image ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : groups?.inGroup[other] ? text : groups ? COLORS.gray : PALETTE[maps.classes[other]]),
         radius: (other) => (other === image ? 8 : kinds.has(other) ? (!kinds.get(other) ? 4.5 : isBelow(other) ? 13 : 6) : groups ? 2 : 3) });
       const key = `${points} ${method} ${text}`;
@@ -269,6 +313,7 @@ const LESSON = {
             : say("True neighbor {rank}: {image}, lost on the map; press to choose it", { rank: at + 1, image: words(other) })))],
         say("The chosen image and its true neighbors, nearest first"), 38));
       if (focused >= 0) row.querySelectorAll("button")[focused]?.focus();
+      evenRows(row.lastChild);
     } };
   },
   formula: ({ method }, { keptHere, value, excess, count, trustHere, trustworthiness }) => `<p>${method === "tsne"

@@ -158,7 +158,7 @@ const LESSON = {
     text: "A colleague doubles both axes of the ellipse and keeps its direction. What happens to R@1?",
     choices: ["It rises", "It falls", "It stays the same"],
     right: 2,
-    why: ["No point gains a nearer neighbor: all distances shrink by the same factor.", "No point loses its nearest neighbor: all distances shrink by the same factor.", ""],
+    why: ["No point gets another nearest neighbor: all distances shrink by the same factor.", "No point loses its nearest neighbor: all distances shrink by the same factor.", ""],
     because: "All distances are halved, so their order stays. Only the ratio and the direction of the axes change who is nearest.",
   },
   notes: {

@@ -73,9 +73,11 @@ def test_a_lesson_fits_a_telephone(open_lesson: Open, lesson: Lesson) -> None:
             .map((math) => math.textContent)""")
         assert not cut, (language, cut)
         assert page.evaluate("document.documentElement.scrollHeight") <= 4500, language  # also with targets for fingers
-        between = page.evaluate("""() => document.querySelector(".stage").getBoundingClientRect().top
-            - document.querySelector(".question").getBoundingClientRect().bottom""")
-        assert 0 <= between <= 20, language  # nothing stands between the question and its picture
+        question, task, stage = page.evaluate("""() => [".question", ".do .first", ".stage"].map((name) =>
+            document.querySelector(name).getBoundingClientRect())""")
+        assert 0 <= task["top"] - question["bottom"] <= 20, language  # between the question and its picture stands
+        assert 0 <= stage["top"] - task["bottom"] <= 20, language  # what to do with it, and nothing else
+        assert 0 < task["height"] <= 110, (language, task)
 
 
 FINGER = 44
@@ -97,11 +99,12 @@ def test_a_telephone_shows_a_picture_with_its_controls_and_targets_for_fingers(o
     page.wait_for_selector(".lesson[data-drawn]")
     page.click(".skip")
     page.evaluate("document.querySelector('.stage').scrollIntoView({ block: 'start' })")
-    parts = page.evaluate("""() => [".claim", ".question", ".stage", ".controls", ".readout", ".do", ".see"]
+    parts = page.evaluate("""() => [".claim", ".question", ".do .first", ".stage", ".controls", ".readout",
+            ".do .others", ".see"]
         .map((name) => document.querySelector(`.touch ${name}`).getBoundingClientRect())""")
     for one, other in pairwise(parts):  # in this order, and none covers another
         assert -1 <= other["top"] - one["bottom"] <= 20, parts
-    assert parts[2]["height"] <= (900 if lesson.id == "measures" else 770), "the controls are far from the picture"
+    assert parts[3]["height"] <= (900 if lesson.id == "measures" else 770), "the controls are far from the picture"
     assert page.locator(".touch .controls").evaluate("part => getComputedStyle(part).position") == "static"
     lines = page.evaluate("""() => [...document.querySelectorAll(".readout :is(dt, dd)")].map((part) =>
         [part.textContent, part.getBoundingClientRect().height / parseFloat(getComputedStyle(part).fontSize)])""")
@@ -131,7 +134,7 @@ def test_a_telephone_shows_question_and_picture_together(open_lesson: Open, name
         page.wait_for_timeout(100)
         covered = page.evaluate("""() => {
             const box = document.querySelector(".controls").getBoundingClientRect();
-            const parts = document.querySelectorAll(".touch .question, .readout, .see, .do, .takeaway, .formula");
+            const parts = document.querySelectorAll(".touch .question, .readout, .see, .do span, .takeaway, .formula");
             return [...parts].filter((part) => part.getClientRects().length).map((part) => part.getBoundingClientRect())
                 .filter((part) => part.top < box.bottom - 1 && box.top < part.bottom - 1).length;
         }""")

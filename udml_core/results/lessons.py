@@ -195,10 +195,10 @@ def course_guide() -> dict[str, Any]:
 
 
 def lesson_guide(lesson: Lesson) -> dict[str, Any]:
-    """Return the part of the guide that a lesson shows: on what it builds, its handout, and the glossary."""
-    guide = course_guide()
+    """Return the part of the guide that a lesson shows: on what it builds, its handout, and the terms in its text."""
+    guide, text = course_guide(), lesson.script.casefold()
     return {"needs": guide["needs"], "lessons": [entry for entry in guide["lessons"] if entry["lesson"] == lesson.id],
-            "terms": guide["terms"]}
+            "terms": [entry for entry in guide["terms"] if entry["term"].casefold() in text]}
 
 
 def _pictures(name: str) -> list[str]:

@@ -231,7 +231,7 @@ class Cloud {
 
   paintAll() {
     if (!this.content || !this.canvas.clientWidth) return;
-    const { colors, radius = 3, segments = [], order = [], chosen = null, positions } = this.content;
+    const { colors, radius = 3, segments = [], order = [], chosen = null, note = "", positions } = this.content; // note: words beside the chosen point
     const ratio = pixelRatio(this.canvas);
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight].map((size) => Math.round(size * ratio));
     if (this.canvas.width !== width || this.canvas.height !== height) Object.assign(this.canvas, { width, height });
@@ -282,7 +282,25 @@ class Cloud {
       if (row !== chosen) continue;
       Object.assign(context, { fillStyle: "#000", font: `${1.7 * size(row)}px system-ui, sans-serif`, textAlign: "center", textBaseline: "middle" });
       context.fillText("★", ...this.spot(row));
+      if (note) this.write(context, row, note, this.largest + 10);
     }
+  }
+
+  // Words beside a point, on the side with fewer of its lines if they have room there, or else below it.
+  write(context, row, words, away) {
+    const [x, y] = this.spot(row);
+    const styles = getComputedStyle(this.canvas);
+    const size = Math.max(14, leastLetters(this.canvas));
+    Object.assign(context, { font: `bold ${size}px system-ui, sans-serif`, lineWidth: size / 4, lineJoin: "round", strokeStyle: styles.getPropertyValue("--paper"), fillStyle: styles.color });
+    const toLeft = this.content.segments.reduce((sum, [, to]) => sum + Math.sign(x - this.spot(to)[0]), 0) < 0;
+    const needed = away + context.measureText(words).width;
+    const isBeside = toLeft ? x > needed : x + needed < this.canvas.clientWidth;
+    context.textAlign = !isBeside ? "center" : toLeft ? "right" : "left";
+    const place = isBeside ? [x + (toLeft ? -away : away), y] : [clamp(x, needed / 2, this.canvas.clientWidth - needed / 2), y + away + size / 2];
+    place[1] = clamp(place[1], size / 2, this.canvas.clientHeight - size / 2);
+    context.strokeText(words, ...place);
+    context.fillText(words, ...place);
+    context.lineWidth = 1;
   }
 
   nearest({ offsetX, offsetY }, within = 16) {

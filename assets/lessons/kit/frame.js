@@ -143,8 +143,7 @@ class Lesson {
     const values = this.lesson.readout(numbers, this.state, this.data);
     this.readout.replaceChildren(...values.map(([label, value]) => element("div", {}, element("dt", {}, label), element("dd", {}, value))));
     this.formula.innerHTML = this.lesson.formula(this.state, numbers, this.data);
-    evenSigns(this.formula);
-    breakFormulas(this.formula);
+    layFormulas(this.formula);
     fitFormulas(this.formula);
     if (lesson.decisions && !this.isPrinting && !this.presentation.isOn) this.decide(lesson.decisions.made(this.state));
     this.numbers = numbers;
@@ -174,7 +173,7 @@ class Lesson {
       takeaway: on("takeaway", element("div", {}, element("h2", {}, say("Takeaway")), markup("p", lesson.takeaway, { class: "takeaway" }), this.tryLink(), this.presentation.end())),
       check: on("check", element("div", {}, element("h2", {}, say("Check yourself")), this.after, this.nextStep())) };
     this.panel = element("div", { class: "panel", "data-on": PICTURE_SLIDES.join(" ") }, on("predict", this.before), this.presentation.step,
-      markup("p", lesson.touch, { class: "do" }), on("do fails", this.controls), on("do fails", this.readout));
+      this.instruction(), on("do fails", this.controls), on("do fails", this.readout));
     this.explain = element("section", { class: "explain", "data-on": "" }, this.besidePicture.formula, this.failsBox());
     this.closing = element("section", { class: "end" }, this.besidePicture.takeaway, this.besidePicture.check);
     if (innerWidth < PHONE) this.before.before(this.claim); // there the question stands at the top
@@ -193,6 +192,12 @@ class Lesson {
         this.link({ id: "", href: header.index }, say("All lessons")),
         next ? this.link(next, `${next.title} →`) : element("span")),
       this.presentation.hint, this.presentation.keys, this.presentation.blank].filter(Boolean));
+  }
+
+  // What to do. On a telephone the first sentence stands above the picture, and the others below its controls.
+  instruction() {
+    const [first, ...others] = sentencesOf(this.lesson.touch);
+    return element("p", { class: "do" }, markup("span", first, { class: "first" }), " ", markup("span", others.join(" "), { class: "others" }));
   }
 
   // What follows the last answer: the next lesson, or the path.

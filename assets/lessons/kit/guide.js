@@ -19,8 +19,8 @@ function guideParts({ prerequisites, plans, terms }, link, titles) {
     element("ol", {}, steps.map((step) => element("li", {}, `${say("{minutes} min", step)}: `,
       ...(step.lesson ? [link(step.lesson, titles[step.lesson]), /[?!]$/.test(titles[step.lesson]) ? " " : ". "] : []), step.words))));
   return [
-    element("details", { class: "guide" }, element("summary", {}, say("Plans for 45 and 90 minutes and for four weeks, and what students need")),
-      element("p", {}, prerequisites), element("p", {}, say("The plans for 45 and 90 minutes leave out the lessons that no other lesson needs, such as 3 and 14. The plan for four weeks has all of them.")), plans.map(plan)),
+    element("details", { class: "guide" }, element("summary", {}, say("Plans for 45 and 90 minutes and for five weeks, and what students need")),
+      element("p", {}, prerequisites), element("p", {}, say("The plans for 45 and 90 minutes leave out the lessons that no other lesson needs, such as 3 and 14. The plan for five weeks has all of them. Each plan leaves at least five minutes of discussion for each lesson.")), plans.map(plan)),
     element("details", { class: "guide", id: "glossary", open: location.hash === "#glossary" },
       element("summary", {}, say("Glossary: {count} terms", { count: terms.length })), termList(terms, link, titles))];
 }

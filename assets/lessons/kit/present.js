@@ -144,7 +144,7 @@ class Presentation {
   // How the setting of a field changed, in words, with the name that a label begins with; null for a field without words, such as a point.
   fromTo({ name, label, told }, former) {
     const { widgets, state } = this.frame;
-    if (told) return `${told(state)[0]} ${told(former)[1]} → ${told(state)[1]}`;
+    if (told) return told(state) && `${told(state)[0]} ${told(former)[1]} → ${told(state)[1]}`;
     return widgets[name] ? `${label.split(",")[0]} ${widgets[name].words(former[name])} → ${widgets[name].words(state[name])}` : null;
   }
 

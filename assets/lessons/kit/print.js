@@ -92,7 +92,9 @@ function summaryToPrint(frame) {
 // The formulas of the lesson's other cases, such as its second bound.
 function otherFormulas({ lesson, state, data }) {
   const cases = (lesson.cases ?? []).map((changed) => ({ ...state, ...changed })).filter((other) => JSON.stringify(other) !== JSON.stringify(state));
-  return cases.map((other) => lesson.formula(other, lesson.compute(other, data), data)).join("");
+  const box = markup("div", cases.map((other) => lesson.formula(other, lesson.compute(other, data), data)).join(""));
+  layFormulas(box);
+  return box.innerHTML;
 }
 
 function summaryOf(frame) {
