@@ -47,7 +47,7 @@ const LESSON = {
     stage.append(grid);
     const colors = [COLORS.hit, COLORS.miss];
     const maps = LESSON.kinds.map((kind, row) => {
-      const title = element("b", { "data-part": "bars", style: "font-size:0.9em;overflow-wrap:anywhere" }, kind === "free" ? say("Free projection") : say("Orthonormal projection, LᵀL = I"));
+      const title = element("b", { "data-part": "bars", style: "font-size:0.9em;overflow-wrap:anywhere" }, kind === "free" ? say("Free projection") : say("Orthonormal projection, LᵀL = I").replaceAll(" = ", "\u00a0=\u00a0"));
       const canvas = element("canvas", { "data-part": "maps", role: "img", style: "width:100%;height:min(215px,38vw);display:block;border:1px solid var(--edge);border-radius:6px" });
       const bars = shape("svg", { class: "chart", "data-part": "bars", viewBox: "0 0 400 44", role: "img" });
       grid.append(element("div", {}, title, canvas, bars));

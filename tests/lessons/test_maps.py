@@ -213,3 +213,79 @@ def test_scattered_points_form_as_many_tight_groups_as_the_lesson_says(open_less
     assert low <= found[3] <= high
     assert found[2] < low
     expect(shown.locator(".readout")).to_contain_text(f"by chance {said[1]}")
+
+
+def test_no_picture_stands_alone_in_a_second_row(open_lesson: Callable[..., Page]) -> None:
+    rows = """() => [...document.querySelectorAll("[data-part=pictures] .tile")].reduce((counts, { offsetTop }) =>
+        counts.set(offsetTop, (counts.get(offsetTop) ?? 0) + 1), new Map()).values().toArray()"""
+    page = open_lesson("maps")
+    page.get_by_role("button", name="Skip the question").click()
+    seen = set()
+    for width, height in ((390, 844), (820, 900), (1280, 720), (1400, 900)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate("lesson.drawStage()")
+        counts = page.evaluate(rows)
+        assert sum(counts) == 11
+        assert max(counts) - min(counts) <= 1, (width, counts)
+        seen.add(len(counts))
+    assert len(seen) > 1, "no width needed a second row"
+
+
+def test_kept_neighbors_under_the_star_are_counted_beside_it(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("maps")
+    page.evaluate("""() => {
+        const { fillText } = CanvasRenderingContext2D.prototype;
+        CanvasRenderingContext2D.prototype.fillText = function (words, ...rest) {
+            (window.written ??= []).push([words, this.measureText(words).width, this.textAlign, ...rest]);
+            return fillText.call(this, words, ...rest);
+        };
+    }""")
+    page.get_by_role("button", name="Skip the question").click()
+    for size in range(4):
+        page.evaluate("size => { window.written = []; lesson.change({ size }); }", size)
+        notes = [note for note in page.evaluate("window.written") if "under" in note[0]]
+        kept, below = page.evaluate("""() => {
+            const { positions, neighbors, isKept, row } = lesson.numbers;
+            const reach = Math.max(...positions) - Math.min(...positions);
+            const away = (other, axis) => positions[2 * other + axis] - positions[2 * row + axis];
+            const near = neighbors.filter((other, at) => isKept[at]
+                && Math.hypot(away(other, 0), away(other, 1)) < 0.03 * reach);
+            return [lesson.numbers.keptHere, near.length];
+        }""")
+        assert below <= kept
+        assert [note[0] for note in notes] == ([f"✓ {below} under ★"] if below else []), size
+        for _words, wide, align, x, _y in notes:
+            left = x - {"left": 0, "center": wide / 2, "right": wide}[align]
+            assert left >= 0, size
+            assert left + wide <= page.evaluate("document.querySelector('.stage canvas.cloud').clientWidth"), size
+
+
+def test_the_live_map_has_one_letter_for_each_group_and_cuts_none(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("maps")
+    page.get_by_role("button", name="Skip the question").click()
+    page.evaluate("""() => {
+        const { fillText, arc } = CanvasRenderingContext2D.prototype;
+        const { stage } = lesson;
+        const keep = (canvas, name, value) => { if (!stage.contains(canvas)) (canvas[name] ??= []).push(value); };
+        CanvasRenderingContext2D.prototype.fillText = function (words, x, y) {
+            keep(this.canvas, "letters", [words, x, y, parseFloat(this.font.match(/[\\d.]+px/)[0]) / 2]);
+            return fillText.call(this, words, x, y);
+        };
+        CanvasRenderingContext2D.prototype.arc = function (x, y, radius, ...rest) {
+            keep(this.canvas, "points", ["", x, y, radius]);
+            return arc.call(this, x, y, radius, ...rest);
+        };
+        for (const canvas of document.querySelectorAll(".second canvas")) canvas.letters = canvas.points = null;
+        lesson.change({ perplexity: 21 });
+    }""")
+    expect(page.locator(".second p")).to_contain_text("Step 500", timeout=30_000)
+    drawn = page.evaluate("""() => [...document.querySelectorAll(".second canvas")].map(({ letters, points, clientWidth,
+        clientHeight }) => [letters, points, clientWidth, clientHeight])""")
+    assert len(drawn) == 3
+    for letters, points, wide, high in drawn:
+        assert "".join(letter[0] for letter in letters[-3:]) == "ABC"
+        assert len(letters) % 3 == 0
+        assert len(points) >= 30  # group A has disks
+        for _words, x, y, half in (*letters, *points):
+            assert half - 0.5 <= x <= wide - half + 0.5
+            assert half - 0.5 <= y <= high - half + 0.5

@@ -369,6 +369,68 @@ def test_names_come_before_the_question_and_controls_with_what_to_do(open_lesson
             expect(page.locator(part).first).to_be_visible()
 
 
+LOOSE = """() => {
+    const root = document.querySelector(".formula");
+    const lines = (part) => new Set([...part.getClientRects()].map(({ bottom }) => Math.round(bottom / 8))).size;
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    const loose = [];
+    while (walker.nextNode()) {
+        const { data, parentElement, previousSibling } = walker.currentNode;
+        if (parentElement.closest("math")) continue;
+        const follows = previousSibling?.localName === "math" || previousSibling?.className === "bound";
+        if (follows && parentElement.className !== "bound" && /^[.,;:)]/.test(data)) loose.push(data.slice(0, 20));
+        if (/ = /.test(data)) loose.push(data);
+    }
+    for (const math of root.querySelectorAll("math")) {
+        const next = math.nextElementSibling;
+        const isBroken = next?.localName === "math" && next.textContent.trim().startsWith("=");
+        if (isBroken && math.textContent.trim().length < 4) loose.push(math.textContent);
+    }
+    for (const bound of root.querySelectorAll(".bound")) {
+        const [math] = bound.children;
+        const range = document.createRange();
+        range.selectNodeContents(bound.lastChild);
+        const [sign, formula] = [range.getBoundingClientRect(), math.getBoundingClientRect()];
+        if (sign.width && (sign.top > formula.bottom || sign.left < formula.right - 2)) loose.push(bound.textContent);
+        if (sign.right > root.getBoundingClientRect().right + 1) loose.push(`${bound.textContent} is cut`);
+    }
+    return loose;
+}"""
+
+
+@pytest.mark.parametrize("name", ["hardness", "flat", "collapse", "better"])
+def test_no_line_of_a_formula_begins_with_the_sign_that_ends_it(open_lesson: Open, name: str) -> None:
+    for language in ("en", *translations()):
+        page = open_lesson(name, f"?present=1&language={language}")
+        for width, height in SCREENS[:2]:
+            page.set_viewport_size({"width": width, "height": height})
+            page.evaluate("""() => {
+                const { presentation } = lesson;
+                presentation.slide = presentation.slides.findIndex(({ kind }) => kind === "formula");
+                presentation.answers = { before: 0 };
+                presentation.show();
+            }""")
+            assert not page.evaluate(LOOSE), (language, width)
+
+
+@pytest.mark.parametrize("name", ["flat", "better"])
+def test_what_a_slide_changed_is_said_in_full(open_lesson: Open, name: str) -> None:
+    for language in ("en", *translations()):
+        page = open_lesson(name, f"?present=1&language={language}")
+        page.set_viewport_size({"width": 1024, "height": 768})
+        said = 0
+        for _slide in range(page.evaluate("lesson.presentation.slides.length")):
+            page.evaluate("lesson.presentation.answers = { before: 0 }")
+            cut, words = page.evaluate("""() => {
+                const now = document.querySelector(".slide-now");
+                return [now.hidden ? 0 : now.scrollWidth - now.clientWidth, now.textContent];
+            }""")
+            assert cut <= 0, (language, words)
+            said += bool(words)
+            page.keyboard.press("ArrowRight")
+        assert said >= 2, language
+
+
 def test_a_second_figure_is_presented(open_lesson: Open) -> None:
     page = open_lesson("maps", "?present=1")
     while page.locator(".lesson").get_attribute("data-slide") != "more":

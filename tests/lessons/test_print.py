@@ -280,6 +280,21 @@ def test_the_browser_prints_the_figure_and_the_text_without_what_is_pressed(open
         expect(page.locator(part)).to_be_hidden()
 
 
+@pytest.mark.parametrize("lesson", fast_first(LESSONS, 3))
+def test_the_browser_prints_a_lesson_on_two_sheets_without_empty_headings(open_lesson: Open, lesson: Lesson) -> None:
+    page = open_lesson(lesson.id)
+    page.locator(".question input").first.check()
+    sheet: PdfMargins = {"top": "10mm", "right": "10mm", "bottom": "10mm", "left": "10mm"}
+    pdf = page.pdf(format="A4", margin=sheet)
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf)) <= 2
+    page.emulate_media(media="print")
+    alone = page.evaluate("""() => [...document.querySelectorAll(".lesson h2")].filter((heading) => heading.offsetParent
+        && ![...heading.parentElement.children].some((part) => part !== heading && part.offsetParent))
+        .map(({ textContent }) => textContent)""")
+    assert not alone
+    expect(page.get_by_text("The link says how to get UDML Explorer")).to_be_hidden()  # without the link
+
+
 def test_a_summary_of_maps_before_the_answer_has_no_empty_picture(open_lesson: Open) -> None:
     page = open_lesson("maps")
     body = printed(page, "Print summary")

@@ -286,15 +286,17 @@ class Cloud {
     }
   }
 
-  // Words beside a point, on the side with fewer of its lines if they have room there, or else below it.
+  // Words beside a point, on the side with fewer of its lines; where they have no room there, on the other side if the lines lead up or down, or else below it.
   write(context, row, words, away) {
     const [x, y] = this.spot(row);
     const styles = getComputedStyle(this.canvas);
     const size = Math.max(14, leastLetters(this.canvas));
     Object.assign(context, { font: `bold ${size}px system-ui, sans-serif`, lineWidth: size / 4, lineJoin: "round", strokeStyle: styles.getPropertyValue("--paper"), fillStyle: styles.color });
-    const toLeft = this.content.segments.reduce((sum, [, to]) => sum + Math.sign(x - this.spot(to)[0]), 0) < 0;
+    const [across, down] = [0, 1].map((axis) => this.content.segments.reduce((sum, [, to]) => sum + this.spot(to)[axis] - [x, y][axis], 0));
     const needed = away + context.measureText(words).width;
-    const isBeside = toLeft ? x > needed : x + needed < this.canvas.clientWidth;
+    const fits = (isLeft) => (isLeft ? x > needed : x + needed < this.canvas.clientWidth);
+    const toLeft = fits(across > 0) ? across > 0 : across <= 0;
+    const isBeside = fits(toLeft) && (toLeft === across > 0 || Math.abs(down) > Math.abs(across));
     context.textAlign = !isBeside ? "center" : toLeft ? "right" : "left";
     const place = isBeside ? [x + (toLeft ? -away : away), y] : [clamp(x, needed / 2, this.canvas.clientWidth - needed / 2), y + away + size / 2];
     place[1] = clamp(place[1], size / 2, this.canvas.clientHeight - size / 2);
