@@ -63,7 +63,7 @@ const LESSON = {
     };
     const thumbnails = SMALL.map((value) => {
       const canvas = element("canvas", { width: 240, height: 240, style: "width:115px;max-width:100%;aspect-ratio:1;display:block;margin:auto;background:var(--paper);border-radius:4px" });
-      const words = element("span", {}, `ε = ${plain(value)}`);
+      const words = element("span", {}, leastLetters(stage) ? `ε\u00a0${plain(value)}` : `ε = ${plain(value)}`);
       const button = element("button", { type: "button", style: "padding:3px 6px;min-width:0", onclick: () => change({ epsilon: value }) }, canvas, words);
       small.append(button);
       return { value, canvas, button };

@@ -70,9 +70,10 @@ const LESSON = {
     const [choice, competitors] = [element("div"), element("div", { class: "strongest" })];
     stage.append(choice);
     const plane = new Plane(stage, { x: [LOWEST_COSINE - 0.16, 1.08], y: [-0.2, leastLetters(stage) ? 1.35 : 1.1], height: 200, equal: false, label: "Shares of the push" });
-    const strip = new Plane(stage, { x: [-0.02, 1.02], y: [0, 1], height: Math.max(38, 1.5 * leastLetters(stage)), equal: false, label: "Push by class" });
+    const strip = new Plane(stage, { x: [-0.02, 1.02], y: [0, 1], height: Math.max(38, 1.5 * leastLetters(stage) / shareOf(stage, 640)), equal: false, label: "Push by class" });
     for (const { svg } of [plane, strip]) svg.setAttribute("role", "img");
     plane.svg.style.marginBottom = `${Math.max(0, 8 + 2.2 * Math.max(12, plane.least) - 0.2 * plane.scale[1])}px`; // for the words below the axis
+    plane.svg.style.marginTop = `${Math.max(0, plane.least + 4 - 0.19 * plane.scale[1])}px`; // and for those above it
     stage.append(competitors);
     // Tiles are replaced only if other images are shown, so that τ moves smoothly; the keyboard focus stays at its position.
     const show = (box, tiles, label, words) => {
@@ -137,6 +138,7 @@ const LESSON = {
       show(competitors, strongest.map((at) => ({ image: others[at], kind: isSame[at] ? "hit" : "miss", sign: isSame[at] ? "✓ " : "✕ ", words: percent(shares[at]),
         label: say("Digit {digit} with {share}: choose it", { digit: classes[others[at] % count], share: percent(shares[at]) }), onclick: pick(others[at] % count) })),
       say("Strongest competitors"), say("Strongest competitors: ✓ same class, ✕ another class. The mark | in the bar: all views pushed equally."));
+      evenRows(competitors.lastChild);
     } };
   },
   formula: ({ temperature, eta }, { probability, shares, strongest, loss, sameShareOfLoss }) => {

@@ -72,16 +72,6 @@ function tightGroups(positions) {
   return found;
 }
 
-// Tiles that need two lines are divided evenly, so that none stands alone in the second.
-function evenRows(box) {
-  const [first, last] = [box.firstChild, box.lastChild];
-  if (first.offsetTop === last.offsetTop) return;
-  const tiles = [...box.children];
-  const lines = new Set(tiles.map(({ offsetTop }) => offsetTop)).size;
-  const each = tiles[1].offsetLeft - first.offsetLeft;
-  box.style.maxWidth = `${Math.ceil(tiles.length / lines) * each}px`;
-}
-
 // Three groups whose sizes and gaps are known, and the live t-SNE map of them.
 const GROUP = 30;
 const GAP = 16;

@@ -413,7 +413,7 @@ def test_no_line_of_a_formula_begins_with_the_sign_that_ends_it(open_lesson: Ope
             assert not page.evaluate(LOOSE), (language, width)
 
 
-@pytest.mark.parametrize("name", ["flat", "better"])
+@pytest.mark.parametrize("name", fast_first(["better", "encoders", "flat", "metric", "epsilon"], 2))
 def test_what_a_slide_changed_is_said_in_full(open_lesson: Open, name: str) -> None:
     for language in ("en", *translations()):
         page = open_lesson(name, f"?present=1&language={language}")

@@ -465,6 +465,15 @@ function digitTiles(tiles, label, size = 56) {
   }));
 }
 
+// Tiles of one width that need several lines are divided evenly, so that none stands alone in the last.
+function evenRows(box) {
+  const tiles = [...box.children].filter(({ offsetParent }) => offsetParent);
+  if (tiles.length < 2) return;
+  const lines = new Set(tiles.map(({ offsetTop }) => offsetTop)).size;
+  const each = tiles[1].offsetLeft - tiles[0].offsetLeft;
+  if (lines > 1 && each > 0) box.style.maxWidth = `${Math.ceil(tiles.length / lines) * each}px`;
+}
+
 // A repeatable stream of random numbers in [0, 1): mulberry32.
 function randomStream(seed) {
   let state = seed >>> 0;

@@ -135,17 +135,22 @@ class Presentation {
     const changed = former ? frame.fields().filter(isChanged) : [];
     const settings = changed.map((field) => this.fromTo(field, former)).filter(Boolean);
     if (changed.length && !settings.length) settings.push(...this.readChange(former));
-    this.now.textContent = settings.length ? say("Now shown: {settings}", { settings: settings.join(" · ") }) : "";
+    const whole = settings.map(([name, from, to]) => `${name} ${from} → ${to}`).join(" · ");
+    const short = settings.map(([name, _from, to]) => `${name}: ${to}`).join(" · ");
     this.now.hidden = !settings.length;
+    [say("Now shown: {settings}", { settings: whole }), whole, short].find((words) => { // the longest that the bar holds
+      this.now.textContent = settings.length ? words : "";
+      return this.now.scrollWidth <= this.now.clientWidth;
+    });
     clearTimeout(this.announcing);
     this.announcing = setTimeout(() => { this.now.hidden = true; }, ANNOUNCED_MS);
   }
 
-  // How the setting of a field changed, in words, with the name that a label begins with; null for a field without words, such as a point.
+  // How the setting of a field changed: the name that its label begins with, and the former and the new setting in words; null for a field without words, such as a point.
   fromTo({ name, label, told }, former) {
     const { widgets, state } = this.frame;
-    if (told) return told(state) && `${told(state)[0]} ${told(former)[1]} → ${told(state)[1]}`;
-    return widgets[name] ? `${label.split(",")[0]} ${widgets[name].words(former[name])} → ${widgets[name].words(state[name])}` : null;
+    if (told) return told(state) && [told(state)[0], told(former)[1], told(state)[1]];
+    return widgets[name] ? [label.split(",")[0], widgets[name].words(former[name]), widgets[name].words(state[name])] : null;
   }
 
   // The first number beside the picture that changed.
@@ -153,7 +158,7 @@ class Presentation {
     const { lesson, state, data } = this.frame;
     const [before, now] = [former, state].map((shown) => lesson.readout(lesson.compute(shown, data), shown, data));
     const at = now.findIndex(([label, value], row) => before[row]?.[0] === label && String(before[row][1]) !== String(value));
-    return at < 0 ? [] : [`${now[at][0]} ${before[at][1]} → ${now[at][1]}`];
+    return at < 0 ? [] : [[now[at][0], before[at][1], now[at][1]]];
   }
 
   restore() {
