@@ -17,7 +17,7 @@ from udml_core.results.lessons import course, course_guide, index_file, read_ans
 KNOWN = {lesson.id: lesson for lesson in course()}
 TERMS = 46
 DISCUSSION = 5
-"""Minutes that a plan has for each lesson beside those that a reader needs alone."""
+"""Minutes that a plan has for each lesson beside the time that a reader needs alone."""
 
 
 def test_the_glossary_has_terms_of_lessons_that_use_them() -> None:
