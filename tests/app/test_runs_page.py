@@ -289,6 +289,8 @@ def test_the_command_and_the_duplicate_lead_to_an_equal_run(pair: list[Run]) -> 
     words = texts(test)
     assert "Memory, measured (and planned): features " in words
     assert f" · evaluation {byte_words(measured)} ({byte_words(planned)})" in words
+    took = pair[0].status().seconds["evaluation"]
+    assert re.search(rf"Time: .*evaluation {took:.1f} s" if took >= 0.1 else "Time: ", words)
 
 
 def test_waiting_runs_are_lines_that_can_be_moved(root: Path) -> None:

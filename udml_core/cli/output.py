@@ -183,6 +183,7 @@ def summarize_run(run: Run, ahead: int | None = None) -> dict[str, Any]:
             "seed": spec.seed, "excluded": {"count": spec.excluded.count, "digest": spec.excluded.digest},
             "example": run.is_example, "memory": {part: {"planned": planned, "measured": measured}
                                                   for part, (planned, measured) in memory_by_part(status).items()},
+            "seconds": status.seconds,
             "second opinion": verdicts and dict(zip(QUESTIONS, verdicts, strict=True)),
             "evaluation": {name: headline_measures(row) for name, row in result.items()} if result else None}
 

@@ -40,6 +40,8 @@ from .races import show_figures
 from .trash import delete_menu
 
 EXACT = plan_analysis(ExactEvaluation)
+LEAST_SHOWN = 0.1
+"""Seconds from which the time of a step is shown."""
 LINEAR = ("pca", "whiten")
 """Methods that are linear steps of the frozen features."""
 VERDICT_ICONS = {"above": BETTER, "between": ":orange[:material/trending_flat:]", "below": WORSE,
@@ -203,6 +205,7 @@ def show_settings(run: Run) -> None:
     st.markdown(f"`{run.id}` · {spec.split} split · {spec.encoder.words} · {spec.device}{took}"
                 + (f" · without {counted(spec.excluded.count, 'excluded image')}" if spec.excluded.count else ""))
     _show_memory(status)
+    _show_times(status)
     st.code(command_of(spec), language="bash", wrap_lines=True)
     st.caption("This command starts an equal run. The button at the right end copies it."
                + (f" {limits}" if (limits := command_limits(spec)) else ""))
@@ -219,6 +222,12 @@ def _show_memory(status: Status) -> None:
         "The largest memory of the run's process in each part, with files that it reads, which the system can take "
         "back. Planned before the start from the number of images and of dimensions, and compared with the free "
         "memory."))
+
+
+def _show_times(status: Status) -> None:
+    """Show how long each step of a run took; nothing of runs of earlier versions."""
+    if words := [f"{step} {seconds:.1f} s" for step, seconds in status.seconds.items() if seconds >= LEAST_SHOWN]:
+        st.caption(f"Time: {' · '.join(words)}", help="Steps of less than a tenth of a second are left out.")
 
 
 def show_files(run: Run, known_tags: list[str]) -> None:

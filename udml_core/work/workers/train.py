@@ -72,6 +72,8 @@ POLL = 0.3
 TRIPLETS_KEPT = 2000
 MOST_ANALYZED = 20_000
 """Largest data set for which a graph is computed without a request, in about two minutes of one core with the map."""
+LIBRARIES = "loading the libraries"
+"""What a process does before a run begins."""
 LONGEST_START = 60.0
 """Seconds that a process may take to load its libraries."""
 VOTING = 5000
@@ -127,14 +129,21 @@ def _on_free_device(run: Run, reporter: Reporter, analyse: bool) -> None:
     ahead of it would stop the queue for ever. Slurm has granted the devices of its jobs already. Several devices are
     locked in the order of their numbers, so that two runs never wait for each other.
     """
-    owner = read_owner(run.folder)
+    owner, libraries = read_owner(run.folder), _seconds_of_libraries()
     is_granted = owner is not None and owner.request.engine == "slurm"
     with ExitStack() as held:
         for name in [] if is_granted else devices_of(run.spec()):
             held.callback(_wait_for(name, reporter).release)
-        reporter.change(state="running", started=time.time(), phase="starting", share=0.0, peaks={}, seconds={})
+        reporter.change(state="running", started=time.time(), phase="starting", share=0.0, peaks={},
+                        seconds={LIBRARIES: libraries} if libraries else {})
         reporter.measure_memory()
         _Work(run, reporter).all(analyse)
+
+
+def _seconds_of_libraries() -> float:
+    """Return the time since this process began to load its libraries; 0 if it has done other work before."""
+    alive = time.time() - (ready.began or psutil.Process().create_time())
+    return alive if 0 <= alive < LONGEST_START else 0.0  # the clock may have gone back
 
 
 def _wait_for(name: str, reporter: Reporter) -> BaseFileLock:
@@ -285,12 +294,12 @@ class _Work:
         """Keep the time from the start of this process to the first epoch without what is computed only once."""
         folder = features_path(loaded.dataset, self.spec.encoder).parent
         is_first = any(path.stat().st_mtime > self.began for path in folder.glob("*"))
-        once = sum(seconds for phase, seconds in self.reporter.status.seconds.items()
+        of_phases = self.reporter.status.seconds
+        once = sum(seconds for phase, seconds in of_phases.items()
                    if is_first and (phase.startswith(OF_FEATURES) or phase in (LOADING, QUALITY, HASHES)))
-        alive = self.began - (ready.began or psutil.Process().create_time())
-        libraries = alive if alive < LONGEST_START else 0.0  # an older process has done other work before
-        if alive >= 0 and time.time() >= self.began:  # the clock did not go back
-            record_speed(start_kind(self.spec), libraries + time.time() - self.began - once)
+        spent = of_phases.get(LIBRARIES, 0.0) + time.time() - self.began - once
+        if spent > 0:  # the clock did not go back
+            record_speed(start_kind(self.spec), spent)
 
     def _best(self, rows: Iterable[dict[str, Any]]) -> int | None:
         """Return the epoch that selection keeps; None if no row has a selection measure."""
