@@ -830,8 +830,12 @@ def test_the_table_of_runs_names_the_advised_search_and_leads_to_it(frozen: Run)
     assert not opened("runs", run=frozen.id).exception
     use_search(frozen, worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None).id)
     row = leaderboard([frozen]).iloc[0]
-    assert row["Run"] == "Plain and refined search on Digits"
+    assert row["Run"] == "Refined search on Digits"
     assert (row["First result"], row["Whole group"]) == ("refined: no clear difference", "refined: better")
+    steps = plan_analysis(Refinement, recipe="whiten+diffuse")
+    use_search(frozen, worker.keep(frozen, steps, lambda _share, _step: None).id)
+    row = leaderboard([frozen]).iloc[0]
+    assert row["First result"] == "refined: no verdict", "as the pages below say"
 
 
 def test_a_search_that_a_race_advises_is_a_row_of_runs_with_its_verdict_date_and_button(
@@ -1392,6 +1396,10 @@ def test_the_button_of_a_simpler_search_says_what_takes_the_place_of_what(frozen
     assert simpler.label == "Use it instead"
     assert simpler.help.startswith("Changes your search to the refined search (whitening), in place of the trained "
                                    "search.")
+    use_search(frozen, worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None).id)
+    test = opened("data", **LINK)
+    assert "Use it instead" not in [each.label for each in test.button], "the user searches with it already"
+    assert "the best is your search" in texts(test)
 
 
 def test_a_race_without_a_winner_asks_for_no_judgments_once_they_say_that_they_can_stop(

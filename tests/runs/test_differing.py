@@ -147,6 +147,8 @@ def test_groups_differ_within_as_many_results_as_a_typical_group_has(retrieval: 
     size = differing.group_size(sides[0])
     assert size == differing.LARGEST, "about 90 test images show the same digit"
     assert comparison.candidates.shape[1:] == (2, size)
+    assert compare(*sides, results="group", group=25).candidates.shape[1:] == (2, 25), "as a race found"
+    assert compare(*sides, results="group", group=900).candidates.shape[1:] == (2, differing.LARGEST)
     assert comparison.key == turned.key
     assert comparison.differing.tolist() == turned.differing.tolist()
     shown = [comparison.options(position) for position in range(9)]

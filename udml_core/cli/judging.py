@@ -57,10 +57,11 @@ def judge(a: EmbeddingName, b: EmbeddingName,
     from udml_core.runs.search.judged_runs import has_plain
     from udml_core.runs.search.judging import Judging
     from udml_core.runs.search.judging_words import advice_words
+    from udml_core.work.jobs.raced import group_size_of
 
     first = _open_side(a, root)
     second = _open_side(b, root, first)
-    judging = Judging(compare(first, second, gallery, results), name)
+    judging = Judging(compare(first, second, gallery, results, group_size_of(first.retrieval.run)), name)
     if file is not None:
         try:
             added = files.read_judgments(read_regular(file, files.MOST_BYTES), str(file), judging)

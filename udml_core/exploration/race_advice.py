@@ -117,7 +117,8 @@ def _tell_own(race: Race, is_done: bool, for_other_aim: Race | None) -> Advised:
     best = race.best
     if best is not None and not is_done:
         said = certainty_words(race, best, is_done=False) if is_close(race, best) else (
-            "It beats the plain search beyond chance; a later candidate may gain more.")
+            "It beats the plain search beyond chance; a later candidate may gain more, and of equals the simplest is "
+            "chosen.")
         return _advised(f"Better so far: {named_search(race, best.setup)}.", [said], [])
     if not race.is_judged:
         return Advised("No candidate was judged in this time.", (gaps or "Allow more minutes.",)) if is_done else (
@@ -290,11 +291,11 @@ def reason_words(race: Race) -> str:
         return ""
     if duel is None:
         return "Why this search: its gain is the largest." if equals_of(race) else ""
-    simpler = f"Why this search: it is simpler than {other_search(race, largest.setup, best.setup)}, "
+    other = other_search(race, largest.setup, best.setup)
     if duel.comparison.served(race.serves).is_undervalued:
-        return (f"{simpler}which the judges rate higher; but tests with known classes showed that they underrate "
-                "searches such as this one, so that does not count.")
-    return f"{simpler}and the judges see no clear difference between the two."
+        return (f"Why this search: it is simpler than {other}. Judges rate that one higher, but in tests with known "
+                "classes they rated searches like this one too low.")
+    return f"Why this search: it is simpler than {other}, and the judges see no clear difference between the two."
 
 
 def equals_of(race: Race) -> list[Outcome]:
@@ -374,7 +375,7 @@ def star_words(race: Race) -> str:
     if best is None or rightmost is None or best == rightmost:
         return ""
     if race.duel is not None:
-        known = "judges undervalue it" if race.duel.comparison.served(race.serves).is_undervalued else (
+        known = "judges underrate it" if race.duel.comparison.served(race.serves).is_undervalued else (
             "no clear difference to the largest gain")
         return f"advised: simpler, {known}"
     if race.verdict(rightmost) == "better":

@@ -49,10 +49,10 @@ BY_CLASSES = ("**A judge compares looks only.** Tests with known classes counted
 """What limits a count of groups; `assets/results/second-opinion.json` holds the tests."""
 UNTOLD = "no verdict"
 """What stands in place of a verdict that is not told."""
-UNDERVALUED = ", but judges undervalue steps that compare neighbors"
+UNDERVALUED = ", but judges underrate this kind of search"
 """What follows the figures of a difference that is not told."""
-NO_VERDICT = ("**No verdict:** judges undervalue steps that compare neighbors, such as averaging and re-ranking. Where "
-              "they called a search worse for such a step, labels often said the opposite. Judge it by eye.")
+NO_VERDICT = ("**No verdict:** judges underrate searches that compare neighbors, such as averaging and re-ranking. "
+              "What they called worse for it was often better in tests with known classes. Judge it by eye.")
 """What a difference means that is not told."""
 AT_ONCE = "for all candidates at once"
 """For what the intervals of a race hold."""

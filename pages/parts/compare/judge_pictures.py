@@ -65,7 +65,8 @@ def _left_out_words(comparison: Comparison, position: int) -> str:
                 if shared else "All of the first ten differ.")
     only, drawn = count - shared, len(comparison.options(position)[0])
     few = f"{drawn} of these, drawn at random, are shown" if drawn < only else "these are shown"
-    return f"Of the first {count} results, {only} differ: {few}. The others are found by both."
+    both = f" Both find the other {shared}." if shared else ""
+    return f"Of the first {count} results, as many as a group has here, {only} differ: {few}.{both}"
 
 
 def _show_sets(dataset: Dataset, question: Question) -> None:

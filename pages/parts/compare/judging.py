@@ -35,7 +35,7 @@ from udml_core.runs.search.judging_words import (
 )
 from udml_core.runs.search.stored_comparison import stored_comparison
 from udml_core.work.jobs.concluding import ticket_of
-from udml_core.work.jobs.raced import races_of
+from udml_core.work.jobs.raced import group_size_of, races_of
 
 from ..data.copies import offer_excluding
 from ..shell.address import VISIT, choose_segment
@@ -134,17 +134,18 @@ def compare_contest(contest: Contest, results: Results = "first") -> Comparison:
     first, second = contest.sides
     copies = known_copies(first.retrieval.dataset, first.retrieval.run.root)
     return _comparison(first.retrieval.run, second.retrieval.run, first.frame, second.frame, contest.gallery,
-                       (_version(first), _version(second)), results, copies, asked_images(first.retrieval.dataset),
-                       contest.sides)
+                       (_version(first), _version(second)), results,
+                       group_size_of(first.retrieval.run) if results == "group" else 0, copies,
+                       asked_images(first.retrieval.dataset), contest.sides)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Searching with every image in both embeddings …", hash_funcs=RUN_HASH)
 def _comparison(first: Run, second: Run, first_frame: str, second_frame: str, gallery: Gallery,  # noqa: ARG001
-                versions: tuple[tuple[str, float], ...], results: Results,
+                versions: tuple[tuple[str, float], ...], results: Results, group: int,
                 copies: Integers, asked: Booleans, _sides: tuple[Side, Side]) -> Comparison:  # noqa: ARG001
-    names, tickets = (_sides[0].name, _sides[1].name), (versions[0][1], versions[1][1])
+    names, tickets = (_sides[0].name, _sides[1].name), (versions[0][1], versions[1][1], group)
     return stored_comparison(_sides[0].retrieval.dataset, names, gallery, results, copies, tickets,
-                             lambda: compare(*_sides, gallery, results))
+                             lambda: compare(*_sides, gallery, results, group))
 
 
 def _version(side: Side) -> tuple[str, float]:

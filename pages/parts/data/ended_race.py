@@ -109,7 +109,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
             show_next(race, of, own, relation, elsewhere, again)
         simpler = alternative_of(of.race) if of.equals else None
         if simpler is not None:
-            _show_equals(of, simpler)
+            _show_equals(of, simpler, is_own=part is not None and part.setup == simpler.setup)
         beside = of.after(of.equals) if of.equals and simpler is None else ""
         if said := " ".join(filter(None, (escaped(beside), took_words(race) if is_done else ""))):
             st.caption(f":material/timer: {said}")
@@ -170,11 +170,20 @@ def _show_headline(race: Race, of: Conclusion, is_only: bool, is_own_kept: bool)
                    help=explained(of.race, of.use.setup))
 
 
-def _show_equals(of: Conclusion, simpler: Outcome) -> None:
-    """Show how many candidates do about as well as the advice, and the button that searches with a simpler one."""
+def _show_equals(of: Conclusion, simpler: Outcome, is_own: bool) -> None:
+    """Show how many candidates do about as well as the advice, and the button that searches with a simpler one.
+
+    Args:
+        of: The conclusion.
+        simpler: The simpler candidate.
+        is_own: Whether the user searches with it already, so that there is no button.
+    """
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-equals"):
-        st.markdown(escaped(of.after(of.equals)), width="stretch")
-        words = escaped(other_search(of.race, simpler.setup, (of.use or simpler).setup))
+        name = other_search(of.race, simpler.setup, (of.use or simpler).setup)
+        words, equals = escaped(name), of.after(of.equals)
+        st.markdown(escaped(equals.replace(name, "your search") if is_own else equals), width="stretch")
+        if is_own:
+            return
         kept = "the plain search" if of.use is None else plain_name(of.use.setup, of.race.start)
         use_button("Use it instead", SEARCH, of.race, simpler, "retrieval",
                    f"Changes your search to {words}, in place of {escaped(kept)}. {USE}", kind="tertiary",

@@ -16,6 +16,7 @@ from udml_core.exploration.clusters import Graph, cluster_purity
 from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Clusters
 from udml_core.runs import Run, runs_folder
+from udml_core.runs.aims import kept_aim
 from udml_core.runs.analyses import REFINED, finished_analyses
 from udml_core.runs.analyses.kinds.graph import NeighborGraph
 from udml_core.runs.search import FINAL, Gallery, Retrieval
@@ -152,7 +153,7 @@ def offer_more(run: Run, search_filter: Filter, shown: int) -> None:
     more = next((count for count in MORE if count > search_filter.k), None)
     if more is None or shown < search_filter.k:
         return
-    group = group_size_of(run)
+    group = 0 if kept_aim(run.root, run.spec().dataset) == "first" else group_size_of(run)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if search_filter.k < group <= MORE[-1]:
             st.button(f"Show as many as a group has ({group})", key="retrieval-group", icon=":material/select_all:",

@@ -30,7 +30,8 @@ from ..draw.tables import RELATIVE, data_table, evaluation_table
 from ..shell.analyses import request_analysis, show_analysis_progress
 from ..shell.cached import dataset_of
 from ..shell.pools import images_of
-from ..shell.run_status import ICONS, escaped, escaped_message, method_title, run_title, since, state_line, title_of
+from ..shell.run_picker import title_in_use
+from ..shell.run_status import ICONS, escaped, escaped_message, method_title, since, state_line, title_of
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view, view_link
 from .advised import show_advised_actions
@@ -51,7 +52,7 @@ VERDICT_ICONS = {"above": BETTER, "between": ":orange[:material/trending_flat:]"
 def show_header(run: Run) -> None:
     """Show a run's title and its verdict: from labels if it has them, else without labels."""
     status, spec = run.status(), run.spec()
-    st.markdown(f"#### {ICONS[status.state]} {escaped(run_title(run))}")
+    st.markdown(f"#### {ICONS[status.state]} {escaped(title_in_use(run))}")
     if point := point_of(run):
         st.caption(escaped(point))
     if status.state == "done":

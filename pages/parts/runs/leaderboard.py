@@ -13,7 +13,6 @@ from udml_core.exploration.race_figures import SAID
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.analyses import REFINED, find_analysis
-from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.opinions import QUESTION_WORDS
 from udml_core.runs.search import FROZEN
 from udml_core.runs.used import used_search
@@ -23,9 +22,9 @@ from udml_core.work.jobs.advising import is_trial
 from ..draw.palette import change_mark
 from ..draw.tables import data_table, inert_table
 from ..shell.address import choose_in_box, write_address
-from ..shell.race_verdict import advised_search, raced_with_steps, refined_verdicts, run_verdicts
+from ..shell.race_verdict import advised_search, raced_with_steps, refined_words, run_verdicts
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
-from ..shell.run_picker import app_run, first_chosen, warn_of_link
+from ..shell.run_picker import app_run, first_chosen, titles_in_use, warn_of_link
 from ..shell.run_status import SUPERVISION, escaped, run_titles
 from .baseline_bar import BAR_WIDTH, bar_scale, baseline_bars
 
@@ -55,8 +54,6 @@ NOT_JUDGED, COMPARED_WITH = "not judged", "reference"
 """Cells of runs without a verdict: nothing judged them yet, or the others are compared with them."""
 WITH_STEPS = ", with steps"
 """The ending of a verdict of a race on a training with further steps, such as whitening."""
-PLAIN_AND_REFINED = ("Plain search", "Plain and refined search")
-"""How the title of a run begins, and how it begins where the user's search refines the run."""
 HIDDEN = {BEST, ADVISED, *OVER.values(), "Labels", "Tags"}
 """Columns that only the table's own menu shows, as a run's details name what they hold. So the table fits beside the
 sidebar of a small screen."""
@@ -103,15 +100,14 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
                for measure in MAIN_MEASURES}
     best = best_runs((run.id, group_of(run), of.after)
                      for run, of in zip(runs, of_runs[MAIN_MEASURES[0].name], strict=True))
-    titles, (heading, groups) = run_titles(runs), group_column(runs)
+    titles, (heading, groups) = run_titles(runs) | titles_in_use(runs), group_column(runs)
     is_frozen = [run.spec().method == FROZEN for run in runs]
     over = {name: [None if frozen else of.over_best for of, frozen in zip(of_run, is_frozen, strict=True)]
             for name, of_run in of_runs.items()}
     labeled = are_labeled(runs, evaluations)
     # A phone shows about 310 pixels: the name and the measures come first.
     refined = _refined_in_use(runs)
-    columns: dict[str, Sequence[Any]] = {"Run": [titles[run.id].replace(*PLAIN_AND_REFINED, 1) if run.id in refined
-                                                 else titles[run.id] for run in runs]}
+    columns: dict[str, Sequence[Any]] = {"Run": [titles[run.id] for run in runs]}
     if labeled:
         columns |= {name: [of.after for of in of_run] for name, of_run in of_runs.items()}
         columns |= {BEST: ["★" if run.id in best else "" for run in runs],
@@ -133,19 +129,20 @@ def _state_mark(run: Run) -> str:
     return "■ out of time" if state == "stopped" and is_trial(run) else STATE_MARKS.get(state, "")
 
 
-def _refined_in_use(runs: Sequence[Run]) -> dict[str, Verdicts]:
+def _refined_in_use(runs: Sequence[Run]) -> dict[str, tuple[str, str]]:
     """Return the verdicts on the refined searches that the user chose, by the runs of frozen features they refine."""
-    verdicts = dict[str, Verdicts]()
+    verdicts = dict[str, tuple[str, str]]()
     for name in {run.spec().dataset for run in runs}:
         used = used_search(run for run in runs if run.spec().dataset == name)
         if used is not None and used[0].spec().method == FROZEN and used[1].startswith(REFINED):
-            said = refined_verdicts(used[0], find_analysis(*used).spec().recipe)
+            said = refined_words(used[0], find_analysis(*used).spec().recipe)
             if said is not None:
                 verdicts[used[0].id] = said
     return verdicts
 
 
-def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool], refined: Mapping[str, Verdicts]) -> dict[str, list[str]]:
+def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool],
+              refined: Mapping[str, tuple[str, str]]) -> dict[str, list[str]]:
     """Return the columns of the verdict without labels: of a race, else of each run's second opinion.
 
     A cell without a verdict says why, unless no run has any: the others are compared with the frozen features, or
@@ -165,7 +162,7 @@ def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool], refined: Mapping[s
         if not said and (raced := raced_with_steps(run)):
             said = [f"{SAID[verdict]}{WITH_STEPS}" for verdict in raced[0].verdicts(raced[1])]
         if run.id in refined:
-            said = [f"refined: {SAID[verdict]}" for verdict in refined[run.id]]
+            said = [f"refined: {words}" for words in refined[run.id]]
         are_judged = are_judged or bool(said)
         rows.append((*(said or (missing, missing)), advised.words if advised else ""))
     if not are_judged:

@@ -13,7 +13,7 @@ from udml_core.data.given.judgments import KIND as JUDGMENTS
 from udml_core.data.given.log import log_version
 from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_conclusion import Conclusion
-from udml_core.exploration.race_figures import recipe_words, said_words
+from udml_core.exploration.race_figures import SAID, recipe_words, said_word, said_words
 from udml_core.exploration.race_measured import Measured, Serves
 from udml_core.exploration.search_names import named_search
 from udml_core.numerics.refinement import Recipe
@@ -104,10 +104,20 @@ def run_verdicts(run: Run) -> Verdicts | None:
     return None if said is None else _with_judgments(said.verdicts, run, "")
 
 
-def refined_verdicts(run: Run, recipe: str) -> Verdicts | None:
-    """Return the verdicts on a refinement of a run's embedding, as `run_verdicts`; None if no race judged it."""
+def refined_words(run: Run, recipe: str) -> tuple[str, str] | None:
+    """Return the verdicts on first results and on groups of a refinement in words; None if no race judged it.
+
+    Judgments that decide stand in place of their race's verdict.
+    """
     judged = judged_in_race(run, recipe)
-    return None if judged is None else _with_judgments(Verdicts(*judged[0].verdicts(judged[1])), run, recipe)
+    if judged is None or judged[1].against_start is None:
+        return None
+    plain = judged[0].verdicts(judged[1])
+    said = _with_judgments(Verdicts(*plain), run, recipe)
+    measured = (judged[1].against_start.served("first"), judged[1].against_start.served("groups"))
+    first, groups = (said_word(of) if verdict == before else SAID[verdict]
+                     for of, verdict, before in zip(measured, said, plain, strict=True))
+    return first, groups
 
 
 def _with_judgments(verdicts: Verdicts, run: Run, recipe: str) -> Verdicts:

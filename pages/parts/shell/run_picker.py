@@ -233,10 +233,10 @@ def _titles_with_states(runs: Sequence[Run]) -> dict[str, str]:
     """
     states = {run.id: run.stored_status().state for run in runs}
     return {run_id: title if states[run_id] in ("done", *LIVE_STATES) else f"{title} · {states[run_id]}"
-            for run_id, title in (run_titles(runs) | _titles_in_use(runs)).items()}
+            for run_id, title in (run_titles(runs) | titles_in_use(runs)).items()}
 
 
-def _titles_in_use(runs: Sequence[Run]) -> dict[str, str]:
+def titles_in_use(runs: Sequence[Run]) -> dict[str, str]:
     """Return the names of runs by id whose embedding the user searches with further steps."""
     titles = {}
     for name in dict.fromkeys(run.spec().dataset for run in runs):
@@ -246,6 +246,12 @@ def _titles_in_use(runs: Sequence[Run]) -> dict[str, str]:
             titles[used[0].id] = (f"Refined search{title.removeprefix(plain)}" if title.startswith(plain)
                                   else f"{title}, refined")
     return titles
+
+
+def title_in_use(run: Run) -> str:
+    """Return the name of a run, with the steps of the search in use if it is of the run."""
+    same = [other for other in list_runs(run.root) if other.spec().dataset == run.spec().dataset]
+    return titles_in_use(same).get(run.id) or run_title(run)
 
 
 def _remember_choice() -> None:
@@ -283,7 +289,7 @@ def _is_choice() -> bool:
 def _say_instead(wanted: Run, shown: Run) -> None:
     """Say in one line why a page shows another run than the remembered one."""
     reason = "has not finished" if not wanted.stored_status().can_search else "lacks what this page shows"
-    title = (run_titles([shown]) | _titles_in_use([shown]))[shown.id]
+    title = (run_titles([shown]) | titles_in_use([shown]))[shown.id]
     st.info(f"**{escaped(run_title(wanted))}** {reason}. Shown instead: **{escaped(title)}**.",
             icon=":material/swap_horiz:")
 

@@ -161,7 +161,8 @@ def comparison_key(names: Sequence[str], gallery: Gallery, results: Results = "f
     return " ".join([*sorted(names), gallery, *([] if results == "first" else [results])])
 
 
-def compare(first: Side, second: Side, gallery: Gallery = "test", results: Results = "first") -> Comparison:
+def compare(first: Side, second: Side, gallery: Gallery = "test", results: Results = "first",
+            group: int = 0) -> Comparison:
     """Find the queries for which two embeddings have different nearest images, or different images in the first ten.
 
     Both search the same images: the images of the gallery that both embeddings have and that no run excludes. A query's
@@ -172,6 +173,7 @@ def compare(first: Side, second: Side, gallery: Gallery = "test", results: Resul
         second: Embedding B.
         gallery: Search the test half or all images.
         results: What is judged.
+        group: How many images a typical group has, as a race of these images found; 0 to estimate it from A or B.
 
     Raises:
         UserError: The embeddings are of different images, or have fewer than three in common.
@@ -195,7 +197,8 @@ def compare(first: Side, second: Side, gallery: Gallery = "test", results: Resul
         queries, nearest = (rows[is_asked] if is_asked.any() else rows for rows in (queries, nearest))
         differ = copies[nearest[:, 0]] != copies[nearest[:, 1]]
     else:
-        count = TEN if results == "ten" else group_size(min(first, second, key=lambda side: side.name))
+        count = TEN if results == "ten" else min(group, LARGEST) or group_size(
+            min(first, second, key=lambda side: side.name))
         nearest = _results_of_both(indexes, queries, shared, copies, count)
         differ = (np.sort(nearest[:, 0]) != np.sort(nearest[:, 1])).any(axis=1)
     searched_copies = np.bincount(copies[shared], minlength=len(dataset))

@@ -26,7 +26,7 @@ MOST_BYTES = MOST_QUERIES * (2 * LARGEST + 1) * 8 + 4096
 
 
 def stored_comparison(dataset: Dataset, names: tuple[str, str], gallery: Gallery, results: Results, copies: Integers,
-                      tickets: tuple[float, float], compute: Callable[[], Comparison]) -> Comparison:
+                      tickets: tuple[float, ...], compute: Callable[[], Comparison]) -> Comparison:
     """Return the stored comparison of two embeddings, or compute and store it.
 
     A comparison of other images, exclusions, copies, findings of quality or embeddings is replaced.
@@ -37,7 +37,7 @@ def stored_comparison(dataset: Dataset, names: tuple[str, str], gallery: Gallery
         gallery: The images that are searched.
         results: What is judged.
         copies: Index (n,) of the first known copy of each image.
-        tickets: What changes when A or B is computed again.
+        tickets: What changes when A or B is computed again, or when another size of a group is known.
         compute: Compares the embeddings.
     """
     name = hashlib.sha256(" ".join((*names, comparison_key(names, gallery, results))).encode()).hexdigest()[:24]

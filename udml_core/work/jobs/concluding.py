@@ -38,7 +38,14 @@ from udml_core.runs.search.judging_words import (
 from udml_core.runs.search.query import Gallery
 from udml_core.runs.search.stored_comparison import stored_comparison
 from udml_core.work.jobs.advising import refinement_of
-from udml_core.work.jobs.raced import elsewhere_of, finished_race, own_first, races_beside, races_of
+from udml_core.work.jobs.raced import (
+    elsewhere_of,
+    finished_race,
+    group_size_of,
+    own_first,
+    races_beside,
+    races_of,
+)
 
 SEARCHED = (exclusions.KIND, duplicate_decisions.KIND)
 """The logs on which it depends which queries differ."""
@@ -159,12 +166,13 @@ def compared(start: Run, run: Run, own: str, frame: str, gallery: Gallery, resul
         ticket: What changes when the second embedding is computed again.
     """
     copies = known_copies(dataset, start.root)
+    group = group_size_of(start) if results == "group" else 0
     key = (start.root, start.id, own, run.id, frame, ticket, gallery, results, dataset.fingerprint,
-           hash(copies.tobytes()), log_version(dataset, exclusions.KIND))
+           hash(copies.tobytes()), log_version(dataset, exclusions.KIND), group)
     names = side_name(start.id, own), side_name(run.id, frame)
     return _MEMORY.get(key, lambda: stored_comparison(
-        dataset, names, gallery, results, copies, (ticket_of(start, own), ticket), lambda: compare(
-            Side(Retrieval(start, dataset), own), Side(Retrieval(run, dataset), frame), gallery, results)))
+        dataset, names, gallery, results, copies, (ticket_of(start, own), ticket, group), lambda: compare(
+            Side(Retrieval(start, dataset), own), Side(Retrieval(run, dataset), frame), gallery, results, group)))
 
 
 def _said(comparison: Comparison, names: tuple[str, str]) -> Judgments:

@@ -113,13 +113,8 @@ def raced_together(run: Run, other: Run) -> Race | None:
 
 
 def group_size_of(run: Run) -> int:
-    """Return how many images a typical group of a run's images has, by the newest race for whole groups.
-
-    Returns:
-        The number; 0 without such a race, or if the user looks for the first result.
-    """
-    return 0 if kept_aim(run.root, run.spec().dataset) == "first" else next(
-        (race.group for race in races_of(run) if race.group), 0)
+    """Return how many images a typical group of a run's images has, by the newest race; 0 without a race."""
+    return next((race.group for race in races_of(run) if race.group), 0)
 
 
 def races_of(run: Run) -> Iterator[Race]:
