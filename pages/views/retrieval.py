@@ -97,7 +97,8 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
             used = show_used(retrieval, columns)
     rankings: list[SearchResult] = []
     if query.words or query.images("add"):
-        with nullcontext() if refined is None else st.spinner("Refining …"):
+        waits = "Refining …" if refined is not None else "Comparing your image with all images …" if query.own else ""
+        with st.spinner(waits) if waits else nullcontext():
             rankings = rank_images(columns, query, search_filter)
     elif len(query):
         st.info("The query has only subtracted images. Add an image.", icon=":material/add_photo_alternate:")

@@ -774,9 +774,9 @@ def test_the_share_and_the_time_of_a_race_belong_together_and_the_bar_is_never_f
     progress(0.5, "training · 60 %")
     assert seen == [(0.0, "judge · 0:00 of 5:00 min, 5:00 of its time left"),
                     (0.5, "judge · 2:30 of 5:00 min, 2:30 of its time left"),
-                    (0.5, "trying Whitening · 2:30 of 5:00 min, about 2 min left"),
-                    (0.857, "training · 50 % · 3:00 of 5:00 min, about 30 s left"),
-                    (0.99, "training · 60 % · 6:40 min, finishing")]
+                    (0.5, "trying Whitening · 2:30 min so far, about 2 min left"),
+                    (0.857, "training · 50 % · 3:00 min so far, about 30 s left"),
+                    (0.99, "training · 60 % · 6:40 min so far, finishing")]
 
 
 def test_the_time_of_a_race_goes_on_while_nothing_is_reported() -> None:
@@ -790,8 +790,8 @@ def test_the_time_of_a_race_goes_on_while_nothing_is_reported() -> None:
     progress.tick()
     now[0] = 100.0
     progress.tick()
-    assert seen[1:] == [(0.0, "judge compares · 20 of 100 · 0:00 of 5:00 min, about 50 s left"),
-                        (0.6, "judge compares · 20 of 100 · 0:30 of 5:00 min, about 20 s left"),
+    assert seen[1:] == [(0.0, "judge compares · 20 of 100 · 0:00 min so far, about 50 s left"),
+                        (0.6, "judge compares · 20 of 100 · 0:30 min so far, about 20 s left"),
                         (0.833, "judge compares · 20 of 100 · 1:40 of 5:00 min, 0:20 of its time left")], (
         "the count stays, the time goes on, and a time that was too short stands still")
 

@@ -169,7 +169,9 @@ class RaceProgress:
         now, expected = self._elapsed(), self.seconds_left()
         bound = max(self._seconds - now, self._least)
         left, passed = self._shown(now, bound if expected is None else expected), clock_words(now)
-        passed = f"{passed} of {clock_words(self._seconds)} min" if now < self._seconds else f"{passed} min"
+        # A race may end before its time, so that the whole time and a time left would contradict each other.
+        is_whole = expected is None and now < self._seconds
+        passed = f"{passed} of {clock_words(self._seconds)} min" if is_whole else f"{passed} min so far"
         rest = FINISHING if left < 1 else (
             f"{clock_words(left)} of its time{LEFT}" if expected is None else
             f"{'more than' if self._shown.is_late else 'about'} {duration(left)}{LEFT}")

@@ -76,7 +76,7 @@ def judges_line(backbone: str) -> str:
     """
     judges = independent(JUDGES, {backbone})
     named = listed(["the raw pixels" if name in WEAK else escaped(encoder_title(name)) for name in judges])
-    return (f"The judges: {named}. One that says the same of a changed copy of an image counts more." if judges else
+    return (f"The judges: {named}. One that knows an image again, cropped and mirrored, counts more." if judges else
             "No judge is left that took no part.")
 
 
@@ -131,8 +131,8 @@ def _show_race_of(dataset: Dataset, encoder: EncoderSpec, awaited: Analysis | No
     elif state.analysis is not None and not is_ended:
         _show_live(state.analysis, key, aim)
     elif state.analysis is not None:
-        show_ended(state.analysis, key, dataset, encoder, aim, awaited)
         _show_stopped_beside(state.analysis)
+        show_ended(state.analysis, key, dataset, encoder, aim, awaited)
         _show_taking_part(dataset)
 
 

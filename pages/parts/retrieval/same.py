@@ -48,9 +48,9 @@ MESSAGE, PRECISION = "same-message", "same-precision"
 BAND = "rgba(0,114,178,0.2)"
 AXES = {DISTANCE: "distance", COSINE: "cosine similarity"}
 """The axis of what an embedding's results are compared by."""
-GOOD_FOR = ("Your answers find the similarity down to which images show the same thing: Search then marks where its "
-            "results stop to do so, and duplicates and exports use the same limit. It holds for one search alone, so "
-            "decide on the search first.")
+GOOD_FOR = ("Your answers tell how similar two images must be to show the same thing. Search then marks where such "
+            "results end, and duplicates and exports use the same limit. It holds for one search alone, so decide on "
+            "the search first.")
 BESIDE = ("**Beside Label, Pairs:** here a random sample of pairs measures a search; there the pairs that teach a "
           "method most are asked. Answers from here count there once you click **Use** on that page; answers of that "
           "page do not count here, because they are no random sample.")
