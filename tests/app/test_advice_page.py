@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -40,11 +41,11 @@ from udml_core.exploration.race_measured import Comparison, Count, Measured
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.aims import AIM_FILE, keep_aim, kept_aim
-from udml_core.runs.analyses import Analysis, create_analysis, list_analyses, plan_analysis
+from udml_core.runs.analyses import Analysis, analysis_at, create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
 from udml_core.runs.analyses.kinds.refine import Refinement
-from udml_core.runs.opinions import opinion_of
+from udml_core.runs.opinions import OF_RUN, opinion_of
 from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Judging
@@ -1138,6 +1139,17 @@ def test_a_training_is_judged_with_the_steps_of_the_search_in_use(
     assert best_words(trained, dataset) == (
         "Better than your search; confirm it by judgments: compared with your search (whitening), judges see better "
         "first results and whole groups in this training with the same steps")
+    shutil.rmtree(analysis_at(trained, OF_RUN).folder)
+    keep_opinion(trained, Interval(0.5, 0.5, 0.003), Interval(0.5, 0.53, 0.003))
+    assert best_words(trained, dataset).startswith("As good as your search for first results, and better for")
+    shutil.rmtree(analysis_at(trained, OF_RUN).folder)
+    keep_opinion(trained, Interval(0.5, 0.5, 0.003), Interval(0.5, 0.5, 0.003))
+    assert best_words(trained, dataset) == (
+        "No reason to leave your search: compared with your search (whitening), judges see no clear difference in "
+        "first results and whole groups in this training with the same steps. What else they see as better does not "
+        "count, as the training alone is not better than the plain search")
+    shutil.rmtree(analysis_at(trained, OF_RUN).folder)
+    keep_opinion(trained, Interval(0.5, 0.53, 0.003), Interval(0.5, 0.53, 0.003))
     lab = opened("train", dataset="digits", live=trained.id)
     (link,) = [link for link in lab.get("page_link") if link.label == "Compare with my search"]
     assert f"b={trained.id}%3A{steps.id}" in link.proto.query_string, "what was judged is compared"

@@ -112,7 +112,7 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
     while (question := judged(run).question()) and question.position < 9:
         is_second_left = question.left == judged(run).comparison.options(question.position)[1]
         press(test, f"judge-{'left' if is_second_left else 'right'}-{question.position}")
-    assert "The range excludes 50\xa0%" in test.success[0].value
+    assert "A tie is ruled out with 95\xa0% certainty" in test.success[0].value
     everything = texts(test) + "".join(image.proto.imgs[0].alt for image in test.get("image"))
     for number in judged(run).comparison.differing[:10].tolist():
         assert run.dataset().names[number] not in everything

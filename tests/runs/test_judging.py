@@ -381,8 +381,8 @@ def test_the_words_name_the_leader_the_range_and_what_is_left() -> None:
     assert result_words(share, judging.comparison) == (
         f"After 9 judgments: A finds the better image in {np.floor(100 * (1 - share.high)):.0f} to 100 % of the "
         "differing queries, an equal one counted as half (differing: 50 % of all)")
-    assert advice_words(judging) == "Decided: you can stop here. 9 of 9 for A. The range excludes 50 %."
-    assert advice_words(judging, is_blind=True) == "Decided: you can stop here. The range excludes 50 %."
+    assert advice_words(judging) == "Decided: you can stop here. 9 of 9 for A. A tie is ruled out with 95 % certainty."
+    assert advice_words(judging, is_blind=True) == "Decided: you can stop here. A tie is ruled out with 95 % certainty."
     what, sure = result_parts(judging, ("plain", "whitened"))
     assert what == "Plain finds the better image more often. You can stop."
     assert sure.startswith("How sure: 9 of 9 for plain; plain finds the better image in ")

@@ -87,8 +87,9 @@ def show_judged(judging: Judging, names: tuple[str, str], has_plain: bool = Fals
         st.caption(unbroken(sure))
         range_bar(own, is_blind=False)
     _show_queries(judging, names)
-    st.caption(unbroken("The interval holds with 95 % certainty, whenever you stop, for all differing queries; for the "
-                        "other queries both embeddings find the same."))
+    others = "" if comparison.share == 1 else "; for the others both searches find the same"
+    st.caption(unbroken("The interval holds with 95 % certainty, whenever you stop, for all queries with different "
+                        f"results{others}."))
 
 
 def _show_people(judging: Judging, names: tuple[str, str]) -> None:

@@ -57,9 +57,9 @@ SUFFIX = {"first": "", "ten": "-ten", "group": "-ten"}
 EXPLAINED: dict[Results, str] = {
     "first": "The two images are the nearest in A and in B, in random order.",
     "ten": "Left and right stand the images that only A or only B finds among its first ten, in random order. "
-           "The encoders that judge look at more, as many as a typical group has.",
+           "Judges without labels look at more, as many as a typical group has.",
     "group": "Left and right stand images that only A or only B finds among as many first results as a typical group "
-             "has, drawn at random, in random order. The encoders that judge look at groups as well."}
+             "has, drawn at random, in random order. Judges without labels look at groups as well."}
 UNWRITTEN = "You decide what the same kind is, such as a species. Write it down under “The same kind”."
 SAME: dict[Results, str] = {"first": "the same nearest image", "ten": "the same ten images",
                             "group": "the same group of images"}
@@ -97,8 +97,9 @@ def show_judging(runs: Sequence[Run]) -> None:
     elif st.session_state.get(REVEALED) == comparison.key:
         heading.markdown("#### The result")
         show_judged(judging, contest.titles, contest.has_plain)
-        st.button("Hide names and judge more", icon=":material/visibility_off:", key="judge-hide", type="primary",
-                  on_click=_reveal, args=("",), disabled=question is None)
+        is_decided = judging.share(judge).is_decided
+        st.button("Hide names and judge more", icon=":material/visibility_off:", key="judge-hide",
+                  type="tertiary" if is_decided else "primary", on_click=_reveal, args=("",), disabled=question is None)
     else:
         heading.markdown(f"#### {QUESTIONS[results]}" if question else "#### All queries are judged")
         words = words_for_same(comparison.dataset)

@@ -32,6 +32,7 @@ from udml_core.runs.search.same import (
 )
 
 from ..data.copies import offer_excluding
+from ..data.using import chosen_search
 from ..draw.downloads import Download, share
 from ..draw.figures import COLORS, CURSOR, draw, shade_between, titled
 from ..draw.palette import HIT, MISS
@@ -61,14 +62,15 @@ WORDS = {True: "the same", False: "different", None: "skipped"}
 def show_same(retrieval: Retrieval) -> None:
     """Show what a threshold is good for, the pair to judge, and beside it what the judgments tell."""
     st.caption(GOOD_FOR, help=BESIDE)
-    place = st.container()
+    titles, place = own_titles(retrieval), st.container()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         with st.container(width=300):
             choose_words(retrieval.dataset)
         with st.popover("Search and precision", icon=":material/tune:", key="same-choices"):
-            name = choose_in_box("Search", "judged", own_titles(retrieval),
-                                 embedding_in_view(retrieval),
-                                 key=f"same-embedding-{retrieval.run.id}",
+            used = chosen_search(retrieval.spec.dataset)
+            own = used[1] if used is not None and used[0].id == retrieval.run.id else embedding_in_view(retrieval)
+            name = choose_in_box("Search", "judged", titles, own,
+                                 key=f"same-embedding-{retrieval.run.id}-{own}",  # a new choice of a search counts
                                  help="The limit holds for one search. A judged pair also counts for another whose "
                                       "own random order draws it.")
             target = _choose_precision(retrieval.dataset)
@@ -81,6 +83,7 @@ def show_same(retrieval: Retrieval) -> None:
             offer_excluding(retrieval.dataset)
     left, right = st.columns([7, 5], gap="large")
     with left:
+        st.caption(f"Your answers are for this search: **{escaped(titles[name])}**.")
         _show_question(judged)
     with right:
         _show_estimate(judged)

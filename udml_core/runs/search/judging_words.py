@@ -224,7 +224,7 @@ def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A", nam
         return (f"All {total:,} differing queries are judged{'' if share.is_decided else ': both are equally good'}.",
                 score.strip())
     if share.is_decided:
-        return "Decided: you can stop here.", f"{score}The range excludes 50 %."
+        return "Decided: you can stop here.", f"{score}A tie is ruled out with 95 % certainty."
     if not share.count:
         return "Not decided yet: nothing is judged.", PLAN
     said = score.strip() or f"{count_words(judging, is_blind)}."

@@ -37,6 +37,8 @@ ADVISED, IN_USE = "the best search", "your search"
 """How the search is called that a race advises, and the search that the user chose."""
 BEST = {"better": "Better than {}; confirm it by judgments", "worse": "Keep {}", "cannot tell": "No reason to leave {}"}
 """What follows from the verdict on a run against another search, in what the newest race serves."""
+ALONE = "the training alone is not better than the plain search"
+"""Why a gain of a training with further steps does not count."""
 _MEMORY = Memory(8)
 """What judges say of runs against advised searches."""
 
@@ -237,12 +239,23 @@ def stand_of(run: Run, dataset: Dataset) -> Stand | None:
     verdicts = rival_verdicts(run, search, dataset, own)
     if verdicts is None:
         return None
+    sees, verdicts = verdicts, verdicts if own == FINAL else _held_by_training(verdicts, run)
     says = beside_best(search.serves, verdicts, search.name)
     served, other = _served_first(search.serves, verdicts)
     with_what = "alone" if own == FINAL else "with the same steps"
+    doubt = "" if sees == verdicts else f". What else they see as better does not count, as {ALONE}"
     return Stand(search, f"{says}: compared with {search.name} ({search.words}), judges see {_said_once(verdicts)} in "
-                         f"this training {with_what}", own=own,
+                         f"this training {with_what}{doubt}", own=own,
                  prefers_run="better" in (served, other) and served != "worse")
+
+
+def _held_by_training(verdicts: Verdicts, run: Run) -> Verdicts:
+    """Return the verdicts on a training with further steps; a gain counts only if the training alone has it, too."""
+    said = said_of_run(run, opinion_of(run))
+    if said is None:
+        return verdicts
+    return Verdicts(*("cannot tell" if verdict == "better" != alone else verdict
+                      for verdict, alone in zip(verdicts, said.verdicts, strict=True)))
 
 
 def _said_once(verdicts: Verdicts) -> str:
