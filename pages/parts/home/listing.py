@@ -15,6 +15,7 @@ from udml_core.runs.tasks import LIVE_STATES
 
 from ..draw.pictures import inline
 from ..shell.race_verdict import run_verdicts
+from ..shell.run_picker import title_in_use
 from ..shell.run_status import ICONS, escaped, escaped_message, live_panel, run_title, state_line
 from ..shell.views import view_link
 from .doors import show_first_run
@@ -98,7 +99,9 @@ def _show_ended_run(run: Run) -> None:
 def _judged_words(run: Run) -> str:
     """Return what judges without labels say of a finished run; empty if nothing judged it."""
     if run.spec().method == FROZEN:
-        return "The search without training, with which others are compared." * (run.stored_status().state == "done")
+        words = ("The search without training, with which others are compared." if title_in_use(run) == run_title(run)
+                 else "Your search: the search without training, with further steps.")
+        return words * (run.stored_status().state == "done")
     verdicts = run_verdicts(run)
     return "" if verdicts is None else (
         f"Judged without labels, compared with the plain search: {said_words(*verdicts)}.")
@@ -107,7 +110,7 @@ def _judged_words(run: Run) -> str:
 def _row(run: Run, words: str) -> None:
     """Show a run's title, a line about it with its figures in bold, and a link to it."""
     state = run.status().state
-    _show_line(run.id, f"{ICONS[state]} **{escaped(run_title(run))}**", FIGURE.sub(r"**\g<0>**", words),
+    _show_line(run.id, f"{ICONS[state]} **{escaped(title_in_use(run))}**", FIGURE.sub(r"**\g<0>**", words),
                "retrieval" if state == "done" else "runs", {"run": run.id})
 
 
