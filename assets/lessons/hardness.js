@@ -18,7 +18,7 @@ const LESSON = {
     right: 1,
     why: ["A large loss can be a wrong label, and then training moves the images the wrong way.", "", "Their loss is far above 0, so training moves these images strongly."],
     shows: { epochs: 1 },
-    because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, the gradients of many hard triplets share a direction in which all points move together. It lowers all these losses, but at most to the margin.",
+    because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, the gradients of many hard triplets share a direction in which all points move together. It lowers all these losses, but never below the margin.",
   },
   touch: "Train an epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps. How much of the harm comes from wrong labels? Train on right labels only.",
   see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin μ = 0.1. Each map shows the images after training on one choice; all maps have the same scale. Each character is an image of a handwritten digit, in the color of its true digit; a ring marks the one image in ten with a wrong label. R@1 is the share of images whose nearest image is the same digit. This share is the mean over five seeds, which draw triplets and their order; ± bounds in 19 of 20 cases what the seeds leave open, not what other images would change, and the map shows the first seed. The R@1 of the maps is measured on the same images on which the projection trains; a second number gives R@1 on 300 new images. Spread is the size of the map, compared with its size before training.",
@@ -294,10 +294,10 @@ const LESSON = {
       ${say("{count} easy triplets have loss 0 at the start, so their gradient is 0.", { count: easy.used })}</p>`;
   },
   caption: [0, 1, 5, 6, 8],
-  presented: { do: [0, 1], see: [[0, 1, 2], [3, 4]], fails: [0, 1] },
+  presented: { do: [0, 1], see: [[0, 1, 2], [3, 4]], fails: [0, 1, 2] },
   states: { see: [{}, { epochs: 1 }] },
   parts: { maps: "predict do see1 fails check takeaway", others: "predict see1 fails check takeaway", bars: "do see0 formula" }, // with the bars there is room for two maps
-  fails: "Train one epoch: on the map <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Then choose <b>Only those with right labels</b>: with as many triplets and steps it falls to 79.6 ± 1.4 % only. So most of the harm came from the labels. The rest comes from hardness: shrinking all distances lowers the loss of every hard triplet, at most to the margin.",
+  fails: "Train one epoch: on <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Choose <b>Only those with right labels</b>: it falls to 79.6 ± 1.4 % only. So most of the harm came from the labels. Triplets and steps are as many, so the rest comes from hardness: shrinking all distances lowers the loss of every hard triplet, but never below the margin.",
   takeaway: "While labels can be wrong, train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
   open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },
   after: {
@@ -310,7 +310,7 @@ const LESSON = {
   },
   notes: {
     ask: "Why does the map of the easy triplets not change at all?",
-    wrong: "“The larger the loss, the better the lesson.” A large loss can also be a wrong label. And its gradient does not move all points together: it pushes N away from A. Only the sum over many hard triplets shrinks the map, which lowers each of their losses at most to the margin.",
+    wrong: "“The larger the loss, the better the lesson.” A large loss can also be a wrong label. And its gradient does not move all points together: it pushes N away from A. Only the sum over many hard triplets shrinks the map, which lowers each of their losses, but never below the margin.",
     stuck: "“Hard” is measured once, in the map before training. In practice the triplets are chosen again in every batch, because semi-hard triplets become easy as training proceeds. In later epochs the spread of <b>Hard</b> rises again: after the first, only 261 of its 600 triplets are still hard, and the others push their negatives away. Do not compare the far left this way: 96 % of its triplets contain a wrong label, and the other 10 make a single step. With right labels, extend your range from −0.9 to 0.1: hard and semi-hard together reach 90.0 ± 1.4 % after four epochs, semi-hard alone 89.5 ± 1.1 %. Five seeds cannot tell them apart.",
   },
 };

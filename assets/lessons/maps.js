@@ -49,8 +49,9 @@ function countKept(pixels, positions, image) {
 // Tight groups on a map of random pixels: points joined by steps shorter than LINK times the gap of evenly spread points.
 const LINK = 0.35;
 const LEAST_GROUP = 3;
+const SLIDE_POINTS = [2.2, 2.8, 1.25, 0.9, 0.45]; // of the smallest point of a presentation: the chosen image, kept neighbors below it and elsewhere, lost neighbors, and other random images
 const CHANCE_GROUPS = 17; // of as many points, scattered at random over a disk
-const groupsOf = new WeakMap(); // positions → {inGroup: whether each point is in a tight group, count of the groups}
+const groupsOf = new WeakMap(); // positions → {inGroup: whether each point is in a tight group, members: the points of each group, count of the groups}
 function tightGroups(positions) {
   if (groupsOf.has(positions)) return groupsOf.get(positions);
   const count = positions.length / 2;
@@ -67,7 +68,9 @@ function tightGroups(positions) {
   const roots = group.map((_part, row) => root(row));
   const sizes = new Array(count).fill(0);
   for (const row of roots) sizes[row] += 1;
-  const found = { inGroup: roots.map((row) => sizes[row] >= LEAST_GROUP), count: sizes.filter((size) => size >= LEAST_GROUP).length };
+  const members = new Map();
+  roots.forEach((own, row) => { if (sizes[own] >= LEAST_GROUP) members.set(own, [...(members.get(own) ?? []), row]); });
+  const found = { inGroup: roots.map((row) => sizes[row] >= LEAST_GROUP), members: [...members.values()], count: sizes.filter((size) => size >= LEAST_GROUP).length };
   groupsOf.set(positions, found);
   return found;
 }
@@ -203,14 +206,14 @@ const LESSON = {
     shows: { points: "noise", method: "tsne", size: 0 },
   },
   touch: "Press the small maps: the images stay the same, and their map changes. Click a point, or one of the pictures, to see which of its neighbors the map keeps. Then choose 600 digits and compare.",
-  see: "Lines lead from the chosen image ★ to its ten true neighbors, which have the most similar pixels. ✓ and a large point: the neighbor is also among the ten nearest on the map. ✕ and a smaller point: the map lost it. Of random pixels, dark points form tight groups on the map: three or more points, much closer together than evenly spread points would be. The digits are colored by their class, which the map did not see. Trustworthiness falls with false neighbors on the map, continuity with lost true neighbors. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
+  see: "Lines lead from the chosen image ★ to its true neighbors, the ten with the most similar pixels. ✓, large point: also among the ten nearest on the map. ✕, smaller point: lost there. Of random pixels, dark points form tight groups: at least three, much closer than evenly spread. The digits are colored by their class, which the map did not see. Trustworthiness falls with false neighbors on the map, continuity with lost true neighbors. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
   controls: [
     { name: "points", kind: "choice", label: "Images", start: "noise", options: [{ value: "noise", words: "Random pixels" }, { value: "digits", words: "600 digits" }] },
     { name: "method", kind: "choice", label: "Map", start: "tsne", options: [{ value: "tsne", words: "t-SNE" }, { value: "umap", words: "UMAP" }] },
   ],
   more: KNOWN_GROUPS,
   groups: { points: knownGroups, ratios: groupRatios, live: (points, perplexity, seed) => new LiveTsne(points, perplexity, seed) }, // for tests
-  hidden: [{ name: "size", start: 2, low: 0, high: 3, told: ({ method, size }) => [method === "tsne" ? say("perplexity") : say("number of neighbors"), String(SIZES[method][Math.round(size)])] }, { name: "image", start: 435, low: 0, high: 599 }],
+  hidden: [{ name: "size", start: 2, low: 0, high: 3, told: ({ method, size }) => [method === "tsne" ? say("perplexity") : say("number of neighbors"), String(SIZES[method][Math.round(size)])] }, { name: "image", start: 375, low: 0, high: 599 }],
   compute({ points, method, size, image }, { maps }) {
     const { pixels, maps: drawn } = maps[points];
     const value = SIZES[method][Math.round(size)];
@@ -275,9 +278,11 @@ const LESSON = {
       const reach = Math.max(...positions) - Math.min(...positions);
       const isBelow = (other) => Math.hypot(positions[2 * other] - left, positions[2 * other + 1] - top) < 0.03 * reach;
       const below = neighbors.filter((other, at) => isKept[at] && isBelow(other)).length;
-      cloud.draw({ positions, order: [...neighbors, image], chosen: image, note: below ? say("✓ {count} under ★", { count: below }) : "", segments: neighbors.map((neighbor) => [image, neighbor]),
+      const dot = groups ? leastRadius(stage) : 0;
+      const [chosen, under, near, lost, other] = dot ? SLIDE_POINTS.map((share) => share * dot) : [8, 13, 6, 4.5, groups ? 2 : 3];
+      cloud.draw({ positions, ringed: groups?.members ?? null, order: [...neighbors, image], chosen: image, note: below ? say("✓ {count} under ★", { count: below }) : "", segments: neighbors.map((neighbor) => [image, neighbor]),
         colors: (other) => (other === image ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : groups?.inGroup[other] ? text : groups ? COLORS.gray : PALETTE[maps.classes[other]]),
-        radius: (other) => (other === image ? 8 : kinds.has(other) ? (!kinds.get(other) ? 4.5 : isBelow(other) ? 13 : 6) : groups ? 2 : 3) });
+        radius: (row) => (row === image ? chosen : kinds.has(row) ? (!kinds.get(row) ? lost : isBelow(row) ? under : near) : other) });
       const key = `${points} ${method} ${text}`;
       sizes.textContent = method === "tsne" ? say("perplexity") : say("number of neighbors");
       thumbnails.forEach(({ button, canvas, caption }, at) => {
@@ -318,10 +323,10 @@ const LESSON = {
     ${say("Over all images its mean is {share}.", { share: percent(trustworthiness) })}
     ${say("<b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.")}</p>`,
   caption: [0, 1, 2, 3],
-  presented: { see: [[0, 1, 2]], fails: [0, 1], more: [0, 1] },
+  presented: { see: [[0, 1, 2, 3]], fails: [1, 2, 3], more: [0, 1] },
   states: { see: [{}] },
   parts: { map: "predict see0 formula fails check takeaway", pictures: "formula", small: "fails check takeaway" },
-  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, at perplexity 5 still 24, at 30 only 4, at 100 again 16. Compare with chance: 600 points scattered at random over a disk form about 17 such groups, mostly 10 to 24. So the 16 are chance, and the 4 are fewer because perplexity 30 spaces these points more evenly than chance would. But the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
+  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, at perplexity 100 only 16. But 600 points scattered at random over a disk form about 17 such groups, mostly 10 to 24. So the 16 are chance, and perplexity 2 made the 73. At 5 the map shows 24, and at 30 only 4, because perplexity 30 spaces these points more evenly than chance would. The pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
   open: { page: "explore", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },
   after: {

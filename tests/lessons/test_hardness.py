@@ -142,7 +142,7 @@ def test_hard_triplets_share_a_direction_that_shrinks_the_map(made: Made, open_l
     assert float(losses[2]) == pytest.approx(MARGIN)
     page = open_lesson("hardness")
     page.locator(".question input").first.check()
-    expect(page.locator(".panel .because")).to_contain_text("but at most to the margin")
+    expect(page.locator(".panel .because")).to_contain_text("but never below the margin")
     assert "falls fastest" not in page.content()
 
 

@@ -59,6 +59,8 @@ const tallOf = (node) => Math.max(1, Number(getComputedStyle(node).getPropertyVa
 
 // The largest radius of many points, as a share of the side of the square that each has for itself.
 const LARGEST_SHARE = 0.3;
+const SMALL_POINT = 0.45; // of the smallest point of a presentation: a point that need not be seen alone, because a ring surrounds its group
+const GROUP_RING = [0.8, 0.45]; // around the points of a group, outside and inside: shares of the smallest point of a presentation
 
 // Whether the letters of a picture of some width are so large that it needs a layout of its own.
 const CROWDED = 1 / 28; // of the width
@@ -186,8 +188,9 @@ class Plane {
 
 // Many points on a canvas, as large as its column. Hover shows `title(row)` and the picture of `paint(context, row, size)`.
 // options: {label, height = 420, title, paint, picked(row), stretch: fill the width, for maps whose axes carry no units}; `draw` takes {positions: [x, y, x, y, …], colors: row => color,
-//          radius: number | row => number, segments: [[row, row], …], order: rows to draw last}
+//          radius: number | row => number, segments: [[row, row], …], order: rows to draw last, ringed: lists of rows, each with a ring around it in a presentation, whose points then stay small}
 const HALO_WIDTH = 4; // around the chosen point
+const LINE_SHARES = Array.from({ length: 21 }, (_none, step) => step / 20); // along a line
 class Cloud {
   constructor(stage, { label, height = 420, title = null, paint = null, picked = null, stretch = false }) {
     Object.assign(this, { title, paint, stretch, content: null });
@@ -231,14 +234,15 @@ class Cloud {
 
   paintAll() {
     if (!this.content || !this.canvas.clientWidth) return;
-    const { colors, radius = 3, segments = [], order = [], chosen = null, note = "", positions } = this.content; // note: words beside the chosen point
+    const { colors, radius = 3, segments = [], order = [], chosen = null, note = "", positions, ringed = null } = this.content; // note: words beside the chosen point
     const ratio = pixelRatio(this.canvas);
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight].map((size) => Math.round(size * ratio));
     if (this.canvas.width !== width || this.canvas.height !== height) Object.assign(this.canvas, { width, height });
     const count = positions.length / 2;
     const wanted = Float32Array.from({ length: count }, (_empty, row) => (typeof radius === "function" ? radius(row) : radius));
     const apart = LARGEST_SHARE * Math.sqrt(this.canvas.clientWidth * this.canvas.clientHeight / count); // larger points would hide groups
-    const least = Math.min(leastRadius(this.canvas), apart);
+    const isSmall = ringed !== null && leastRadius(this.canvas) > 0;
+    const least = isSmall ? SMALL_POINT * leastRadius(this.canvas) : Math.min(leastRadius(this.canvas), apart);
     const more = Math.max(0, least - wanted.reduce((smallest, part) => Math.min(smallest, part), Infinity)); // sizes keep their order
     const size = (row) => wanted[row] + more;
     this.largest = more + wanted.reduce((most, part) => Math.max(most, part), 0);
@@ -258,6 +262,7 @@ class Cloud {
       context.strokeStyle = paper;
     };
     if (chosen === null) lines();
+    if (isSmall) this.ring(context, ringed, least);
     const last = new Set(order);
     context.strokeStyle = paper;
     const point = (row) => {
@@ -265,7 +270,7 @@ class Cloud {
       context.beginPath();
       context.arc(...this.spot(row), size(row), 0, 2 * Math.PI);
       context.fill();
-      if (more) context.stroke(); // large points overlap
+      if (more && !isSmall) context.stroke(); // large points overlap
     };
     for (let row = 0; row < count; row += 1) if (!last.has(row)) point(row);
     if (chosen !== null) lines(); // of the chosen point, which other points would hide
@@ -273,33 +278,57 @@ class Cloud {
       if (row === chosen) {
         context.fillStyle = paper;
         context.beginPath();
-        context.arc(...this.spot(row), size(row) + HALO_WIDTH, 0, 2 * Math.PI);
+        context.arc(...this.spot(row), size(row) + (isSmall ? SMALL_POINT / 2 * leastRadius(this.canvas) : HALO_WIDTH), 0, 2 * Math.PI);
         context.fill();
       }
       point(row);
       context.strokeStyle = styles.color;
       context.stroke();
       if (row !== chosen) continue;
-      Object.assign(context, { fillStyle: "#000", font: `${1.7 * size(row)}px system-ui, sans-serif`, textAlign: "center", textBaseline: "middle" });
+      Object.assign(context, { fillStyle: "#000", font: `${(isSmall ? 1.4 : 1.7) * size(row)}px system-ui, sans-serif`, textAlign: "center", textBaseline: "middle" });
       context.fillText("★", ...this.spot(row));
       if (note) this.write(context, row, note, this.largest + 10);
     }
   }
 
-  // Words beside a point, on the side with fewer of its lines; where they have no room there, on the other side if the lines lead up or down, or else below it.
+  // A ring around each group of points.
+  ring(context, groups, radius) {
+    const styles = getComputedStyle(this.canvas);
+    const dot = leastRadius(this.canvas);
+    Object.assign(context, { lineCap: "round", lineJoin: "round" });
+    for (const rows of groups) {
+      for (const [color, around] of [[styles.color, GROUP_RING[0]], [styles.getPropertyValue("--paper"), GROUP_RING[1]]]) {
+        context.beginPath();
+        for (const row of rows) { context.moveTo(...this.spot(row)); context.lineTo(...this.spot(row)); }
+        Object.assign(context, { strokeStyle: color, lineWidth: 2 * (radius + around * dot) });
+        context.stroke();
+      }
+    }
+    Object.assign(context, { lineCap: "butt", lineWidth: 1 });
+  }
+
+  // Words beside a point, where they cover none of its neighbors, and as little of the lines to them as possible.
   write(context, row, words, away) {
     const [x, y] = this.spot(row);
     const styles = getComputedStyle(this.canvas);
     const size = Math.max(14, leastLetters(this.canvas));
-    Object.assign(context, { font: `bold ${size}px system-ui, sans-serif`, lineWidth: size / 4, lineJoin: "round", strokeStyle: styles.getPropertyValue("--paper"), fillStyle: styles.color });
-    const [across, down] = [0, 1].map((axis) => this.content.segments.reduce((sum, [, to]) => sum + this.spot(to)[axis] - [x, y][axis], 0));
-    const needed = away + context.measureText(words).width;
-    const fits = (isLeft) => (isLeft ? x > needed : x + needed < this.canvas.clientWidth);
-    const toLeft = fits(across > 0) ? across > 0 : across <= 0;
-    const isBeside = fits(toLeft) && (toLeft === across > 0 || Math.abs(down) > Math.abs(across));
-    context.textAlign = !isBeside ? "center" : toLeft ? "right" : "left";
-    const place = isBeside ? [x + (toLeft ? -away : away), y] : [clamp(x, needed / 2, this.canvas.clientWidth - needed / 2), y + away + size / 2];
-    place[1] = clamp(place[1], size / 2, this.canvas.clientHeight - size / 2);
+    Object.assign(context, { font: `bold ${size}px system-ui, sans-serif`, lineWidth: size / 4, lineJoin: "round", strokeStyle: styles.getPropertyValue("--paper"), fillStyle: styles.color, textAlign: "center" });
+    const [wide, high] = [context.measureText(words).width / 2 + size / 8, 0.65 * size]; // halves
+    const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
+    const ways = [0, 2, 1, 3, 0.5, 1.5, 2.5, 3.5].map((quarter) => [Math.cos(quarter * Math.PI / 2), Math.sin(quarter * Math.PI / 2)]);
+    const places = [1, 2, 3].flatMap((far) => ways.map(([across, down]) => [
+      clamp(x + across * (far * away + wide), wide, width - wide), clamp(y + down * (far * away + high), high, height - high)]));
+    const isIn = ([left, top], [across, down], around = 0) => Math.abs(across - left) < wide + around && Math.abs(down - top) < high + around;
+    const cost = (place) => {
+      if (isIn(place, [x, y], this.largest)) return Infinity; // it would cover the point itself
+      const covered = this.content.order.filter((other) => other !== row && isIn(place, this.spot(other), 0.6 * this.largest)).length;
+      const crossed = this.content.segments.map(([from, to]) => [this.spot(from), this.spot(to)]).reduce((sum, [from, to]) => sum + LINE_SHARES.filter(
+        (share) => isIn(place, [0, 1].map((axis) => from[axis] + share * (to[axis] - from[axis])))).length, 0);
+      const hidden = (this.content.ringed ?? []).flat().filter((other) => isIn(place, this.spot(other), 0.2 * size)).length;
+      return 100 * covered + 2 * hidden + crossed + 0.01 * Math.hypot(place[0] - x, place[1] - y);
+    };
+    const costs = places.map(cost);
+    const place = places[costs.indexOf(Math.min(...costs))];
     context.strokeText(words, ...place);
     context.fillText(words, ...place);
     context.lineWidth = 1;

@@ -124,14 +124,20 @@ class Presentation {
     const isAnswered = this.slides[this.slide].kind === "predict" && typeof this.answers.before === "number";
     if (this.prepared !== null) for (const name of Object.keys(this.decided)) this.decided[name] = this.frame.state[name];
     this.prepared = this.slide;
-    this.frame.show(structuredClone({ ...this.frame.start, ...state, ...(isAnswered ? this.frame.lesson.before.shows : {}), ...this.decided }));
+    const begin = this.slides[this.slide].kind === "more" ? { ...this.frame.state, ...this.startOfMore() } : { ...this.frame.start, ...state, ...(isAnswered ? this.frame.lesson.before.shows : {}) };
+    this.frame.show(structuredClone({ ...begin, ...this.decided }));
     this.announce(former);
   }
+
+  // The start of the second figure, whose slide shows no picture of the lesson.
+  startOfMore() { return Object.fromEntries(this.frame.lesson.more.controls.map(({ name }) => [name, this.frame.start[name]])); }
 
   // Say for a while what changed in the picture without a hand on a control; null for a presentation that begins.
   announce(former) {
     const { frame } = this;
-    const isChanged = ({ name, isKept }) => !isKept && JSON.stringify(former[name]) !== JSON.stringify(frame.state[name]);
+    const own = this.frame.lesson.more?.controls.map(({ name }) => name) ?? [];
+    const isShown = (name) => own.includes(name) === (this.slides[this.slide].kind === "more"); // each figure has slides of its own
+    const isChanged = ({ name, isKept }) => !isKept && isShown(name) && JSON.stringify(former[name]) !== JSON.stringify(frame.state[name]);
     const changed = former ? frame.fields().filter(isChanged) : [];
     const settings = changed.map((field) => this.fromTo(field, former)).filter(Boolean);
     if (changed.length && !settings.length) settings.push(...this.readChange(former));
