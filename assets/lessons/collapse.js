@@ -7,14 +7,14 @@ const LESSON = {
   claim: "A free projection can lower its loss by giving up directions. An orthonormal projection keeps its directions at right angles and equally long, so it gives up less.",
   data: ["collapse"],
   before: {
-    text: "Two projections turn the 64 pixels of an image into 8 numbers. They start equal, but only one is free to stretch its directions. With step size 30 its loss ends lower. What about its R@1?",
+    text: "Two projections turn the 64 pixels of an image into 8 numbers. They start equal, but only one may stretch its directions. Its loss ends lower. What about its R@1, the share of images whose nearest is the same digit?",
     choices: ["It ends higher: a lower loss is better", "It ends lower", "Both end equal"],
     right: 1,
     why: ["The loss does not ask how many directions remain, and digits need several directions to lie apart.", "", "They start equal, but only one may stretch its directions, so they end in different places."],
     shows: { rate: 3, step: 10 },
     because: "The free projection lowers the loss by giving up directions: about 3 of the 8 remain in use. The orthonormal projection still uses 5 to 6, and more digits lie apart.",
   },
-  touch: "Go to the last training step at step size 30: which projection has the lower loss, and which the better map? Then raise the step size to 100 and go through the training steps. This is another failure: the free projection diverges, and its loss rises without limit.",
+  touch: "At step size 30, go from the first training step to the last: which projection ends with the lower loss, and which with the better map? Then raise the step size to 100 and go through the training steps. This is another failure: the free projection diverges, and its loss rises without limit.",
   see: "The free projection may stretch and shrink its directions; the orthonormal projection keeps them at right angles and at length 1. Each character is an image of a handwritten digit, drawn in the two main directions of its 8 numbers. The bars are the shares of all 8 directions. Effective rank counts the directions in use. R@1 is the share of the 400 images, on which both also train, whose nearest image is the same digit; it has no ±, because each projection trains once. Each map is scaled to fit.",
   controls: [
     { name: "rate", kind: "slider", label: "Step size s, how far a training step goes", low: 0, high: 4, step: 1, start: 3, format: (value) => ["1", "3", "10", "30", "100"][value] },
@@ -24,6 +24,7 @@ const LESSON = {
   names: [say("orthonormal"), say("free")],
   measures: [say("Effective rank"), "R@1", say("Loss")],
   charts: ["rank", "recall", "loss"],
+  isPaired: true, // of two numbers in a row of the readout, one is of each projection
   highest: 0.8, // loss that its chart holds: a line that leaves it diverges
   compute({ rate, step }, { collapse: { shares, recalls, losses, positions, classes, rates, steps } }) {
     const [, rateCount, stepCount, width] = shares.shape;
@@ -98,8 +99,10 @@ const LESSON = {
           measure: LESSON.measures[at], size, ...Object.fromEntries(runs.flatMap(({ curves }, row) => [[["begin", "freeBegin"][row], value(curves[0][name])],
             [["end", "freeEnd"][row], value(curves.at(-1)[name])]])) }));
         const isNamed = !chart.isCrowded; // or else the first chart names the lines of all
-        const series = runs.map(({ curves }, row) => ({ name: isNamed || at === 0 ? LESSON.names[row] : "", color: colors[row], dashed: row === 1,
-          points: within(curves.map((curve, index) => [steps[index], curve[name]]), chart.y[1]) }));
+        const isFirst = !LESSON.charts.slice(0, at).some((other) => !parts || parts.includes(other));
+        const until = (points) => (parts?.includes("maps") && parts.includes("loss") ? points.filter((_point, index) => steps[index] <= number) : points); // beside the maps, what comes later is not yet known
+        const series = runs.map(({ curves }, row) => ({ name: isNamed || isFirst ? LESSON.names[row] : "", color: colors[row], dashed: row === 1,
+          points: until(within(curves.map((curve, index) => [steps[index], curve[name]]), chart.y[1])) }));
         if (at === 1 && smaller) series.push({ name: say("orthonormal, s = {size}", { size: smallerSize }), color: COLORS.gray, points: smaller.map((recall, index) => [steps[index], recall]) });
         chart.draw(series, number);
       });

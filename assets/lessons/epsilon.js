@@ -61,8 +61,9 @@ const LESSON = {
       points: new Cloud(map, { label: "45 points", height: 320, title: nameOf }),
       digits: new Cloud(map, { label: "Map of the digits", height: 320, title: nameOf, paint: (context, row, size) => paintDigit(context, image(row), size) }),
     };
+    const isLow = stage.clientWidth > 500 && !stage.closest(".present"); // a page, where small maps use the width of their buttons
     const thumbnails = SMALL.map((value) => {
-      const canvas = element("canvas", { width: 240, height: 240, style: "width:115px;max-width:100%;aspect-ratio:1;display:block;margin:auto;background:var(--paper);border-radius:4px" });
+      const canvas = element("canvas", { width: isLow ? 400 : 240, height: isLow ? 180 : 240, style: `width:${isLow ? 200 : 115}px;max-width:100%;aspect-ratio:${isLow ? 400 / 180 : 1};display:block;margin:auto;background:var(--paper);border-radius:4px` });
       const words = element("span", {}, leastLetters(stage) ? `ε\u00a0${plain(value)}` : `ε = ${plain(value)}`);
       const button = element("button", { type: "button", style: "padding:3px 6px;min-width:0", onclick: () => change({ epsilon: value }) }, canvas, words);
       small.append(button);

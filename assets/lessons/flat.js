@@ -64,15 +64,15 @@ const LESSON = {
   claim: "Two points can be near each other and still be different. Similarity should fall slowly along the curve that the data form, and fast across it.",
   data: [],
   before: {
-    text: "The green line is A’s tangent: it follows A’s curve at A. B now moves around the dashed circle, so its distance from A stays the same. Where is B most similar to A?",
+    text: "The green line is A’s flat: it follows A’s curve at A. B now moves around the dashed circle, so its distance from A stays the same. Where is B most similar to A?",
     choices: ["Where the circle meets the green line", "Where the circle meets the inner curve", "Equally everywhere: the distance does not change"],
     right: 0,
-    why: ["", "The inner curve passes there, but A’s tangent does not point to it.", "Only the distance is equal everywhere. This similarity also asks in which direction B lies."],
+    why: ["", "The inner curve passes there, but A’s flat does not point to it.", "Only the distance is equal everywhere. This similarity also asks in which direction B lies."],
     shows: { b: [-0.04, 0.957] }, // at the diamond
     because: "Distance cannot tell these places apart. Nor can the cosine of embeddings of length 1, the usual similarity, which depends on the distance alone. But the green line continues A’s curve, and the inner curve is a different curve.",
   },
-  touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then raise k to test more points, lower T, and turn A’s tangent with the handle ↻.",
-  see: "The green line is A’s <b>flat</b>, the straight line through A that fits its neighbors best; the pink line is B’s. All points on the dashed circle are as far from A as B. The thicker the pink ring, the more similar B would be there, by the mean of both flats. At the hollow diamond ◇, B would be most similar. Each bar tests one of A’s nearest points (□: on the inner curve). If it reaches T, the point lies along the flat and joins the neighborhood (✓); else it is rejected (✕).",
+  touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then raise k to test more points, lower T, and turn A’s flat with the handle ↻.",
+  see: "The green line is A’s <b>flat</b>, the straight line through A that fits its neighbors best; the pink line is B’s, fitted to B’s neighbors. All points on the dashed circle are as far from A as B. The thicker the pink ring, the more similar B would be there, by the mean of both flats. At the hollow diamond ◇, B would be most similar. Each bar tests one of A’s nearest points (□: on the inner curve): the lowest share along the flat, of this point and the members. If it reaches T, the point joins the neighborhood (✓); else it is rejected (✕).",
   controls: [
     { name: "k", kind: "slider", label: "k, nearest points to test", low: 1, high: 24, step: 1, start: 12 },
     { name: "threshold", kind: "slider", label: "T, share of each squared distance that must lie along the flat", low: 0.1, high: 0.99, step: 0.01, start: 0.9 },
@@ -126,22 +126,23 @@ const LESSON = {
     const grips = {
       a: plane.handle({ label: "A, along the outer curve", sign: "A", ...edge, step: 0.12, color: COLORS.query, moved: (a) => change({ a }) }),
       b: plane.handle({ label: "B", sign: "B", ...edge, color: COLORS.refined, moved: (b) => change({ b }) }),
-      turn: plane.handle({ label: "A’s tangent", sign: "↻", ...edge, color: COLORS.after, moved: (to) => {
+      turn: plane.handle({ label: "A’s flat", sign: "↻", ...edge, color: COLORS.after, moved: (to) => {
         const [[dx, dy], [fx, fy]] = [minus(to, numbers.center), numbers.fitted];
         let degrees = (Math.atan2(dy, dx) - Math.atan2(fy, fx)) * 180 / Math.PI;
         degrees = ((degrees + 450) % 180 + 180) % 180 - 90; // a line turned by 180 degrees is the same line
         change({ turn: degrees });
       } }),
     };
-    // The dashed circle again, thick where B would be similar to A.
-    const drawRing = ({ ring }) => {
+    // The dashed circle again as a band, thick where B would be similar to A.
+    const drawRing = ({ ring, center }) => {
       const [least, most] = [Math.min, Math.max].map((pick) => pick(...ring.map(({ similarity }) => similarity)));
-      ring.forEach(({ place, similarity }, step) => {
-        const middle = (other) => place.map((part, axis) => (part + other.place[axis]) / 2);
-        const [from, to] = [ring.at(step - 1), ring[(step + 1) % RING]].map((other) => plane.at(middle(other)).map((part) => part.toFixed(1)));
-        plane.add("path", { d: `M${from}L${plane.at(place).map((part) => part.toFixed(1))}L${to}`, fill: "none", stroke: COLORS.refined, "stroke-opacity": 0.6,
-          "stroke-width": (1 + 13 * (similarity - least) / (most - least || 1)).toFixed(1), class: "later" });
+      const edge = (side) => ring.map(({ place, similarity }) => {
+        const [[x, y], [left, top]] = [plane.at(place), plane.at(center)];
+        const share = 1 + side * (0.5 + 6.5 * (similarity - least) / (most - least || 1)) / (Math.hypot(x - left, y - top) || 1);
+        return [left + share * (x - left), top + share * (y - top)].map((part) => part.toFixed(1));
       });
+      const outline = (points) => `M${points.join("L")}Z`;
+      plane.add("path", { d: outline(edge(1)) + outline(edge(-1)), fill: COLORS.refined, "fill-rule": "evenodd", "fill-opacity": 0.6, class: "later" });
     };
     const drawBars = ({ tested }, threshold) => {
       strip.clear();
@@ -193,7 +194,8 @@ const LESSON = {
       drawBars(numbers, threshold);
       grips.a.place(center);
       grips.b.place(b);
-      grips.turn.place(along(center, direction, reach));
+      const end = [reach, -reach, 0.8 * reach, -0.8 * reach].map((far) => along(center, direction, far)).find(([x, y]) => Math.abs(x) < 1.17 && y > 0.1 && y < 1.24);
+      grips.turn.place(end ?? along(center, direction, 0.6 * reach)); // inside of the frame
       plane.svg.setAttribute("aria-label", `${say("B is {distance} from A and has similarity {similarity}; at ◇, as far from A, it would have {diamond}. The flat has {members} members, {strangers} of them from the other curve.", {
         distance: fixed(distance, 2), similarity: fixed(similarity, 2), diamond: fixed(diamond, 2), members, strangers })} ${turn ? say("It is turned by {turn} degrees.", { turn: fixed(turn, 0) }) : ""}`);
     } };

@@ -21,7 +21,7 @@ const LESSON = {
     because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, the gradients of many hard triplets share a direction in which all points move together. It lowers all these losses, but never below the margin.",
   },
   touch: "Train an epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps. How much of the harm comes from wrong labels? Train on right labels only.",
-  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin μ = 0.1. Each map shows the images after training on one choice; all maps have the same scale. Each character is an image of a handwritten digit, in the color of its true digit; a ring marks the one image in ten with a wrong label. R@1 is the share of images whose nearest image is the same digit. This share is the mean over five seeds, which draw triplets and their order; ± bounds in 19 of 20 cases what the seeds leave open, not what other images would change, and the map shows the first seed. The R@1 of the maps is measured on the same images on which the projection trains; a second number gives R@1 on 300 new images. Spread is the size of the map, compared with its size before training.",
+  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin μ = 0.1. Each map shows the images after training on one choice, all at one scale. Each character is an image, colored by its true digit; a ring marks the one in ten with a wrong label. R@1: the share whose nearest image is the same digit. R@1 is the mean over five seeds, which draw triplets and their order; ± bounds in 19 of 20 cases what the seeds leave open, not what other images would change, and the map shows the first seed. The R@1 of the maps is measured on the same images on which the projection trains; a second number gives R@1 on 300 new images. Spread: the size of the map, compared with before.",
   controls: [
     { name: "epochs", kind: "slider", label: "Epochs of training", low: 0, high: 4, step: 1, start: 0 },
     { name: "labels", kind: "choice", label: "Triplets", start: "all", options: [{ value: "all", words: "All" }, { value: "right", words: "Only those with right labels" }] },
@@ -294,7 +294,7 @@ const LESSON = {
       ${say("{count} easy triplets have loss 0 at the start, so their gradient is 0.", { count: easy.used })}</p>`;
   },
   caption: [0, 1, 5, 6, 8],
-  presented: { do: [0, 1], see: [[0, 1, 2], [3, 4]], fails: [0, 1, 2] },
+  presented: { do: [0, 1], see: [[0, 1, 2], [3, 4, 5, 8]], fails: [0, 1, 2] },
   states: { see: [{}, { epochs: 1 }] },
   parts: { maps: "predict do see1 fails check takeaway", others: "predict see1 fails check takeaway", bars: "do see0 formula" }, // with the bars there is room for two maps
   fails: "Train one epoch: on <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Choose <b>Only those with right labels</b>: it falls to 79.6 ± 1.4 % only. So most of the harm came from the labels. Triplets and steps are as many, so the rest comes from hardness: shrinking all distances lowers the loss of every hard triplet, but never below the margin.",

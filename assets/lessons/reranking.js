@@ -66,7 +66,7 @@ const LESSON = {
     because: "A triangle has only four other triangles. Most of its ten neighbors are of another class, and the mean goes where most neighbors are.",
   },
   touch: "Start with k = 0 and raise it. Then drag the query to the right, into the gap between circles and squares.",
-  see: "Small outlines are the images before, filled shapes after averaging. The query ★ is a circle. It moves along its arrow to the mean with its own neighbors. Lines lead to its five nearest images: solid to hits, dashed to misses. The chart shows for the same k the mean of ten galleries of real digits, twelve of each class, compared by their pixels.",
+  see: "Small outlines are the images before, filled shapes after averaging; a thin gray line joins the two. The query ★ is a circle. It moves along its arrow to the mean with its own neighbors. Thick lines lead to its five nearest images, if these lie elsewhere: solid to hits, dashed to misses. The chart shows for the same k the mean of ten galleries of real digits, twelve of each class, compared by their pixels. Its pink curves are of another method, re-ranking, which moves nothing.",
   controls: [
     { name: "k", kind: "slider", label: "k, neighbors in the mean", low: 0, high: 20, step: 1, start: 5 },
     { name: "times", kind: "choice", label: "Average", options: [{ value: "1", words: "once" }, { value: "2", words: "twice" }], start: "1" },

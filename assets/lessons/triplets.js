@@ -15,7 +15,7 @@ const LESSON = {
     choices: ["It pushes the negative even farther away", "It moves no point", "It pulls the positive closer"],
     right: 1,
     order: [0, 2, 1],
-    why: ["A push needs a violated bound; here the negative is already far enough.", "", "The pull on P has the same loss as the push on N, and this loss is 0."],
+    why: ["A push needs a violated bound; here the negative is already far enough.", "", "One loss causes both the pull on P and the push on N, and it is 0."],
     because: "Outside the region the triplet satisfies its bound. Its loss is already 0, so no movement can lower it. Press “Take a step” with N outside: no point moves.",
     shows: { negative: [1.5, 1.75] },
   },
@@ -146,9 +146,9 @@ const LESSON = {
       bracket: "<math><msub><mrow><mo>[</mo><mi>z</mi><mo>]</mo></mrow><mo>+</mo></msub></math>" });
     return loss === "margin"
       ? `<p>${say("Triplet loss: {formula}", { formula: `<math>${plus(`${squared("A", "P")}<mo>−</mo>${squared("A", "N")}<mo>+</mo><mi>μ</mi>`)}</math> <math><mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(far)}<mo>+</mo>${number(margin, 1)}`)}<mo>=</mo>${number(value, 2)}</math>` })}</p>
-        <p>${meaning} ${say("N must leave the circle around A.")}</p>`
+        <p><span class="of-all">${meaning}</span> ${say("N must leave the circle around A.")}</p>`
       : `<p>${say("Angular loss: {formula}", { formula: `<math>${plus(`${squared("A", "P")}<mo>−</mo><mn>4</mn><mo>·</mo><msup><mi>tan</mi><mn>2</mn></msup><mo>(</mo><mi>α</mi><mo>)</mo><mo>·</mo>${squared("N", "M")}`)}</math> <math><mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(tightness)}<mo>·</mo>${number(far)}`)}<mo>=</mo>${number(value, 2)}</math>` })}, α = ${alpha}°</p>
-        <p>${say("M is the middle between A and P. The gray sides make the triangle symmetric, and α bounds half its angle at N, between a gray side and the line to M.")} ${meaning} ${say("N must leave the circle around M.")}</p>`;
+        <p>${say("M is the middle between A and P. Make the triangle symmetric, with the same base AP and the same distance from N to M: α bounds half its angle at N.")} <span class="of-picture">${say("The gray sides draw this triangle: half its angle lies between a gray side and the line to M.")}</span> <span class="of-all">${meaning}</span> ${say("N must leave the circle around M.")}</p>`;
   },
   caption: [0, 1, 3],
   presented: { see: [[1, 2, 3]], fails: [0, 1] },

@@ -522,7 +522,7 @@ TASKS: Mapping[str, Task] = {
                       said("{share} of the triplets violate their bound in the last epoch at {at}").text),
         {"dimension": 8, "alpha": 45.0, "mining": "random"}, fixed={"mining": "random"}, terms=(
             said("Triplet: an anchor A, a positive P of the same cluster and a negative N of another "
-                 "cluster. Without labels, RPML lets clusters stand in for classes.").text,
+                 "cluster. RPML, the method of this task, has no labels: it lets clusters stand in for classes.").text,
             said("α: the largest half angle at N that the bound allows, between the side to A and the line to M, the "
                  "middle of A and P, in the symmetric triangle.").text,
             said("Violated: the half angle at N is larger than α. N is then inside the circle around M.").text,

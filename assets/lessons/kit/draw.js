@@ -20,10 +20,13 @@ function element(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
+// Names that end no line at their hyphen.
+const unbroken = (html) => html.replaceAll("t-SNE", "t-\u2060SNE");
+
 // An element from markup that a lesson's author wrote, such as a formula. Never pass what a user typed.
 function markup(tag, html, attributes = {}) {
   const node = element(tag, attributes);
-  node.innerHTML = html;
+  node.innerHTML = unbroken(html);
   return node;
 }
 

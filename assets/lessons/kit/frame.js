@@ -160,7 +160,7 @@ class Lesson {
     this.previous = previous;
     this.stage = element("div", { class: "stage" });
     this.claim = element("p", { class: "claim" });
-    this.readout = element("dl", { class: "readout later", "aria-live": "polite" });
+    this.readout = element("dl", { class: `readout later ${lesson.isPaired ? "pairs" : ""}`, "aria-live": "polite" });
     this.formula = element("div", { class: "formula" });
     this.widgets = {};
     this.showAnswers = []; // of each question
@@ -379,6 +379,7 @@ class Lesson {
     if (!isOn) this.course.last = this.lesson.id;
     if (!isOn) keepCourse(this.course); // an audience keeps no answer
     this.lock();
+    if (!isOn && name === "before") this.drawStage(); // parts that waited for the answer have a width now
     if (typeof choice !== "number") return;
     const former = structuredClone(this.state);
     if (this.lesson[name].shows) this.show(this.lesson[name].shows); // the picture shows the case of the question

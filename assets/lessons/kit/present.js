@@ -107,7 +107,7 @@ class Presentation {
     this.title.textContent = `${this.slide + 1} / ${this.slides.length} · ${lesson.title}`;
     this.keyWords.textContent = this.mainButton() === undefined ? say("← → slides · + − slider · B blank · ? all keys · Esc end")
       : say("← → slides · + − slider · S main button · B blank · ? all keys · Esc end");
-    this.step.innerHTML = kind === "fails" ? `<b>${say("When it fails")}</b><br> ${text}` : text;
+    this.step.innerHTML = unbroken(kind === "fails" ? `<b>${say("When it fails")}</b><br> ${text}` : text);
     this.fitted.fit(kind);
   }
 

@@ -93,6 +93,7 @@ function summaryToPrint(frame) {
 function otherFormulas({ lesson, state, data }) {
   const cases = (lesson.cases ?? []).map((changed) => ({ ...state, ...changed })).filter((other) => JSON.stringify(other) !== JSON.stringify(state));
   const box = markup("div", cases.map((other) => lesson.formula(other, lesson.compute(other, data), data)).join(""));
+  for (const part of box.querySelectorAll(".of-picture, .of-all")) part.remove(); // the picture shows another case, whose formula says what all have
   layFormulas(box);
   return box.innerHTML;
 }
@@ -118,10 +119,13 @@ function handoutOf(frame) {
   const meanings = defined.map(({ term, meaning }) => `<p class="legend"><b>${term}</b>: ${meaning}</p>`).join("");
   const explained = own?.explain ? `${meanings}<p class="legend step">${own.explain.map((at) => sentencesOf(lesson.see)[at]).join(" ")}</p>` : ""; // what stands on the picture
   const cells = (tag, words) => words.map((word) => `<${tag}>${word}</${tag}>`).join("");
+  const emptyRow = `<tr>${cells("td", columns.map(() => ""))}</tr>`;
+  const rows = own?.cases?.map(({ label, barred }) => `<tr>${cells("td", columns.map((_column, at) => (at === 0 ? label : barred.includes(at) ? "—" : "")))}</tr>`) // cases to try, without the cells that have no number
+    ?? new Array(own?.rows ?? WRITTEN_ROWS).fill(emptyRow);
   const exercises = [[say("Predict"), `<p>${lesson.before.text}</p>${boxes(lesson.before)}<p>${say("Why do you think so?")}</p>${lines}`],
     [say("Try"), `${explained}${printedPicture(frame, true)}${own?.draw ? `<p>${own.draw.text}</p>` : ""}<p>${lesson.touch}</p>`],
-    [own?.rows ? say("Write down your settings and what you read") : say("Write down two settings and what you read"),
-      `<table><tr>${cells("th", columns)}</tr>${`<tr>${cells("td", columns.map(() => ""))}</tr>`.repeat(own?.rows ?? WRITTEN_ROWS)}</table>${explained ? "" : meanings}`],
+    [own?.rows || own?.cases ? say("Write down your settings and what you read") : say("Write down two settings and what you read"),
+      `<table><tr>${cells("th", columns)}</tr>${rows.join("")}</table>${explained ? "" : meanings}`],
     [say("Explain"), `<p>${own?.text ?? say("What changed between the two rows, and why?")} ${say("Was your prediction right?")}</p>${lines}`],
     [say("Discuss"), `<p>${lesson.notes.ask}</p>${lines}`],
     [say("Check yourself"), `<p>${lesson.after.text}</p>${boxes(lesson.after)}`]];
