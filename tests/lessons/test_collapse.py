@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from playwright.sync_api import Page, expect
 from torch import Tensor
 
 from experiments.lessons.collapse import ALPHA, RATES, STEPS, images, triplets_of
@@ -125,3 +126,24 @@ def test_a_slide_draws_the_curves_of_its_words(open_lesson: Callable[..., Any], 
         assert drawn[:2] == pytest.approx([run[end["part"]] for run in runs], abs=0.01 * span)
         if end["part"] == "recall":  # the orthonormal projection at the next smaller step size, which ended better
             assert drawn[2] > drawn[0] + 0.02
+
+
+def test_a_slide_shows_the_loss_up_to_its_step_and_pairs_of_numbers(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("collapse", "?present=1")
+    for width, height in ((1280, 720), (1024, 768)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate("Object.assign(lesson.presentation, { slide: 1 }).show()")
+        chart = page.locator(".stage [data-part=loss] svg")
+        expect(chart).to_contain_text("orthonormal")
+        expect(chart).to_contain_text("free")
+        ends = []
+        for step in (0, 5, 10):
+            page.evaluate("step => lesson.show({ step })", step)
+            ends.append(chart.locator("path").first.evaluate("path => path.getBBox().width"))
+        assert ends[0] == 0 < ends[1] < ends[2]
+        boxes = [box for part in page.locator(".readout > div").all() if (box := part.bounding_box())]
+        assert len(boxes) == 6
+        for one, other in zip(boxes[::2], boxes[1::2], strict=True):
+            beside = abs(one["y"] - other["y"]) < 1 and one["x"] < other["x"]
+            below = abs(one["x"] - other["x"]) < 1 and one["y"] < other["y"]
+            assert beside or below, (width, one, other)

@@ -284,3 +284,11 @@ def test_a_link_to_the_program_says_in_the_reader_s_language_that_its_labels_are
         else:
             expect(notes).to_have_text(words)
             expect(notes).to_be_visible()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_link_says_only_once_that_its_page_is_in_english(language: str) -> None:
+    """What the app and the lessons put behind the words of a link stands in none of these words."""
+    known = translations()[language]
+    note = known["(in English)"]
+    assert [text for text, words in known.items() if words.endswith(note)] == ["(in English)"]

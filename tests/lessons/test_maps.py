@@ -289,3 +289,34 @@ def test_the_live_map_has_one_letter_for_each_group_and_cuts_none(open_lesson: C
         for _words, x, y, half in (*letters, *points):
             assert half - 0.5 <= x <= wide - half + 0.5
             assert half - 0.5 <= y <= high - half + 0.5
+
+
+def test_the_first_image_has_kept_neighbors_beside_it_and_a_note_covers_none(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("maps")
+    page.evaluate("""() => {
+        const { fillText } = CanvasRenderingContext2D.prototype;
+        CanvasRenderingContext2D.prototype.fillText = function (words, x, y) {
+            if (words.includes("under")) window.note = [x, y, this.measureText(words).width / 2];
+            return fillText.call(this, words, x, y);
+        };
+    }""")
+    page.get_by_role("button", name="Skip the question").click()
+    for size in (0, 2):
+        page.evaluate("size => { window.note = null; lesson.change({ size }); }", size)
+        seen = page.evaluate("""() => {
+            const { positions, neighbors, isKept, row } = lesson.numbers;
+            const canvas = document.querySelector("canvas.cloud");
+            const axis = (at) => Array.from(positions).filter((_value, index) => index % 2 === at);
+            const [xs, ys] = [axis(0), axis(1)];
+            const [wide, high] = [xs, ys].map((values) => Math.max(...values) - Math.min(...values));
+            const around = 28;
+            const unit = Math.min((canvas.clientWidth - around) / wide, (canvas.clientHeight - around) / high);
+            const place = (other) => [canvas.clientWidth / 2 + unit * (xs[other] - Math.min(...xs) - wide / 2),
+                canvas.clientHeight / 2 - unit * (ys[other] - Math.min(...ys) - high / 2)];
+            const away = (other) => Math.hypot(...place(other).map((part, at) => part - place(row)[at]));
+            const covered = neighbors.filter((other) => window.note && Math.abs(place(other)[0] - window.note[0])
+                < window.note[2] && Math.abs(place(other)[1] - window.note[1]) < 7);
+            return [neighbors.filter((other, at) => isKept[at] && away(other) > 9).length, covered.length];
+        }""")
+        assert seen[0] >= 2, size
+        assert seen[1] == 0, size

@@ -191,7 +191,7 @@ def test_a_handout_leaves_room_for_what_the_figure_needs(open_lesson: Open) -> N
         for column in columns:
             assert f"<th>{column}</th>" in body
         assert "<th>R@2</th>" not in body
-        assert body.count("<tr>") == (7 if lesson == "hardness" else 3)
+        assert body.count("<tr>") == {"hardness": 7, "triplets": 5}.get(lesson, 3)
         assert body.count('class="lines"') == 3
 
 
@@ -329,3 +329,28 @@ def test_the_handout_on_hardness_says_what_to_draw_and_its_summary_has_large_map
         assert len(widths) == 4
         assert min(widths) > 3.8, (language, widths)
         sheet.close()
+
+
+def test_the_handout_on_triplets_names_each_case_and_bars_what_it_does_not_read(open_lesson: Open) -> None:
+    page = open_lesson("triplets")
+    body = printed(page, "Print handout")
+    rows = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", body)]
+    columns = re.findall(r"<th>(.*?)</th>", body)
+    assert [row[0] for row in rows[1:]] == ["Margin μ, N inside", "Margin μ, N outside", "Angle α, N inside",
+                                            "Angle α, N outside"]
+    for loss, shown in (("margin", rows[1:3]), ("angle", rows[3:])):
+        page.evaluate("loss => lesson.show({ loss })", loss)
+        read = page.locator(".readout dt").all_text_contents()
+        for row in shown:
+            barred = {column for column, cell in zip(columns, row, strict=True) if cell == "—"}
+            assert barred == {"δ²(A, P)", "δ²(A, N)", "half angle at N"} - set(read), loss
+
+
+def test_the_summary_on_triplets_speaks_of_gray_sides_only_where_it_draws_them(open_lesson: Open) -> None:
+    page = open_lesson("triplets")
+    page.get_by_role("button", name="Skip the question").click()
+    for loss in ("margin", "angle"):
+        page.evaluate("loss => lesson.show({ loss, margin: 1.1 })", loss)
+        body = printed(page, "Print summary")
+        assert ("gray side" in body) == (loss == "angle")
+        assert body.count("is the distance in the plane") == 1

@@ -153,3 +153,59 @@ def test_numbers_that_grow_stay_on_the_slide_and_two_maps_stand_below_the_bars(o
         const { bottom } = document.querySelector(".readout").getBoundingClientRect();
         return bottom <= document.querySelector(".hint").getBoundingClientRect().top + 6;
     }""")
+
+
+def test_a_notice_names_a_figure_of_its_own_slide(open_lesson: Open) -> None:
+    """The live t-SNE shows no perplexity of the stored maps, and the next slide tells nothing of its changes."""
+    page = open_lesson("maps", "?present=1")
+    page.locator(".question:visible input").first.check()
+    for kind in ("fails", "more", "check"):
+        page.evaluate(TURN, kind)
+        now = page.locator(".slide-now")
+        if kind == "more":
+            expect(now).to_be_hidden()
+            page.evaluate("lesson.change({ perplexity: 30 })")
+            page.evaluate("lesson.presentation.announce({ ...lesson.state, perplexity: 20 })")
+            expect(now).to_have_text("Now shown: Perplexity 20 → 30")
+        else:
+            assert page.evaluate("lesson.state.size") == 0
+            expect(now).to_be_hidden()
+
+
+CONCLUSIONS = {"maps": "So the 16 are chance, and perplexity 2 made the 73.",
+               "hardness": "So most of the harm came from the labels."}
+
+
+@pytest.mark.parametrize("name", CONCLUSIONS)
+def test_a_failure_is_presented_with_its_conclusion(open_lesson: Open, name: str) -> None:
+    page = open_lesson(name, "?present=1")
+    page.evaluate(TURN, "fails")
+    expect(page.locator(".step")).to_contain_text(CONCLUSIONS[name])
+
+
+def test_the_class_learns_what_a_tight_group_is_before_groups_are_counted(open_lesson: Open) -> None:
+    page = open_lesson("maps", "?present=1")
+    texts = page.evaluate("lesson.presentation.slides.map(({ text }) => text)")
+    meaning, count = (next(at for at, text in enumerate(texts) if words in text) for words in (
+        "dark points form tight groups", "73 tight groups"))
+    assert meaning < count
+
+
+def test_no_line_of_a_slide_ends_inside_of_the_name_t_sne(open_lesson: Open) -> None:
+    page = open_lesson("maps", "?present=1")
+    for width in range(1000, 1400, 40):
+        page.set_viewport_size({"width": width, "height": 720})
+        assert page.evaluate("""() => {
+            const walker = document.createTreeWalker(
+                document.querySelector(".question:not(.away)"), NodeFilter.SHOW_TEXT);
+            while (walker.nextNode()) {
+                const { data } = walker.currentNode;
+                const start = data.search(/t-.?SNE/u);
+                if (start < 0) continue;
+                const range = document.createRange();
+                range.setStart(walker.currentNode, start);
+                range.setEnd(walker.currentNode, data.indexOf("SNE", start) + 3);
+                return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size;
+            }
+            return 0;
+        }""") == 1, width
