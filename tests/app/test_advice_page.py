@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import time
@@ -15,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.compare.opinions import judged_pair
 from pages.parts.data import computed
-from pages.parts.data.advising import preparing_words
+from pages.parts.data.advising import preparing_words, whole_time_words
 from pages.parts.data.race import kept_words, race_table, result_of
 from pages.parts.data.using import REPLACED, judge_link, search_link
 from pages.parts.refine.raced import Raced, compared_words, less_words
@@ -28,10 +29,12 @@ from tests.app.test_opinions_pages import without_labels
 from tests.exploration.test_race import comparison, measured
 from tests.running import worked, write_digits
 from tests.runs.test_opinions import keep_opinion
+from udml_core.base.errors import duration
 from udml_core.data import catalog
 from udml_core.data.encoders import choose_spec
 from udml_core.data.features import features_path
 from udml_core.data.given.judged_pairs import judged_pairs
+from udml_core.data.speed import record_speed
 from udml_core.exploration.plain_names import PLAIN
 from udml_core.exploration.race import Duel, Outcome, Race, Setup
 from udml_core.exploration.race_advice import tell_advice
@@ -51,8 +54,10 @@ from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Judging
 from udml_core.runs.tasks import Status
 from udml_core.runs.used import use_search, used_search
+from udml_core.work import jobs
 from udml_core.work.jobs import concluding, first_method
-from udml_core.work.jobs.advising import wanted_advice
+from udml_core.work.jobs.advising import planned_features, wanted_advice
+from udml_core.work.jobs.estimate import encoding_kind, evaluation_kind, record_epoch, start_kind
 from udml_core.work.jobs.follow_ups import planned, steps_in_use, want, withdraw
 from udml_core.work.jobs.raced import judged_in_race, race_of, race_words_of, races_of
 from udml_core.work.jobs.verdicts import beside_best, best_words, said_lines, said_of_run, unraced_words
@@ -1542,6 +1547,28 @@ def test_a_choice_that_replaces_another_says_so_at_once_and_can_be_undone(frozen
     assert not search.exception
     assert used_search([frozen]) == (frozen, refinement.id)
     assert search.session_state[REPLACED] == (frozen.id, "final", frozen.id, refinement.id), "so the undo says, too"
+
+
+def test_a_race_says_before_it_begins_how_long_it_takes_in_all_once_its_preparation_was_measured(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))  # other tests measured their own speeds
+    digits = catalog.load("digits")
+    encoder = computed.chosen_encoder(digits)
+    planned = planned_features(digits, encoder)
+    assert whole_time_words(digits, encoder, 2) == "", "nothing was measured"
+    record_epoch(planned, len(digits), 1.0)
+    for kind, seconds in ((encoding_kind, 0.001), (start_kind, 5.0), (evaluation_kind, 50.0)):
+        record_speed(kind(planned), seconds)
+    until = jobs.estimate(planned, digits).seconds_until_search
+    assert 6.7 < until < 60, "the start, the features and no evaluation"
+    before = 5 * math.ceil(until / 5)
+    assert whole_time_words(digits, encoder, 2) == (
+        f"In all about {duration(120 + before)}: the images are prepared first, in about {before} s.")
+    assert f"in about {before} s." in texts(opened("data", dataset="digits", view="advice"))
+    few = catalog.load(str(write_digits(tmp_path / "few", 2, by_class=False)))
+    assert whole_time_words(few, jobs.encoder_of(few, "pixels"), 2) == ""
+    worked(runs_folder(), method="frozen", split="all")
+    assert whole_time_words(digits, encoder, 2) == "", "nothing comes before the race"
 
 
 def test_while_the_map_is_computed_before_the_audit_the_page_rests(

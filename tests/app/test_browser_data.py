@@ -234,7 +234,7 @@ def test_the_words_of_an_audit_in_progress_move_nothing_and_hide_no_first_findin
 
 def check_order_on_a_phone(page: Page) -> None:
     """Check that the verdict stands above the choices on a phone, and below them elsewhere."""
-    verdict, choices = page.locator(".st-key-advice-verdict"), page.get_by_role("radio", name="2 min", exact=True)
+    verdict, choices = page.locator(".st-key-advice-verdict"), page.get_by_role("radio", name="All of them")
     usual = page.viewport_size
     assert usual is not None
     for width, is_above in ((390, True), (usual["width"], False)):

@@ -12,7 +12,7 @@ from udml_core.results.lesson_texts import translations
 from udml_core.results.lessons import FOLDER, course, course_texts
 
 SAID = {
-    "RPML lets clusters stand in for classes": "Cluster anstelle von Klassen|clústeres en lugar de las clases",
+    "it lets clusters stand in for classes": "Cluster anstelle von Klassen|clústeres en lugar de las clases",
     "treats the pairs as independent": "als unabhängig|como independientes",
     "measured on the same images on which": "auf denselben Bildern|en las mismas imágenes",
     "in 19 of 20 cases what the seeds leave open": "nur den Zufall der Seeds|dejan abierto las semillas",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import html
 import math
 import time
+from contextlib import suppress
 
 import streamlit as st
 
-from udml_core.base.errors import counted, duration, listed
+from udml_core.base.errors import UserError, counted, duration, listed
 from udml_core.base.ticking import ALMOST
 from udml_core.data.dataset import Dataset, step_name
 from udml_core.data.encoders import EncoderSpec
@@ -85,12 +86,13 @@ def whole_time_words(dataset: Dataset, encoder: EncoderSpec, minutes: float) -> 
     run = find_features(dataset, encoder, runs_folder())
     if run is not None and run.status().can_search:
         return ""
-    expected = jobs.estimate(planned_features(dataset, encoder) if run is None else run.spec(), dataset)
-    if not expected.measured:
-        return ""
-    before = COARSE * math.ceil(expected.seconds_until_search / COARSE)
-    whole = duration(60 * minutes + before)
-    return f"In all about {whole}: the images are prepared first, in about {duration(before)}."
+    with suppress(UserError):  # such as too few images, which the button says
+        expected = jobs.estimate(planned_features(dataset, encoder) if run is None else run.spec(), dataset)
+        if expected.measured:
+            before = COARSE * math.ceil(expected.seconds_until_search / COARSE)
+            whole = duration(60 * minutes + before)
+            return f"In all about {whole}: the images are prepared first, in about {duration(before)}."
+    return ""
 
 
 def action_of(dataset: Dataset) -> str:

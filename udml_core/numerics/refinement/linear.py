@@ -106,7 +106,7 @@ def whitening(rows: Array, covariance: Literal["neighbors", "images"] = "neighbo
 
 def _span(rows: Array) -> tuple[Floats, Floats]:
     """Return an orthonormal basis (d, n) of the span of n rows, and their coordinates (n, n) in it, float64."""
-    # NumPy's takes several times as long, most of all beside other work.
+    # Beside other work NumPy's takes many times as long, as its threads wait for each other.
     basis, coordinates = torch.linalg.qr(torch.from_numpy(rows.astype(np.float64)).T)
     return basis.numpy(), coordinates.T.numpy()
 
