@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -56,6 +56,17 @@ def used_search(runs: Iterable[Run]) -> tuple[Run, str] | None:
         return None
     used, run = max(found, key=lambda each: each[0].at)
     return run, used.frame
+
+
+def used_on(dataset: str | None, runs: Iterable[Run]) -> tuple[Run, str] | None:
+    """Return the run and the embedding that a user chose last for the images of a data set; see `used_search`."""
+    return used_search(run for run in runs if run.spec().dataset == dataset)
+
+
+def searches_in_use(runs: Sequence[Run]) -> list[tuple[Run, str]]:
+    """List the run and the embedding that a user chose last for the images of each data set of some runs."""
+    names = dict.fromkeys(run.spec().dataset for run in runs)
+    return [used for name in names if (used := used_on(name, runs)) is not None]
 
 
 def chosen_at(run: Run) -> float:

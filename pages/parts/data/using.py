@@ -15,7 +15,7 @@ from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.search import FINAL
 from udml_core.runs.search.judged_runs import is_frozen
 from udml_core.runs.tasks import LIVE_STATES, Status
-from udml_core.runs.used import use_search, used_search
+from udml_core.runs.used import use_search, used_on
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import use_outcome
 
@@ -132,8 +132,14 @@ def chosen_search(dataset: str) -> tuple[Run, str] | None:
     return None if used is None or is_frozen(*used) else used
 
 
+def chosen_frame(run: Run) -> str | None:
+    """Return the embedding of a run with which the user searches its images; None for the plain or another search."""
+    chosen = chosen_search(run.spec().dataset)
+    return chosen[1] if chosen is not None and chosen[0].id == run.id else None
+
+
 def _used_on(dataset: str) -> tuple[Run, str] | None:
-    return used_search(run for run in list_runs(runs_folder()) if run.spec().dataset == dataset)
+    return used_on(dataset, list_runs(runs_folder()))
 
 
 def open_used(run: Run, frame: str) -> None:

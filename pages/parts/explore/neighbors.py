@@ -12,7 +12,7 @@ from udml_core.exploration.neighborhoods import nearest_rows
 from udml_core.runs.analyses import REFINED
 from udml_core.runs.search import FROZEN, epoch_of, frame_words
 
-from ..data.using import chosen_search
+from ..data.using import chosen_frame
 from ..shell.cached import load_retrieval
 from ..shell.epoch_images import epoch_images
 from ..shell.pools import among
@@ -90,8 +90,8 @@ def _compared(bench: Workbench, in_epochs: bool) -> list[str]:
 
 def _refined_in_use(bench: Workbench) -> list[str]:
     """Return the refinement with which the user searches the images of the run; nothing if it is another search."""
-    used = chosen_search(bench.run.spec().dataset)
-    return [] if used is None or used[0].id != bench.run.id or not used[1].startswith(REFINED) else [used[1]]
+    frame = chosen_frame(bench.run)
+    return [frame] if frame is not None and frame.startswith(REFINED) else []
 
 
 def _ranking(bench: Workbench, frame: str) -> NearestImages:

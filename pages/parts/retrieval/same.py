@@ -32,7 +32,7 @@ from udml_core.runs.search.same import (
 )
 
 from ..data.copies import offer_excluding
-from ..data.using import chosen_search
+from ..data.using import chosen_frame
 from ..draw.downloads import Download, share
 from ..draw.figures import COLORS, CURSOR, draw, shade_between, titled
 from ..draw.palette import HIT, MISS
@@ -67,8 +67,7 @@ def show_same(retrieval: Retrieval) -> None:
         with st.container(width=300):
             choose_words(retrieval.dataset)
         with st.popover("Search and precision", icon=":material/tune:", key="same-choices"):
-            used = chosen_search(retrieval.spec.dataset)
-            own = used[1] if used is not None and used[0].id == retrieval.run.id else embedding_in_view(retrieval)
+            own = chosen_frame(retrieval.run) or embedding_in_view(retrieval)
             name = choose_in_box("Search", "judged", titles, own,
                                  key=f"same-embedding-{retrieval.run.id}-{own}",  # a new choice of a search counts
                                  help="The limit holds for one search. A judged pair also counts for another whose "

@@ -15,7 +15,7 @@ from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.opinions import QUESTION_WORDS
 from udml_core.runs.search import FROZEN
-from udml_core.runs.used import used_search
+from udml_core.runs.used import searches_in_use
 from udml_core.runs.verdict import best_runs, has_labels, standing
 from udml_core.work.jobs.advising import is_trial
 
@@ -132,12 +132,11 @@ def _state_mark(run: Run) -> str:
 def _refined_in_use(runs: Sequence[Run]) -> dict[str, tuple[str, str]]:
     """Return the verdicts on the refined searches that the user chose, by the runs of frozen features they refine."""
     verdicts = dict[str, tuple[str, str]]()
-    for name in {run.spec().dataset for run in runs}:
-        used = used_search(run for run in runs if run.spec().dataset == name)
-        if used is not None and used[0].spec().method == FROZEN and used[1].startswith(REFINED):
-            said = refined_words(used[0], find_analysis(*used).spec().recipe)
+    for run, frame in searches_in_use(runs):
+        if run.spec().method == FROZEN and frame.startswith(REFINED):
+            said = refined_words(run, find_analysis(run, frame).spec().recipe)
             if said is not None:
-                verdicts[used[0].id] = said
+                verdicts[run.id] = said
     return verdicts
 
 

@@ -18,7 +18,7 @@ from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
-from udml_core.runs.used import used_search
+from udml_core.runs.used import searches_in_use, used_on
 from udml_core.work.jobs.advising import is_trial
 
 from .address import write_address
@@ -207,7 +207,7 @@ def first_chosen(runs: Sequence[Run]) -> Run:
     The first run is one that a user started, not a race for the best search, if there is any.
     """
     first = next((run for run in runs if not is_trial(run)), runs[0])
-    used = used_search(run for run in runs if run.spec().dataset == first.spec().dataset)
+    used = used_on(first.spec().dataset, runs)
     return first if used is None else used[0]
 
 
@@ -239,12 +239,11 @@ def _titles_with_states(runs: Sequence[Run]) -> dict[str, str]:
 def titles_in_use(runs: Sequence[Run]) -> dict[str, str]:
     """Return the names of runs by id whose embedding the user searches with further steps."""
     titles = {}
-    for name in dict.fromkeys(run.spec().dataset for run in runs):
-        used = used_search(run for run in runs if run.spec().dataset == name)
-        if used is not None and recipe_of(*used):
-            title, plain = run_title(used[0]), words_of("plain").title
-            titles[used[0].id] = (f"Refined search{title.removeprefix(plain)}" if title.startswith(plain)
-                                  else f"{title}, refined")
+    for run, frame in searches_in_use(runs):
+        if recipe_of(run, frame):
+            title, plain = run_title(run), words_of("plain").title
+            titles[run.id] = (f"Refined search{title.removeprefix(plain)}" if title.startswith(plain)
+                              else f"{title}, refined")
     return titles
 
 
@@ -391,7 +390,7 @@ def return_to_used() -> None:
         return
     runs = list_runs(runs_folder())
     dataset = next((run.spec().dataset for run in runs if run.id == trained), None)
-    used = used_search(run for run in runs if run.spec().dataset == dataset)
+    used = used_on(dataset, runs)
     if used is not None:
         st.session_state[CHOSEN] = used[0].id
         del st.session_state[TRAINED]
