@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.search import DISTANCE, Retrieval
 from udml_core.runs.search.same import Threshold, open_same_pairs, same_threshold
+from udml_core.runs.used import USED_FILE, use_search
 from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -66,7 +68,7 @@ def test_pairs_are_judged_skipped_undone_and_continued_in_another_session(run: R
     test = opened("retrieval", run=run.id, view=VIEW)
     assert not test.exception
     assert "No pair is judged yet. After 10 judgments, this says about how many are needed in all." in texts(test)
-    assert "Search then marks where its results stop to do so" in texts(test), "what the answers are good for"
+    assert "Search then marks where such results end" in texts(test), "what the answers are good for"
     assert "Answers from here count there once you click **Use** on that page" in texts(test)
     labeling = texts(opened("pair_labels", run=run.id))
     assert "Answers of Search count here once you click **Use** below" in labeling
@@ -233,6 +235,13 @@ def test_the_embedding_in_view_is_judged_first(run: Run, log: PairLog) -> None:
     assert not test.exception
     assert test.selectbox(key=f"same-embedding-{run.id}").value == name
     assert opened("retrieval", run=run.id, view=VIEW).selectbox(key=f"same-embedding-{run.id}").value == "final"
+    use_search(run, name)
+    try:
+        test = opened("retrieval", run=run.id, view=VIEW)
+        assert test.selectbox(key=f"same-embedding-{run.id}-{name}").value == name, "the user searches with it"
+        assert re.findall(r"Your answers are for this search: \*\*(.+?)\*\*", texts(test)) == ["RPML, then whitening"]
+    finally:
+        (run.folder / USED_FILE).unlink()
 
 
 def test_labeled_pairs_and_judged_pairs_know_each_other(run: Run, log: PairLog) -> None:

@@ -67,9 +67,9 @@ def show_same(retrieval: Retrieval) -> None:
         with st.container(width=300):
             choose_words(retrieval.dataset)
         with st.popover("Search and precision", icon=":material/tune:", key="same-choices"):
-            own = chosen_frame(retrieval.run) or embedding_in_view(retrieval)
-            name = choose_in_box("Search", "judged", titles, own,
-                                 key=f"same-embedding-{retrieval.run.id}-{own}",  # a new choice of a search counts
+            chosen = chosen_frame(retrieval.run)  # a new choice of a search starts over, a new view does not
+            name = choose_in_box("Search", "judged", titles, chosen or embedding_in_view(retrieval),
+                                 key="-".join(filter(None, ("same-embedding", retrieval.run.id, chosen))),
                                  help="The limit holds for one search. A judged pair also counts for another whose "
                                       "own random order draws it.")
             target = _choose_precision(retrieval.dataset)
