@@ -281,7 +281,7 @@ def test_a_race_without_a_winner_says_why(frozen: Run, reason: str, rows: list[i
     test = opened("data", **LINK)
     assert ":green[" not in verdict(test)[0]
     assert said in f"{verdict(test)[0]}."
-    assert "Use this" not in [button.label for button in test.button]
+    assert "Search with it" not in [button.label for button in test.button]
     frozen_search = [button for button in test.button if button.label == "Use the plain search"]
     assert [button.proto.type for button in frozen_search] == ["primary"] * (rows == [0])
 
@@ -293,7 +293,7 @@ def test_a_stopped_race_keeps_its_candidates_and_can_be_continued(frozen: Run, l
     analysis.write_status(Status(state="stopped", message="Stopped."))
     test = opened("data", **LINK)
     assert verdict(test)[0].endswith("Better so far: the refined search")
-    assert button(test, "Use this")
+    assert button(test, "Search with it")
     button(test, "Continue").click().run()
     assert launched == [analysis]
     assert "Continue" not in [button.label for button in test.button]
@@ -309,7 +309,7 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     monkeypatch.setattr("udml_core.work.jobs.launch.launch", compute)
     finished(frozen, outcomes(frozen)[:2])
     test = opened("data", **LINK)
-    button(test, "Use this").click().run()
+    button(test, "Search with it").click().run()
     (refinement,) = list_analyses(frozen, Refinement)
     assert refinement.spec().recipe == "whiten"
     assert test.session_state["page"] == "retrieval"
@@ -340,9 +340,15 @@ def test_the_winner_opens_in_the_search_as_soon_as_it_is_refined(frozen: Run, mo
     first.query_params.clear()
     first.run()
     assert first.session_state["app-run"] == frozen.id, "a training is never swapped in silently"
-    assert "Your training **PCA** is newer than your search. No judge has compared it yet." in texts(first)
+    says = "Your training **PCA** is newer than your search. No judge has compared it yet."
+    assert says in texts(first)
+    for page, link in {"home": {}, "data": LINK, "runs": {}}.items():
+        other = opened(page, **link)
+        assert says in texts(other), f"{page} says the same"
+        assert {"Use this training", "Keep my search"} <= {each.label for each in other.button}
     button(first, "Keep my search").click().run()
-    assert "is newer" not in texts(first)
+    for test in (first, opened("home"), opened("data", **LINK), opened("runs")):
+        assert "is newer" not in texts(test), "the choice is made"
     newer = opened("retrieval", run=trained.id)
     assert chosen in texts(newer), "a newer training does not replace it unnoticed"
     again = opened("retrieval", run=trained.id)
@@ -524,7 +530,7 @@ def test_a_small_change_and_a_race_without_a_clear_winner_have_no_trophy(frozen:
     assert not test.exception
     assert ":green[" not in verdict(test)[0]
     assert "first result of 13 % of images: a small change, so confirm it by eye" in texts(test).replace("\\", "")
-    assert button(test, "Use this")
+    assert button(test, "Search with it")
 
 
 def test_a_finished_race_can_be_run_again_with_another_time(frozen: Run, launched: list[Any]) -> None:
@@ -952,7 +958,7 @@ def test_a_chosen_search_that_is_prepared_leaves_the_verdict_in_view_and_says_wh
         (bar,) = [element.proto.text for element in test.get("progress")]
         assert bar == ("Judge opens by itself as soon as all images are prepared for this search (searching, about 8 s "
                        "left).")
-        assert "Use this" not in [element.label for element in test.button], "one search at a time"
+        assert "Search with it" not in [element.label for element in test.button], "one search at a time"
         other = create_analysis(frozen, plan_analysis(kind="umap"))
         other.write_status(Status(state="running", share=0.5, phase_started=now - 40, heartbeat=now))
         refinement.write_status(Status(state="waiting"))
@@ -962,7 +968,7 @@ def test_a_chosen_search_that_is_prepared_leaves_the_verdict_in_view_and_says_wh
         assert "waiting for the map of " in bar
         assert re.search(r", about (39|40|41) s left\)\.$", bar)
         button(test, "Stay here").click().run()
-        assert button(test, "Use this")
+        assert button(test, "Search with it")
         assert test.session_state["page"] == "data"
 
 
@@ -1094,8 +1100,12 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
     lab = opened("train", dataset="digits", live=trained.id)
     assert says.partition(":")[0].replace("the best search", "your search") in texts(lab)
     assert "Compared with the plain search: " in texts(lab), "each verdict names what it compares with"
-    keeps, uses = (lab.button(key=f"lab-{name}").proto.type for name in ("keep", "use"))
-    assert (keeps, uses) == (("secondary", "tertiary") if sees == "whitened" else ("tertiary", "secondary"))
+    uses, keeps = lab.button(key="lab-use").proto.type, [each for each in lab.button if each.key == "lab-keep"]
+    if sees == "whitened":
+        assert (uses, keeps) == ("tertiary", []), "the search was chosen after the training, so it is kept already"
+        assert "You kept your search." in texts(lab)
+    else:
+        assert (uses, [each.proto.type for each in keeps]) == ("secondary", ["tertiary"])
     (link,) = [link for link in lab.get("page_link") if link.label == "Compare with my search"]
     assert f"a={frozen.id}%3Arefine" in link.proto.query_string
     assert f"b={trained.id}%3Afinal" in link.proto.query_string
@@ -1181,7 +1191,7 @@ def test_the_first_step_of_the_search_in_use_is_not_judged_against_that_search(f
     assert "**Part of your search**: your search begins with this training and adds whitening." in texts(lab)
     assert "Keep your search" not in texts(lab)
     assert lab.button(key="lab-use").label == "Use this training"
-    assert (lab.button(key="lab-keep").label, lab.button(key="lab-keep").proto.type) == ("Search with it", "secondary")
+    assert (lab.button(key="lab-keep").label, lab.button(key="lab-keep").proto.type) == ("Keep my search", "secondary")
     lab.button(key="lab-keep").click().run()
     assert not lab.exception
     assert lab.session_state["page"] == "retrieval"
@@ -1254,7 +1264,7 @@ def test_what_follows_beside_the_best_search_depends_on_what_its_race_serves(
 @pytest.mark.parametrize("page", ["retrieval", "explore", "refine"])
 def test_a_page_of_a_trained_run_offers_the_search_that_is_advised_in_its_place(frozen: Run, page: str) -> None:
     trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
-    label = "Use the search advised for whole groups"
+    label = "Use the best search for whole groups"
     assert label not in [button.label for button in opened(page, run=trained.id).button], "no race has finished"
     finished(frozen, outcomes(frozen))
     st.cache_data.clear()
@@ -1497,13 +1507,13 @@ def test_every_page_follows_the_judgments_of_the_advised_search(
     use_search(frozen, plan.id)
     again = opened("data", **LINK)
     if action == "Use the plain search" and said != "worse":
-        assert label_of_next(again) == "Search with mine", "nothing speaks against what the user chose"
+        assert label_of_next(again) == "Keep my search", "nothing speaks against what the user chose"
         assert "**Next:** keep your search, against which nothing speaks here" in texts(again)
         assert verdict(again)[0].endswith(headline), "which asks to keep no other one"
-        button(again, "Search with mine").click().run()
+        button(again, "Keep my search").click().run()
         assert again.query_params["compare"] in (plan.id, [plan.id])
     elif action == "Name groups":
-        assert label_of_next(again) == "Search with mine"
+        assert label_of_next(again) == "Search with it"
         assert "**Next:** you search with it already." in texts(again)
         offered = {each.label for each in again.button}
         assert "Name groups" in offered

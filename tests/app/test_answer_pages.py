@@ -68,8 +68,8 @@ def test_a_search_that_does_about_as_well_is_kept_and_can_be_changed(frozen: Run
     assert next_words(texts(test)) == "keep your search, which does about as well."
     assert test.button(key="advice-own").proto.type == "primary"
     labels = [each.label for each in test.button]
-    assert "Change to this one" in labels
-    assert "Use this" not in labels
+    assert "Use this one instead" in labels
+    assert "Search with it" not in labels
     test.button(key="advice-own").click().run()
     assert test.session_state["page"] == "retrieval"
     assert used_search([frozen]) == (frozen, plan_analysis(Refinement, recipe="rerank").id), "nothing was changed"

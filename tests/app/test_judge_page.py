@@ -23,6 +23,7 @@ from udml_core.runs.search import Retrieval
 from udml_core.runs.search.differing import Side, compare
 from udml_core.runs.search.judging import Choice, Judging
 from udml_core.runs.search.judgment_files import write_judgments
+from udml_core.runs.used import used_search
 from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -129,6 +130,8 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
     assert "B is always better" in bar
     assert QUESTION not in shown
     assert "**B (After training) better**: 9" in shown
+    use = test.button(key="judge-use")
+    assert (use.label, use.proto.type) == ("Search with it", "primary")
     press(test, "judge-hide")
     assert QUESTION in texts(test)
     press(test, "judge-left-9")
@@ -269,6 +272,39 @@ def test_a_refinement_is_confirmed_by_a_link_and_without_labels(run: Run, places
         assert judged(plain, frames=("frozen", "final")).count("me") == 3
         other = opened("compare", part="Judge", a=f"{start.id}:final", b=f"{plain.id}:{refined.id}")
         assert other.button(key="judge-right-0"), "another search has judgments of its own"
+
+
+def prefer(judging: Judging, side: int, count: int) -> None:
+    """Judge queries in favor of A, 0, or B, 1."""
+    for _ in range(count):
+        question = judging.question()
+        assert question is not None
+        is_second_left = question.left == judging.comparison.options(question.position)[1]
+        judging.answer(question, "left" if is_second_left == bool(side) else "right")
+
+
+@pytest.mark.parametrize(("side", "label"), [(0, "Use the plain search"), (1, "Search with it")])
+def test_the_search_that_judgments_prefer_is_used_at_one_click(side: int, label: str, places: Path,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    root = places / "won" / "runs"
+    start = worked(root, method="frozen", split="all")
+    trained = worked(root, method="pca", split="all", fields={"dimension": 2})
+    monkeypatch.setenv("UDML_RUNS", str(root))
+    log_path_of(start.dataset(), "judgments").unlink(missing_ok=True)
+    judging = Judging(compare(Side(Retrieval(start), "final"), Side(Retrieval(trained), "final")))
+    prefer(judging, side, 12)
+    test = opened("compare", part="Judge", a=f"{start.id}:final", b=f"{trained.id}:final")
+    assert [each.label for each in press(test, "judge-reveal").button if each.proto.type == "primary"] == [label]
+    press(test, "judge-use")
+    assert test.session_state["page"] == "retrieval"
+    assert used_search([start, trained]) == ((start, trained)[side], "final")
+
+
+def test_an_embedding_with_which_no_search_begins_is_not_offered(run: Run) -> None:
+    prefer(judged(run), 0, 9)
+    test = press(open_judge(run), "judge-reveal")
+    assert "judge-use" not in [each.key for each in test.button]
+    assert test.button(key="judge-hide").proto.type == "primary"
 
 
 def test_an_image_that_cannot_be_read_does_not_stop_the_session(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

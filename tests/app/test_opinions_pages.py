@@ -103,19 +103,17 @@ def test_lab_says_first_that_training_added_nothing_and_gives_it_no_trophy(
     rival = Rival(pair[1], "final", "RPML", "first", IN_USE)
     for place in ("opinion", "rivals"):
         monkeypatch.setattr(f"pages.parts.runs.{place}.stand_beside",
-                            lambda _: Stand(rival, "As good: see", prefers_run=True))
+                            lambda _: Stand(rival, "As good", "see", prefers_run=True))
     before = opened("train", live=run.id)
     assert ":material/trophy: **As good**" in texts(before)
-    assert before.button(key="lab-use").label == "Use this"
+    assert before.button(key="lab-use").label == "Use this training"
     for place in ("opinion", "rivals"):
         monkeypatch.setattr(f"pages.parts.runs.{place}.adds_nothing", lambda _: True)
-    monkeypatch.setattr("pages.parts.runs.opinion.start_words",
-                        lambda _: "Training added nothing: the start was as good.")
     test = opened("train", live=run.id)
     shown = texts(test)
     assert not test.exception
     assert "trophy: **As good" not in shown
-    assert shown.index("**Training added nothing**: the start was as good.") < shown.index("As good: see")
+    assert "**Training added nothing**: the start, before the first epoch, was as good. As good: see." in shown
     assert (test.button(key="lab-use").label, test.button(key="lab-use").proto.type) == (
         "Use this training", "tertiary")
 

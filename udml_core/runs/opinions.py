@@ -203,6 +203,10 @@ def kept_words(run: Run) -> str:
             "epoch, train with “Keep the epoch: last”.")
 
 
+NO_GAIN = "Training added nothing: the start, before the first epoch, was as good."
+"""What is said of a run whose training itself added nothing."""
+
+
 def adds_nothing(run: Run) -> bool:
     """Return whether training itself added nothing: the start is kept, or a judge finds it as good in whole groups."""
     rows = {int(row["epoch"]): row.get("second opinion") for row in run.metrics()[0]}
@@ -216,7 +220,7 @@ def adds_nothing(run: Run) -> bool:
 def start_words(run: Run) -> str:
     """State how much of the gain in whole groups training itself made; empty without the curve of a judge."""
     if adds_nothing(run):
-        return "Training added nothing: the start, before the first epoch, was as good."
+        return NO_GAIN
     rows = {int(row["epoch"]): row.get("second opinion") for row in run.metrics()[0]}
     start, kept = rows.get(0), rows.get(run.kept_epoch())
     if start is None or kept is None or not run.kept_epoch():

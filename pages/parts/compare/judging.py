@@ -50,6 +50,7 @@ from ..shell.views import view_link
 from .judge_pictures import KEYS, LEFT, LEGENDS, REASONS, RIGHT, SAVED, Answer, show_pictures
 from .judged import range_bar, show_files, show_judged, unbroken
 from .sides import Contest, choose_contest
+from .winner import offer_winner
 
 MESSAGE, REVEALED = "judge-message", f"{VISIT}judge-revealed"
 RESULTS: dict[Results, str] = {"first": "First result", "ten": "First ten", "group": "Whole group"}
@@ -97,9 +98,11 @@ def show_judging(runs: Sequence[Run]) -> None:
     elif st.session_state.get(REVEALED) == comparison.key:
         heading.markdown("#### The result")
         show_judged(judging, contest.titles, contest.has_plain)
-        is_decided = judging.share(judge).is_decided
-        st.button("Hide names and judge more", icon=":material/visibility_off:", key="judge-hide",
-                  type="tertiary" if is_decided else "primary", on_click=_reveal, args=("",), disabled=question is None)
+        with st.container(horizontal=True, gap="small", key="judge-next"):
+            is_offered = offer_winner(judging, contest.sides)
+            st.button("Hide names and judge more", icon=":material/visibility_off:", key="judge-hide",
+                      type="tertiary" if is_offered else "primary", on_click=_reveal, args=("",),
+                      disabled=question is None)
     else:
         heading.markdown(f"#### {QUESTIONS[results]}" if question else "#### All queries are judged")
         words = words_for_same(comparison.dataset)

@@ -39,6 +39,7 @@ from udml_core.work.jobs.answering import relation_to
 from udml_core.work.jobs.concluding import JUDGED, conclusion_of, results_of
 from udml_core.work.jobs.raced import elsewhere_of, finished_race, race_of
 
+from ..runs.newer import offer_newer
 from ..shell.race_judgments import outcome_judgments, recipe_of
 from ..shell.race_line import end_of
 from ..shell.run_status import ICONS, escaped
@@ -107,6 +108,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
             show_kept(race, of, own, relation, elsewhere)
         else:
             show_next(race, of, own, relation, elsewhere, again)
+        offer_newer(dataset.name, "advice-newer")
         simpler = alternative_of(of.race) if of.equals else None
         if simpler is not None:
             _show_equals(of, simpler, is_own=part is not None and part.setup == simpler.setup)

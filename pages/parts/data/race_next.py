@@ -21,7 +21,7 @@ from udml_core.work.jobs.answering import Relation
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
-from .using import SEARCH, USE, Kind, open_used, search_link, use_button
+from .using import SEARCH, USE, Kind, open_used, use_button
 
 JUDGE = ":material/thumbs_up_down:"
 CONFIRM, CONTINUE = "Confirm by judgments", "Continue judging"
@@ -56,9 +56,9 @@ def show_kept(race: Race, of: Conclusion, own: tuple[Run, str], relation: Relati
         relation, "keep your search, against which nothing speaks here, or go back to the plain search.")
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
         st.markdown(f"**Next:** {says}", width="stretch" if len(says) > LONG else "content")
-        _search_with_own(own, "primary")
+        _search_with_own(own, "primary", "Search with it" if relation == "same" else "Keep my search")
         if relation == "equal":
-            _use(race, of, elsewhere, "tertiary", "Change to this one")
+            _use(race, of, elsewhere, "tertiary", "Use this one instead")
             return
         if relation != "same":
             use_plain(race, "tertiary")
@@ -69,10 +69,10 @@ def show_kept(race: Race, of: Conclusion, own: tuple[Run, str], relation: Relati
             _name_groups(race, of, "tertiary")
 
 
-def _search_with_own(own: tuple[Run, str], kind: Kind) -> None:
-    """Show the button that searches with what the user chose."""
-    if st.button("Search with mine", icon=SEARCH, key="advice-own", type=kind):
-        open_view("retrieval", query_params=search_link(*own))
+def _search_with_own(own: tuple[Run, str], kind: Kind, label: str = "Keep my search") -> None:
+    """Show the button that searches with what the user chose, which is kept beside newer trainings."""
+    if st.button(label, icon=SEARCH, key="advice-own", type=kind):
+        open_used(*own)
 
 
 def show_next(race: Race, of: Conclusion, own: tuple[Run, str] | None, relation: Relation,
@@ -113,7 +113,7 @@ def _show_other_choice(race: Race, of: Conclusion, elsewhere: Elsewhere | None) 
     elif of.action == "judge":
         use_plain(race, "tertiary")
     elif of.action == "name" and of.use is not None:
-        _use(race, of, elsewhere, "tertiary", "Search with it")
+        _use(race, of, elsewhere, "tertiary")
     elif of.is_overruled and of.candidate is not None:
         use_button(f"Use {plain_name(of.candidate.setup, of.race.start)} nevertheless", SEARCH, of.race, of.candidate,
                    "retrieval", USE, kind="tertiary", key="advice-nevertheless")
@@ -123,13 +123,13 @@ def _show_other_choice(race: Race, of: Conclusion, elsewhere: Elsewhere | None) 
                    f"{capitalized(of.named)}: {JUDGING[0].lower()}{JUDGING[1:]}", kind="tertiary")
 
 
-def _use(race: Race, of: Conclusion, elsewhere: Elsewhere | None, kind: Kind, label: str = "") -> None:
+def _use(race: Race, of: Conclusion, elsewhere: Elsewhere | None, kind: Kind, label: str = "Search with it") -> None:
     """Show the button that searches with the search of a conclusion."""
     assert of.use is not None, "there is a search to use"
     if elsewhere is not None and elsewhere.wins(race):
         use_elsewhere(elsewhere, kind)
     else:
-        use_button(label or "Use this", SEARCH, of.race, of.use, "retrieval", USE, kind=kind)
+        use_button(label, SEARCH, of.race, of.use, "retrieval", USE, kind=kind)
 
 
 def _judge(of: Conclusion, label: str, kind: Kind) -> None:

@@ -18,6 +18,7 @@ from udml_core.work.jobs.raced import races_from
 
 from ..data.answer import evidence_line, judged_of, judgments_line, own_line
 from ..data.using import SEARCH, USE, search_link, use_button
+from ..runs.newer import offer_newer
 from ..shell.race_judgments import recipe_of
 from ..shell.race_verdict import concluded, conclusion_icon
 from ..shell.run_status import escaped
@@ -47,6 +48,7 @@ def show_your_search(runs: Sequence[Run]) -> None:
                 _show_evidence(*used)
                 if found is not None and (newer := _newer_words(*used, *found[1:])):
                     st.caption(newer)
+                offer_newer(used[0].spec().dataset, "home-newer")
             _link_search(search_link(*used))
         elif found is not None:
             run, of, _ = found

@@ -8,22 +8,19 @@ from contextlib import suppress
 import streamlit as st
 
 from udml_core.base.errors import UserError
-from udml_core.exploration.race_figures import said_words
 from udml_core.runs import Run, find_run, list_runs, runs_folder
 from udml_core.runs.analyses import REFINED
 from udml_core.runs.search import FINAL, FROZEN, Retrieval
 from udml_core.runs.search.judged_runs import is_frozen
-from udml_core.runs.used import chosen_at, use_search, used_search
-from udml_core.work.jobs.advising import is_trial
+from udml_core.runs.used import use_search, used_search
 
 from ..data.answer import show_own
 from ..data.using import REPLACED, open_used, search_link
 from ..refine.cards import PARAMETER
-from ..runs.rivals import best_beside, offer_choice
+from ..runs.newer import offer_newer
 from ..shell.address import write_address
 from ..shell.race_judgments import search_kind, search_name
-from ..shell.race_verdict import said_of
-from ..shell.run_status import escaped, method_title
+from ..shell.run_status import escaped
 from ..shell.views import open_view
 from .embeddings import Column, show_alone, show_embedding
 from .query import kept_query
@@ -48,7 +45,7 @@ def show_used(retrieval: Retrieval, columns: Sequence[Column]) -> tuple[Run, str
         return None
     if any(is_used(column, *used) for column in columns):
         _show_in_use(retrieval, *used, is_alone=len(columns) == 1)
-        _offer_newer(runs, used[0])
+        offer_newer(retrieval.spec.dataset, "retrieval-newer")
         return used
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-used"):
         st.markdown(f":material/push_pin: You chose **{escaped(search_kind(*used))}** for these images.",
@@ -100,27 +97,6 @@ def _replaced_by(run: Run, frame: str) -> tuple[Run, str] | None:
     with suppress(UserError):  # its run was removed
         return find_run(replaced[0], runs_folder()), replaced[1]
     return None
-
-
-def _offer_newer(runs: Sequence[Run], used: Run) -> None:
-    """Offer the newest training that ended after the user chose a search, with what judges say of it.
-
-    Args:
-        runs: The runs of these images, the newest first.
-        used: The run of the chosen search.
-    """
-    since = chosen_at(used)
-    newer = next((run for run in runs if run.spec().method != FROZEN and not is_trial(run) and run.id != used.id
-                  and run.stored_status().state == "done" and (run.stored_status().finished or 0.0) > since), None)
-    if newer is None:
-        return
-    said, best = said_of(newer), best_beside(newer)
-    judged = best or ("No judge has compared it yet" if said is None else (
-        f"Against the plain search, the judges see {said_words(*said.verdicts)}"))
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-newer"):
-        st.markdown(f":material/new_releases: Your training **{escaped(method_title(newer))}** is newer than your "
-                    f"search. {escaped(judged)}.", width="content")
-        offer_choice(newer, "retrieval-newer")
 
 
 def is_used(column: Column, run: Run, frame: str) -> bool:

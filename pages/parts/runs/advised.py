@@ -28,6 +28,7 @@ from ..shell.race_verdict import concluded, conclusion_icon, judgments_version, 
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_title
 from ..shell.views import view_link
+from .newer import offer_newer
 
 JUDGE, COMPARE = ":material/thumbs_up_down:", ":material/compare_arrows:"
 Advice = tuple[Run, Race, Outcome, Analysis]
@@ -71,6 +72,7 @@ def _show_own(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
         show_own(*used, f"runs-own-{number}", f"For {escaped(used[0].spec().dataset_title)}.", partial(
             view_link, "retrieval", label="Search with it", icon=SEARCH, query_params=search_link(*used),
             width="content"))
+        offer_newer(dataset, f"runs-newer-{number}")
     return own
 
 
@@ -129,7 +131,7 @@ def show_with_steps(run: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"with-steps-{run.id}"):
         st.markdown(f":material/balance: A race judged this training together with further steps. "
                     f"{race_verdict(run, is_brief=True)}", width="stretch")
-        use_button("Search with these steps", SEARCH, *judged, "retrieval", USES, key=f"with-steps-use-{run.id}",
+        use_button("Search with it", SEARCH, *judged, "retrieval", USES, key=f"with-steps-use-{run.id}",
                    dataset=run.spec().dataset)
 
 
@@ -144,7 +146,7 @@ def show_advised_actions(run: Run) -> bool:
     for number, (race, outcome) in enumerate(advised):
         served = f" for {MEASURES[race.serves]}" if len(advised) > 1 else ""
         steps, kind = escaped(recipe_words(outcome.setup.parsed)), KINDS[bool(number)]
-        use_button(f"Search as advised{served}", ":material/trophy:", race, outcome, "retrieval",
+        use_button(f"Use the best search{served}", ":material/trophy:", race, outcome, "retrieval",
                    f"Steps: {steps}. {USES}", kind=kind, key=f"search-advised-{number}", dataset=run.spec().dataset)
     return bool(advised)
 
@@ -155,7 +157,7 @@ def offer_advised(run: Run) -> None:
     if found is None:
         return
     race, outcome = found
-    use_button(f"Use the search advised for {MEASURES[race.serves]}", ":material/trophy:", race, outcome, "retrieval",
+    use_button(f"Use the best search for {MEASURES[race.serves]}", ":material/trophy:", race, outcome, "retrieval",
                f"Switches from this run to {escaped(named_search(race, outcome.setup))}. {USES}",
                key="advised-instead", dataset=run.spec().dataset)
 

@@ -8,7 +8,7 @@ import streamlit as st
 from udml_core.data.dataset import step_name
 from udml_core.exploration.race_figures import BY_CLASSES, SAID, group_size_words, said_word
 from udml_core.runs import Run
-from udml_core.runs.analyses import Analysis, analysis_at
+from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
 from udml_core.runs.opinions import (
     DECIDES,
@@ -27,7 +27,6 @@ from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import ADVICE, LIVE_STATES
 from udml_core.runs.verdict import has_labels
 from udml_core.work import jobs
-from udml_core.work.jobs.follow_ups import steps_in_use
 from udml_core.work.jobs.raced import races_from
 from udml_core.work.jobs.verdicts import Stand
 
@@ -41,8 +40,9 @@ from ..shell.run_status import escaped
 from ..shell.times import time_words
 from ..shell.user_errors import show_user_errors
 from .advised import show_with_steps
+from .coming import is_coming, is_judged_later, parts_of_verdict
 from .races import show_own, show_races
-from .rivals import stand_beside
+from .rivals import idle_line, show_stand, stand_beside
 
 BETTER, WORSE = ":green[:material/trending_up:]", ":red[:material/trending_down:]"
 MIXED, UNCLEAR = ":orange[:material/swap_vert:]", ":material/help:"
@@ -75,15 +75,13 @@ def show_opinion(run: Run, is_brief: bool = False) -> None:
     if is_pending := is_judged_later(run):
         opinions = None  # the steps of the search in use may follow, and one verdict counts both
     stand = stand_beside(run) if run.stored_status().state == "done" and not is_pending else None
-    if opinions is not None and (is_idle := adds_nothing(run)):
-        head, _, why = start_words(run).partition(":")
-        st.markdown(f":material/balance: **{head}**:{why}")
-    else:
-        is_idle = False
+    is_idle = opinions is not None and adds_nothing(run)
+    if is_idle and (stand is None or _is_raced(run)):
+        st.markdown(idle_line())
     if stand is not None and stand.is_begun:
-        _show_stand(stand, is_idle)
+        show_stand(run, stand)
     if opinions is not None:
-        _show_verdict(run, opinions, is_brief, stand, is_idle)
+        _show_verdict(run, opinions, is_brief, stand)
         if not is_idle and not (is_brief and stand is not None) and (began := start_words(run)):
             st.caption(began)
     elif run.is_example:
@@ -95,11 +93,6 @@ def show_opinion(run: Run, is_brief: bool = False) -> None:
         _show_missing(run, is_raced=bool(own))
     if stand is None or not is_brief:
         show_with_steps(run)
-
-
-def is_judged_later(run: Run) -> bool:
-    """Return whether the verdict on a run is being computed, or follows in the background."""
-    return not run.is_example and not obstacle(run) and _is_coming(run)
 
 
 def says_something(run: Run) -> bool:
@@ -119,23 +112,13 @@ def verdict_icon(verdicts: Verdicts) -> str:
     return MIXED if {"better", "worse"} <= said else UNCLEAR if said == {"cannot tell"} else HALF
 
 
-def _show_stand(stand: Stand, is_idle: bool, more: str = "") -> None:
-    """Show how a run stands beside the search in use, else beside the advised search; idle training has no bold line.
-
-    Args:
-        stand: How it stands.
-        is_idle: Whether training itself added nothing, which stands above.
-        more: What stands behind the "?"; empty for nothing.
-    """
-    head, _, why = stand.words.partition(": ")
-    icon = "trophy" if stand.prefers_run or stand.is_begun else "push_pin"
-    if is_idle:
-        st.caption(f":material/push_pin: {head}: {escaped(why)}.", help=more or None)
-    else:
-        st.markdown(f":material/{icon}: **{head}**: {escaped(why)}.", help=more or None)
+def _is_raced(run: Run) -> bool:
+    """Return whether a race judged a run, whose sentence stands then in place of the second opinion's."""
+    said = said_of(run)
+    return said is not None and said.is_raced
 
 
-def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | None, is_idle: bool) -> None:
+def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | None) -> None:
     """Show the verdict of the second opinion, what labels say of it, and each judge behind a button.
 
     Where a race judged the run, its sentence stands in place of the second opinion's.
@@ -149,7 +132,7 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | N
         f"Compared{rest}", escaped(said.epochs if is_beside else said.note), agreed)))
     plain = f"Compared with the plain search: {verdicts}. {details}" if is_brief else ""
     if stand is not None and is_beside and not stand.is_begun:
-        _show_stand(stand, is_idle, plain)
+        show_stand(run, stand, help_text=plain)
     if is_brief:
         if not said.is_raced and stand is None:
             st.markdown(f"{verdict_icon(said.verdicts)} Compared with the plain search: **{verdicts}.**", help=details)
@@ -190,18 +173,6 @@ def _judge_row(question: str, judge: str, difference: float, ends: tuple[float, 
             "95 % interval": " to ".join(signed(end, 3) for end in ends), "Says": says, "Weight": weight}
 
 
-def _judging(run: Run) -> list[Analysis]:
-    """List what a verdict on a run counts: its second opinion, then the steps of the search in use on it."""
-    return [analysis_at(run, spec) for spec in (OF_RUN, steps_in_use(run)) if spec is not None]
-
-
-def _is_coming(run: Run) -> bool:
-    """Return whether a part of the verdict on a run is being computed, or follows in the background."""
-    parts = _judging(run)
-    return any(part.folder.exists() and part.status().state in LIVE_STATES for part in parts) or (
-        any(not part.folder.exists() for part in parts) and jobs.are_maps_coming(run))
-
-
 def _show_missing(run: Run, is_raced: bool) -> None:
     """Show the progress of the second opinion, why it ended early, or the button that computes it.
 
@@ -210,7 +181,7 @@ def _show_missing(run: Run, is_raced: bool) -> None:
         is_raced: Whether a race judged it.
     """
     analysis = analysis_at(run, OF_RUN)
-    if _is_coming(run):
+    if is_coming(run):
         _follow(run)
     elif not analysis.folder.exists():
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -236,9 +207,10 @@ def _show_missing(run: Run, is_raced: bool) -> None:
 @show_user_errors()
 def _follow(run: Run) -> None:
     """Show the progress of a second opinion; the page runs again when it ends."""
-    if not _is_coming(run):
+    if not is_coming(run):
         st.rerun(scope="app")
-    live = next((part for part in _judging(run) if part.folder.exists() and part.status().state in LIVE_STATES), None)
+    live = next((part for part in parts_of_verdict(run) if part.folder.exists()
+                 and part.status().state in LIVE_STATES), None)
     if live is None:
         st.caption("The verdict without labels follows in a moment, or after a run that trains now.")
         return

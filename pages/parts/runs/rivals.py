@@ -6,10 +6,11 @@ import streamlit as st
 
 from udml_core.base.errors import UserError
 from udml_core.runs import Run
-from udml_core.runs.opinions import adds_nothing
+from udml_core.runs.opinions import NO_GAIN, adds_nothing
 from udml_core.runs.search import FINAL
 from udml_core.runs.search.differing import side_name
-from udml_core.work.jobs.verdicts import IN_USE, Rival, Stand, rival_of, stand_of
+from udml_core.runs.used import chosen_at
+from udml_core.work.jobs.verdicts import IN_USE, TRAINING, Rival, Stand, rival_of, stand_of
 
 from ..data.using import SEARCH, Kind, judge_link, open_used
 from ..shell.cached import dataset_of
@@ -38,11 +39,38 @@ def best_beside(run: Run) -> str:
     return "" if stand is None else stand.words
 
 
+def show_stand(run: Run, stand: Stand, training: str = TRAINING, help_text: str = "") -> None:
+    """Show how a run stands beside the search in use, else beside the advised search, in the words of every page.
+
+    That training itself added nothing comes first, unless the search begins with this very training.
+
+    Args:
+        run: The run.
+        stand: How it stands.
+        training: The run in words, in Markdown.
+        help_text: What stands behind the "?"; empty for nothing.
+    """
+    why = f"{escaped(stand.why).replace(TRAINING, training)}."
+    idle = idle_line() if adds_nothing(run) else ""
+    if idle and not stand.is_begun:
+        line = f"{idle} {escaped(stand.head)}: {why}"
+    else:
+        icon = "trophy" if stand.prefers_run or stand.is_begun else "push_pin"
+        line = f":material/{icon}: **{escaped(stand.head)}**: {why}{idle and ' ' + NO_GAIN}"
+    st.markdown(line, help=help_text or None)
+
+
+def idle_line() -> str:
+    """Return that training itself added nothing, in Markdown."""
+    head, _, why = NO_GAIN.partition(":")
+    return f":material/balance: **{head}**:{why}"
+
+
 def offer_choice(run: Run, key: str) -> None:
     """Show the buttons that use a run's search or keep the search in use, and the link that compares both.
 
     The button with a frame does what the verdict says; without a verdict, it uses the run, unless training added
-    nothing.
+    nothing. A search that was chosen after the run ended is kept already.
 
     Args:
         run: A finished run.
@@ -54,18 +82,21 @@ def offer_choice(run: Run, key: str) -> None:
     except UserError:  # the images are missing, which the page says
         rival = None
     keeps = adds_nothing(run) or (stand is not None and not stand.prefers_run)
-    if rival is not None and keeps:
-        _keep_button(rival, key, "Search with it" if stand is not None and stand.is_begun else "", "secondary")
+    is_begun = stand is not None and stand.is_begun
+    if rival is not None and keeps and is_kept(run, rival) and not is_begun:
+        st.caption(f"You kept {rival.name}.", width="content")
+    elif rival is not None and keeps:
+        _keep_button(rival, key, "secondary")
     own = FINAL if stand is None else stand.own
     what = "this training alone" if own == FINAL else "this training and the steps of your search"
-    if st.button("Use this training" if keeps else "Use this", key=f"{key}-use", icon=SEARCH,
+    if st.button("Use this training", key=f"{key}-use", icon=SEARCH,
                  type="tertiary" if keeps else "secondary",
                  help=f"Search begins with {what} from now on, and Home links to it."):
         open_used(run, own)
     if rival is None:
         return
     if not keeps and rival.name == IN_USE:
-        _keep_button(rival, key, "", "tertiary")
+        _keep_button(rival, key, "tertiary")
     if rival.run.id != run.id:
         link = judge_link(side_name(rival.run.id, rival.frame), run.id, None if own == FINAL else own, rival.serves)
         label = "Compare with my search" if rival.name == IN_USE else f"Compare with {rival.name}"
@@ -73,9 +104,14 @@ def offer_choice(run: Run, key: str) -> None:
                   help="Blind: you see where the two searches differ, without their names.")
 
 
-def _keep_button(rival: Rival, key: str, label: str, kind: Kind) -> None:
+def is_kept(run: Run, rival: Rival) -> bool:
+    """Return whether the user chose a search after a run had ended."""
+    return rival.name == IN_USE and chosen_at(rival.run) > (run.stored_status().finished or 0.0)
+
+
+def _keep_button(rival: Rival, key: str, kind: Kind) -> None:
     """Show the button that keeps the search in use, else uses the advised search."""
-    label = label or ("Keep my search" if rival.name == IN_USE else f"Use {rival.name}")
+    label = "Keep my search" if rival.name == IN_USE else f"Use {rival.name}"
     if st.button(label, key=f"{key}-keep", icon=":material/push_pin:", type=kind, help=(
             f"Opens Search with {escaped(rival.words)}. A training is offered again when a further one has ended.")):
         open_used(rival.run, rival.frame)

@@ -14,6 +14,7 @@ from udml_core.exploration.race_figures import (
     BY_LOOKS,
     COUNTED,
     HEADINGS,
+    NO_VERDICT,
     OTHER,
     balance_words,
     by_class_words,
@@ -61,7 +62,8 @@ def show_bars(measures: Sequence[tuple[Serves, Measured, str]], other: str, grou
     groups = next((by_class_words(measured) for measure, measured, _ in measures if measure == "groups"), "")
     st.caption(f"Of 100 searches, compared with {against}, as judges see it: {BY_LOOKS}."
                + (f" Whole groups: {groups}." if groups else ""),
-               help="\n\n".join(filter(None, (*COUNTED.values(), group_size_words(group), BY_CLASSES))))
+               help="\n\n".join([*COUNTED.values(), *filter(None, [group_size_words(group)]), BY_CLASSES,
+                                  *[NO_VERDICT] * any(measured.is_undervalued for _, measured, _ in measures)]))
     return True
 
 
@@ -77,6 +79,9 @@ def _row(measure: Serves, measured: Measured, verdict: str) -> str:
         for number, word, kind in zip(counted, words, KINDS, strict=True) if number)
     word, balance = said_word(measured), balance_words(measured)
     verdict = verdict or (balance[2:] if balance.startswith(f", {word} ") else f"{word}{balance}")
+    bar = "verdict-bar"
+    if measured.is_undervalued:  # pale, as the counts are no verdict
+        bar, verdict = f"{bar} doubted", verdict.replace(", but", ", as", 1)
     return (f'<div><div class="verdict-name"><b>{HEADINGS[measure]}</b> {html.escape(verdict)}</div>'
-            f'<div class="verdict-bar" role="img" aria-label="{HEADINGS[measure]}, of 100 searches: {said}">{parts}'
+            f'<div class="{bar}" role="img" aria-label="{HEADINGS[measure]}, of 100 searches: {said}">{parts}'
             "</div></div>")

@@ -18,7 +18,8 @@ from udml_core.work import jobs
 
 from ..draw.figures import curve
 from ..draw.palette import percent
-from ..runs.opinion import is_judged_later, show_opinion
+from ..runs.coming import is_judged_later
+from ..runs.opinion import show_opinion
 from ..runs.rivals import offer_choice
 from ..shell.cached import dataset_of
 from ..shell.run_status import (

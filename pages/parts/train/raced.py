@@ -10,7 +10,7 @@ from udml_core.runs import Run, Spec, list_runs, runs_folder
 from udml_core.work.jobs.concluding import suggested_by_race
 from udml_core.work.sweeps.group import key_of
 
-from ..data.using import SEARCH, chosen_search, use_button
+from ..data.using import SEARCH, use_button
 from ..shell.run_status import escaped, run_title
 from ..shell.views import view_link
 
@@ -62,8 +62,7 @@ def show_existing(dataset: Dataset) -> None:
     assert suggestion.training is not None, "and the search with it"
     st.caption(EXISTS.format(f", from the race{': search with it' * suggestion.is_trained}"))
     race = suggestion.conclusion.race if suggestion.is_trained else suggestion.race
-    label = "Search with it" if chosen_search(dataset.name) is None else "Use it instead of your search"
-    use_button(label, SEARCH, race, suggestion.training, "retrieval",
+    use_button("Search with it", SEARCH, race, suggestion.training, "retrieval",
                "Search with this training as the race judged it. If it refines images, they are prepared first, on the "
                "page Data.", kind="primary" if suggestion.is_trained else "secondary", key="lab-existing",
                dataset=dataset.name)

@@ -6,6 +6,7 @@ comparisons, so that no page contradicts the advice of a race by a difference th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +27,7 @@ from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.search_opinion import run_against_run
 from udml_core.runs.selection import preferred_epoch
-from udml_core.runs.used import used_search
+from udml_core.runs.used import chosen_at, used_search
 from udml_core.work.jobs.advising import is_trial, refinement_of
 from udml_core.work.jobs.answering import aim_of
 from udml_core.work.jobs.concluding import advised_beside, suggested_by_race, ticket_of
@@ -37,6 +38,8 @@ ADVISED, IN_USE = "the best search", "your search"
 """How the search is called that a race advises, and the search that the user chose."""
 BEST = {"better": "Better than {}; confirm it by judgments", "worse": "Keep {}", "cannot tell": "No reason to leave {}"}
 """What follows from the verdict on a run against another search, in what the newest race serves."""
+TRAINING = "this training"
+"""How a run is called in words on how it stands."""
 ALONE = "the training alone is not better than the plain search"
 """Why a gain of a training with further steps does not count."""
 _MEMORY = Memory(8)
@@ -120,17 +123,24 @@ class Stand:
 
     Attributes:
         rival: The search.
-        words: What judges say, or what the search adds to the run: a clause that begins a sentence.
+        head: What to do, or that the search begins with the run: a clause that begins a sentence.
+        why: What judges say, or what the search adds to the run, about "this training".
         is_begun: Whether the search begins with this very training, so that nothing speaks against the search.
         prefers_run: Whether judges prefer the run.
         own: The judged embedding of the run: `final`, or the id of its refinement by the steps of the search in use.
     """
 
     rival: Rival
-    words: str
+    head: str
+    why: str
     is_begun: bool = False
     prefers_run: bool = False
     own: str = FINAL
+
+    @property
+    def words(self) -> str:
+        """What to do, and why: a clause that begins a sentence."""
+        return f"{self.head}: {self.why}"
 
 
 def rival_of(run: Run, dataset: Dataset) -> Rival | None:
@@ -231,8 +241,8 @@ def stand_of(run: Run, dataset: Dataset) -> Stand | None:
     """
     search = _search_of(run, dataset)
     if search is not None and _begins(run, search):
-        return Stand(search, f"Part of {search.name}: {search.name} begins with this training and adds "
-                             f"{_steps_of(search.run, search.frame)}", is_begun=True)
+        return Stand(search, f"Part of {search.name}", f"{search.name} begins with {TRAINING} and adds "
+                                                       f"{_steps_of(search.run, search.frame)}", is_begun=True)
     if search is None or search.run.id == run.id:
         return None
     own = _with_steps(run, search)
@@ -244,9 +254,23 @@ def stand_of(run: Run, dataset: Dataset) -> Stand | None:
     served, other = _served_first(search.serves, verdicts)
     with_what = "alone" if own == FINAL else "with the same steps"
     doubt = "" if sees == verdicts else f". What else they see as better does not count, as {ALONE}"
-    return Stand(search, f"{says}: compared with {search.name} ({search.words}), judges see {_said_once(verdicts)} in "
-                         f"this training {with_what}{doubt}", own=own,
+    return Stand(search, says, f"compared with {search.name} ({search.words}), judges see {_said_once(verdicts)} in "
+                               f"{TRAINING} {with_what}{doubt}", own=own,
                  prefers_run="better" in (served, other) and served != "worse")
+
+
+def newer_training(runs: Sequence[Run]) -> Run | None:
+    """Return the newest training that ended after the user chose a search; None without one, or without a choice.
+
+    Args:
+        runs: The runs of the same images, the newest first.
+    """
+    used = used_search(runs)
+    if used is None:
+        return None
+    since = chosen_at(used[0])
+    return next((run for run in runs if run.spec().method != FROZEN and not is_trial(run) and run.id != used[0].id
+                 and run.stored_status().state == "done" and (run.stored_status().finished or 0.0) > since), None)
 
 
 def _held_by_training(verdicts: Verdicts, run: Run) -> Verdicts:
