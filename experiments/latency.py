@@ -174,8 +174,11 @@ SWEEP: dict[str, Any] = {"data": "digits", "methods": {"pca": {"dimension": [4, 
 
 
 def follow_link(page: Page, name: str) -> None:
-    """Click a page's link in the sidebar, which opens its first view, or another view in the control of its page."""
-    if name in views_of(page_of(name))[1:]:
+    """Click a page's link in the sidebar, or a view in the control of its page if that page is shown.
+
+    The link of the page that is shown would keep its view.
+    """
+    if views_of(page_of(name)) and page.url.partition("?")[0].endswith(f"/{page_of(name)}"):
         page.locator("[class*=st-key-view-of-]").get_by_text(VIEWS[name].title, exact=True).first.click()
     else:
         page.locator(f"[data-testid=stSidebarNavLink][href$='/{page_of(name)}']").first.click()

@@ -1106,7 +1106,7 @@ def test_a_run_that_no_race_judged_is_compared_with_the_search_that_is_advised(
         assert "You kept your search." in texts(lab)
     else:
         assert (uses, [each.proto.type for each in keeps]) == ("secondary", ["tertiary"])
-    (link,) = [link for link in lab.get("page_link") if link.label == "Compare with my search"]
+    (link,) = [link for link in lab.get("page_link") if link.label == "Compare both"]
     assert f"a={frozen.id}%3Arefine" in link.proto.query_string
     assert f"b={trained.id}%3Afinal" in link.proto.query_string
     st.cache_data.clear()
@@ -1166,7 +1166,7 @@ def test_a_training_is_judged_with_the_steps_of_the_search_in_use(
     shutil.rmtree(analysis_at(trained, OF_RUN).folder)
     keep_opinion(trained, Interval(0.5, 0.53, 0.003), Interval(0.5, 0.53, 0.003))
     lab = opened("train", dataset="digits", live=trained.id)
-    (link,) = [link for link in lab.get("page_link") if link.label == "Compare with my search"]
+    (link,) = [link for link in lab.get("page_link") if link.label == "Compare both"]
     assert f"b={trained.id}%3A{steps.id}" in link.proto.query_string, "what was judged is compared"
     lab.button(key="lab-use").click().run()
     assert used_search([frozen, trained]) == (trained, steps.id), "and used"

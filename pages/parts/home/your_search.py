@@ -41,30 +41,31 @@ def show_your_search(runs: Sequence[Run]) -> None:
     if used is None and found is None:
         show_folder(runs)
         return
-    with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small", key="home-used"):
+    with st.container(border=True, gap="small", key="home-used"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="home-search"):
+            if used is not None:
+                st.markdown(f"{own_line(*used)} For {escaped(used[0].spec().dataset_title)}.", width="content")
+                _link_search(search_link(*used))
+            elif found is not None:
+                run, of, _ = found
+                st.markdown(f"{conclusion_icon(of)} **{escaped(run.spec().dataset_title)}**", width="content")
+                if of.use is None:
+                    _link_search(search_link(run, FINAL))
+                else:
+                    use_button("Search with it", SEARCH, of.race, of.use, "retrieval", USE, kind="primary",
+                               key="home-use", dataset=run.spec().dataset)
+            if found is not None:
+                run, of, _ = found
+                view_link("data", label="Best search", icon=":material/trophy:", width="content", query_params={
+                    "dataset": run.spec().dataset, "view": "advice", "budget": f"{of.race.budget:g}",
+                    "serves": of.race.serves})
         if used is not None:
-            with st.container(width="stretch", gap="xsmall"):
-                st.markdown(f"{own_line(*used)} For {escaped(used[0].spec().dataset_title)}.")
-                _show_evidence(*used)
-                if found is not None and (newer := _newer_words(*used, *found[1:])):
-                    st.caption(newer)
-                offer_newer(used[0].spec().dataset, "home-newer")
-            _link_search(search_link(*used))
+            _show_evidence(*used)
+            if found is not None and (newer := _newer_words(*used, *found[1:])):
+                st.caption(newer)
+            offer_newer(used[0].spec().dataset, "home-newer")
         elif found is not None:
-            run, of, _ = found
-            with st.container(width="stretch", gap="xsmall"):
-                st.markdown(f"{conclusion_icon(of)} **{escaped(run.spec().dataset_title)}**")
-                _show_found(of)
-            if of.use is None:
-                _link_search(search_link(run, FINAL))
-            else:
-                use_button("Search with it", SEARCH, of.race, of.use, "retrieval", USE, kind="primary",
-                           key="home-use", dataset=run.spec().dataset)
-        if found is not None:
-            run, of, _ = found
-            view_link("data", label="Best search", icon=":material/trophy:", width="content", query_params={
-                "dataset": run.spec().dataset, "view": "advice", "budget": f"{of.race.budget:g}",
-                "serves": of.race.serves})
+            _show_found(found[1])
 
 
 def _concluded(runs: Sequence[Run]) -> tuple[Run, Conclusion, float] | None:

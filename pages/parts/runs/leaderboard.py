@@ -195,9 +195,9 @@ def shown_columns(runs: Sequence[Run], columns: Iterable[str]) -> list[str]:
     """
     examples = {run.id for run in example_runs()}
     own = [run for run in runs if run.id not in examples] or runs
-    labeled = [are_labeled([run], [run.evaluation()]) for run in own]
+    is_labeled = are_labeled(own, [run.evaluation() for run in own])  # one that was stopped early says nothing
     shown = [name for name in columns if name not in HIDDEN and name.split(" · ")[0] not in PARTS]
-    if QUESTION_WORDS[0] in shown and not any(labeled):
+    if QUESTION_WORDS[0] in shown and not is_labeled:
         return [name for name in shown if name not in (*SHORT, BAR)]
     return shown
 

@@ -130,9 +130,9 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | N
     agreed = agreement_words(said.verdicts, run.evaluation())
     bold, details = f"{verdict_icon(said.verdicts)} **{verdicts}.**", " ".join(filter(None, (
         f"Compared{rest}", escaped(said.epochs if is_beside else said.note), agreed)))
-    plain = f"Compared with the plain search: {verdicts}. {details}" if is_brief else ""
+    plain = f"Compared with the plain search: {verdicts}. {details}" if is_brief else None
     if stand is not None and is_beside and not stand.is_begun:
-        show_stand(run, stand, help_text=plain)
+        show_stand(run, stand, plain)
     if is_brief:
         if not said.is_raced and stand is None:
             st.markdown(f"{verdict_icon(said.verdicts)} Compared with the plain search: **{verdicts}.**", help=details)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from udml_core.base.errors import UserError
+from udml_core.base.errors import UserError, capitalized
 from udml_core.runs import Run
 from udml_core.runs.opinions import NO_GAIN, adds_nothing
 from udml_core.runs.search import FINAL
 from udml_core.runs.search.differing import side_name
 from udml_core.runs.used import chosen_at
-from udml_core.work.jobs.verdicts import IN_USE, TRAINING, Rival, Stand, rival_of, stand_of
+from udml_core.work.jobs.verdicts import IN_USE, Rival, Stand, rival_of, stand_of
 
 from ..data.using import SEARCH, Kind, judge_link, open_used
 from ..shell.cached import dataset_of
@@ -39,25 +39,24 @@ def best_beside(run: Run) -> str:
     return "" if stand is None else stand.words
 
 
-def show_stand(run: Run, stand: Stand, training: str = TRAINING, help_text: str = "") -> None:
-    """Show how a run stands beside the search in use, else beside the advised search, in the words of every page.
+def show_stand(run: Run, stand: Stand, more: str | None = None) -> None:
+    """Show how a run stands beside the search in use, else beside the advised search, and why.
 
     That training itself added nothing comes first, unless the search begins with this very training.
 
     Args:
         run: The run.
         stand: How it stands.
-        training: The run in words, in Markdown.
-        help_text: What stands behind the "?"; empty for nothing.
+        more: What follows the reason behind the "?"; None to show the reason in the line.
     """
-    why = f"{escaped(stand.why).replace(TRAINING, training)}."
-    idle = idle_line() if adds_nothing(run) else ""
+    why, idle = f"{escaped(stand.why)}.", adds_nothing(run)
+    head, shown = escaped(stand.head), f": {why}" if more is None else "."
     if idle and not stand.is_begun:
-        line = f"{idle} {escaped(stand.head)}: {why}"
+        line = f"{idle_line()} {head}{shown}"
     else:
         icon = "trophy" if stand.prefers_run or stand.is_begun else "push_pin"
-        line = f":material/{icon}: **{escaped(stand.head)}**: {why}{idle and ' ' + NO_GAIN}"
-    st.markdown(line, help=help_text or None)
+        line = f":material/{icon}: **{head}**{shown}{f' {NO_GAIN}' * idle}"
+    st.markdown(line, help=None if more is None else f"{capitalized(why)} {more}".strip())
 
 
 def idle_line() -> str:
@@ -99,8 +98,7 @@ def offer_choice(run: Run, key: str) -> None:
         _keep_button(rival, key, "tertiary")
     if rival.run.id != run.id:
         link = judge_link(side_name(rival.run.id, rival.frame), run.id, None if own == FINAL else own, rival.serves)
-        label = "Compare with my search" if rival.name == IN_USE else f"Compare with {rival.name}"
-        view_link("compare", label=label, icon=":material/thumbs_up_down:", width="content", query_params=link,
+        view_link("compare", label="Compare both", icon=":material/thumbs_up_down:", width="content", query_params=link,
                   help="Blind: you see where the two searches differ, without their names.")
 
 

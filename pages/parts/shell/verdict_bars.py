@@ -11,7 +11,6 @@ from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_certainty import close_words
 from udml_core.exploration.race_figures import (
     BY_CLASSES,
-    BY_LOOKS,
     COUNTED,
     HEADINGS,
     NO_VERDICT,
@@ -60,8 +59,8 @@ def show_bars(measures: Sequence[tuple[Serves, Measured, str]], other: str, grou
         return False
     st.html(f'<div class="verdict-bars">{"".join(rows)}</div>')
     groups = next((by_class_words(measured) for measure, measured, _ in measures if measure == "groups"), "")
-    st.caption(f"Of 100 searches, compared with {against}, as judges see it: {BY_LOOKS}."
-               + (f" Whole groups: {groups}." if groups else ""),
+    st.caption(f"Of 100 searches, compared with {against}. Judges see looks, not species or class"
+               f"{groups and f'; whole groups: {groups}'}.",
                help="\n\n".join([*COUNTED.values(), *filter(None, [group_size_words(group)]), BY_CLASSES,
                                   *[NO_VERDICT] * any(measured.is_undervalued for _, measured, _ in measures)]))
     return True

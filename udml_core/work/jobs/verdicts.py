@@ -38,8 +38,6 @@ ADVISED, IN_USE = "the best search", "your search"
 """How the search is called that a race advises, and the search that the user chose."""
 BEST = {"better": "Better than {}; confirm it by judgments", "worse": "Keep {}", "cannot tell": "No reason to leave {}"}
 """What follows from the verdict on a run against another search, in what the newest race serves."""
-TRAINING = "this training"
-"""How a run is called in words on how it stands."""
 ALONE = "the training alone is not better than the plain search"
 """Why a gain of a training with further steps does not count."""
 _MEMORY = Memory(8)
@@ -241,7 +239,7 @@ def stand_of(run: Run, dataset: Dataset) -> Stand | None:
     """
     search = _search_of(run, dataset)
     if search is not None and _begins(run, search):
-        return Stand(search, f"Part of {search.name}", f"{search.name} begins with {TRAINING} and adds "
+        return Stand(search, f"Part of {search.name}", f"{search.name} begins with this training and adds "
                                                        f"{_steps_of(search.run, search.frame)}", is_begun=True)
     if search is None or search.run.id == run.id:
         return None
@@ -255,7 +253,7 @@ def stand_of(run: Run, dataset: Dataset) -> Stand | None:
     with_what = "alone" if own == FINAL else "with the same steps"
     doubt = "" if sees == verdicts else f". What else they see as better does not count, as {ALONE}"
     return Stand(search, says, f"compared with {search.name} ({search.words}), judges see {_said_once(verdicts)} in "
-                               f"{TRAINING} {with_what}{doubt}", own=own,
+                               f"this training {with_what}{doubt}", own=own,
                  prefers_run="better" in (served, other) and served != "worse")
 
 
