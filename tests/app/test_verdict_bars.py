@@ -16,8 +16,14 @@ UNCLEAR = Measured(verdict="cannot tell", difference=0.001, low=-0.003, high=0.0
 def bars(serves: str, first: Measured, groups: Measured, whole: Count | None, **counts: float
          ) -> tuple[list[str], list[str]]:
     """Return the verdicts beside the names, and the labels of the bars, as a page shows them."""
+    shown = drawn(serves, first, groups, whole, "whiten", **counts)
+    return re.findall(r'verdict-name"><b>[^<]*</b> ([^<]*)<', shown), re.findall(r'aria-label="([^"]*)"', shown)
+
+
+def drawn(serves: str, first: Measured, groups: Measured, whole: Count | None, recipe: str, **counts: float) -> str:
+    """Return the bars in HTML."""
     of = Comparison(first=first, groups=groups, judges=("judge",), whole=whole, **counts)
-    outcome = Outcome(name="Whitening", setup=Setup(backbone="net", recipe="whiten"), kept=True, against_best=of,
+    outcome = Outcome(name="Whitening", setup=Setup(backbone="net", recipe=recipe), kept=True, against_best=of,
                       against_start=of, run="run")
     race = Race(serves=serves, budget=2, start=Setup(backbone="net"), run="run",  # type: ignore[arg-type]
                 outcomes=(outcome,))
@@ -33,7 +39,7 @@ def bars(serves: str, first: Measured, groups: Measured, whole: Count | None, **
     assert not test.exception
     shown = "".join(element.proto.body for element in test.get("html"))
     assert test.session_state["drawn"] == bool(shown) == bool(test.caption)
-    return re.findall(r'verdict-name"><b>[^<]*</b> ([^<]*)<', shown), re.findall(r'aria-label="([^"]*)"', shown)
+    return shown
 
 
 FIRST = {"changed": 0.54, "better": 0.3, "worse": 0.24}
@@ -54,6 +60,15 @@ def test_a_verdict_beside_a_bar_is_hedged_once() -> None:
     assert words == ["slightly better, a close call", "better"]
     words, _ = bars("first", BETTER, BETTER, WHOLE, **FIRST, within=(0.2, 0.4))
     assert words[0] == "better on average, though the counts alone may be chance"
+
+
+def test_counts_that_are_no_verdict_are_pale_and_say_why() -> None:
+    worse = Measured(verdict="worse", difference=-0.02, low=-0.024, high=-0.016)
+    told, untold = (drawn("groups", worse, BETTER, WHOLE, recipe, **FIRST) for recipe in ("whiten", "rerank"))
+    assert "<b>First result</b> worse<" in told
+    assert "doubted" not in told
+    assert "<b>First result</b> no verdict, as judges underrate this kind of search<" in untold
+    assert re.findall('class="verdict-bar( doubted)?" role', untold) == ["", " doubted"]
 
 
 def test_what_was_not_counted_is_not_drawn() -> None:
