@@ -170,10 +170,11 @@ class RaceProgress:
         bound = max(self._seconds - now, self._least)
         left, passed = self._shown(now, bound if expected is None else expected), clock_words(now)
         # A race may end before its time, so that the whole time and a time left would contradict each other.
-        is_whole = expected is None and now < self._seconds
+        is_bound = expected is None and not self._shown.is_late
+        is_whole = is_bound and now < self._seconds
         passed = f"{passed} of {clock_words(self._seconds)} min" if is_whole else f"{passed} min so far"
         rest = FINISHING if left < 1 else (
-            f"{clock_words(left)} of its time{LEFT}" if expected is None else
+            f"{clock_words(left)} of its time{LEFT}" if is_bound else
             f"{'more than' if self._shown.is_late else 'about'} {duration(left)}{LEFT}")
         time_words = f"{passed}, {rest}"
         done = min(ALMOST, now / max(now + left, 1e-9))
