@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,8 +20,10 @@ from udml_core.runs.search.resemblance import (
     LEAST,
     SAMPLE,
     Unlike,
+    doubt_words,
     find_unlike,
     nearest_distances,
+    share_beside,
     share_nearer,
 )
 
@@ -61,6 +64,29 @@ def test_a_copy_resembles_itself_and_noise_resembles_no_digit(run: Run) -> None:
     assert (known.share >= LEAST, known.embedding in ("final", "frozen")) == (True, True)
     assert known.sentence.startswith("No image here resembles yours: its nearest is farther away than that of ")
     assert unlike(retrieval, noise, "frozen") == Unlike("frozen", "raw pixels", 1.0)
+
+
+def test_an_image_may_be_of_another_kind_if_most_images_have_a_nearer_nearest_image(run: Run) -> None:
+    retrieval = Retrieval(run)
+    distances = nearest_distances(retrieval.frame("final"), retrieval.searched("final"))
+    far, near = np.quantile(distances, 0.95), np.quantile(distances, 0.5)
+    row = np.asarray(retrieval.frame("final").rows[0], dtype=np.float32)
+
+    def share_at(distance: float) -> float:
+        """Return the share for a point whose nearest image has a distance."""
+        point = SimpleNamespace(distance=distance)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(retrieval, "search", lambda *_: [point])
+            share = share_beside(retrieval, lambda _: row, "final")
+        assert share is not None
+        return share
+
+    assert share_at(far) == pytest.approx(0.95, abs=0.01)
+    assert doubt_words(share_at(far)) == (
+        f"Your image may be of a kind that is not here: {int(100 * share_at(far))} of 100 images have a nearer nearest "
+        "image.")
+    assert not doubt_words(share_at(near))
+    assert not doubt_words(None)
 
 
 def test_a_blank_image_resembles_no_digit_by_its_pixels(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from udml_core.exploration.gallery_content import DetailedTile, Mark, Tile
 from udml_core.results.embedding_words import in_numbers
 from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.search import FINAL, FROZEN, RECIPE, Hit, Query, Retrieval, epoch_words
-from udml_core.runs.search.resemblance import find_unlike
+from udml_core.runs.search.resemblance import doubt_words, find_unlike, share_beside
 from udml_core.runs.search.same import Threshold
 from udml_core.work.exporting import embeddings_file, images_file, model_archive, steps_without_vectors
 
@@ -118,8 +118,11 @@ def say_unlike(retrieval: Retrieval, query: PageQuery) -> None:
             st.warning(escaped(unlike.sentence), icon=":material/image_search:")
             return
         plain = FINAL if retrieval.spec.method == FROZEN else retrieval.before
+        doubt = doubt_words(share_beside(retrieval, lambda name: embed_image(retrieval, image, name), plain))
         nearest = retrieval.search(Query((embed_image(retrieval, image, plain),)), 1, plain)
-        if nearest and (nearest[0].similarity or 0.0) >= SAME_PICTURE:
+        if doubt:
+            st.caption(f":material/help: {doubt}")
+        elif nearest and (nearest[0].similarity or 0.0) >= SAME_PICTURE:
             st.caption(f":material/content_copy: This picture is among the images: "
                        f"**{escaped(retrieval.dataset.caption(nearest[0].index))}**, so it finds itself first.")
 

@@ -26,6 +26,9 @@ from udml_core.runs.search.retrieval import Retrieval
 
 LEAST = 0.99
 """Share of the images that have a nearer nearest image, from which nothing resembles a user's image."""
+DOUBTFUL = 0.9
+"""The same share from which a user's image may be of a kind that is not here: 1 in 10 images of a kind that is here has
+it, and more of the others."""
 SAMPLE = 500
 """Number of images whose distances to their nearest are known; of fewer images, all."""
 FEWEST = 20
@@ -69,14 +72,31 @@ def find_unlike(retrieval: Retrieval, embed: Callable[[str], Array], name: str =
     """
     name = "final" if name.startswith((REFINED, RECIPE)) else name
     for asked in dict.fromkeys([name, FROZEN] if retrieval.before == FROZEN else [name]):
-        distances = nearest_distances(retrieval.frame(asked), retrieval.searched(asked))
-        if len(distances) < FEWEST:
-            continue
-        (nearest,) = retrieval.search(Query((embed(asked),)), 1, asked)
-        share = share_nearer(distances, nearest.distance)
-        if share >= LEAST:
+        share = share_beside(retrieval, embed, asked)
+        if share is not None and share >= LEAST:
             return Unlike(asked, frame_words(asked, retrieval.run), share)
     return None
+
+
+def share_beside(retrieval: Retrieval, embed: Callable[[str], Array], name: str) -> float | None:
+    """Return the share of a run's images that have a nearer nearest image than a user's image; None of too few images.
+
+    Args:
+        retrieval: The search of the run.
+        embed: Returns the embedding (l,) of the user's image by an embedding's name.
+        name: The embedding.
+    """
+    distances = nearest_distances(retrieval.frame(name), retrieval.searched(name))
+    if len(distances) < FEWEST:
+        return None
+    (nearest,) = retrieval.search(Query((embed(name),)), 1, name)
+    return share_nearer(distances, nearest.distance)
+
+
+def doubt_words(share: float | None) -> str:
+    """Return that a user's image may be of a kind that is not here, in a sentence; empty if its nearest is near."""
+    return "" if share is None or share < DOUBTFUL else (
+        f"Your image may be of a kind that is not here: {int(100 * share)} of 100 images have a nearer nearest image.")
 
 
 def share_nearer(distances: Floats, distance: float) -> float:
