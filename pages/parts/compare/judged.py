@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 import streamlit as st
@@ -63,13 +63,14 @@ def range_bar(share: Share, is_blind: bool) -> None:
             f"<span>{HALF}</span><span>{html.escape(ends[1])}</span></div></div>")
 
 
-def show_judged(judging: Judging, names: tuple[str, str], has_plain: bool = False) -> None:
+def show_judged(judging: Judging, names: tuple[str, str], has_plain: bool, show_actions: Callable[[], object]) -> None:
     """Show the result with the names, each person's if there are several, and the judged queries.
 
     Args:
         judging: The session.
         names: The letters and names of A and B.
         has_plain: Whether one of the two is the plain search.
+        show_actions: Shows what is next, below the result.
     """
     people, comparison = judging.people(), judging.comparison
     own = judging.share(judging.judge)
@@ -86,6 +87,7 @@ def show_judged(judging: Judging, names: tuple[str, str], has_plain: bool = Fals
         st.markdown(unbroken(f"**{what}**"))
         st.caption(unbroken(sure))
         range_bar(own, is_blind=False)
+    show_actions()
     _show_queries(judging, names)
     others = "" if comparison.share == 1 else "; for the others both searches find the same"
     st.caption(unbroken("The interval holds with 95 % certainty, whenever you stop, for all queries with different "

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import streamlit as st
@@ -97,12 +98,7 @@ def show_judging(runs: Sequence[Run]) -> None:
                 "search.", icon=":material/lightbulb:")
     elif st.session_state.get(REVEALED) == comparison.key:
         heading.markdown("#### The result")
-        show_judged(judging, contest.titles, contest.has_plain)
-        with st.container(horizontal=True, gap="small", key="judge-next"):
-            is_offered = offer_winner(judging, contest.sides)
-            st.button("Hide names and judge more", icon=":material/visibility_off:", key="judge-hide",
-                      type="tertiary" if is_offered else "primary", on_click=_reveal, args=("",),
-                      disabled=question is None)
+        show_judged(judging, contest.titles, contest.has_plain, partial(_show_next, judging, question, contest))
     else:
         heading.markdown(f"#### {QUESTIONS[results]}" if question else "#### All queries are judged")
         words = words_for_same(comparison.dataset)
@@ -118,6 +114,15 @@ def show_judging(runs: Sequence[Run]) -> None:
         offer_excluding(comparison.dataset)
     _link_race(contest.sides[1].retrieval.run)
     show_files(judging)
+
+
+def _show_next(judging: Judging, question: Question | None, contest: Contest) -> None:
+    """Show the buttons that search with the better search, and that judge more queries."""
+    with st.container(horizontal=True, gap="small", key="judge-next"):
+        is_offered = offer_winner(judging, contest.sides)
+        st.button("Hide names and judge more", icon=":material/visibility_off:", key="judge-hide",
+                  type="tertiary" if is_offered else "primary", on_click=_reveal, args=("",),
+                  disabled=question is None)
 
 
 def _judged_sides(contest: Contest, results: Results) -> tuple[Side, Side]:
