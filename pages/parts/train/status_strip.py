@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.errors import UserError, duration
 from udml_core.base.steady import SteadyTime
+from udml_core.data.dataset import step_name
 from udml_core.exploration.race_figures import SAID
 from udml_core.exploration.race_measured import ERRORS, WIDER, Verdict
 from udml_core.numerics.measures import curve_of
@@ -24,10 +25,13 @@ from udml_core.work import jobs
 
 from ..shell.cached import dataset_at_hand
 from ..shell.run_status import UNSEEN, progress_of, state_line, stop_button
+from ..shell.times import time_words
 from .served_curves import GAIN, titles_of, value_words
 from .start_steps import STEPS, at_step, is_starting
 from .watched import rows_of_moments
 
+FEATURES = "features"
+"""How the steps of a start begin that may take minutes: the features of the images, or of several views of each."""
 STEADY = "lab-time-left"
 """Session key, with a run's id, of the time left that is shown."""
 Cell = tuple[str, str, str]
@@ -83,7 +87,10 @@ def cells_of(run: Run, status: Status, epoch: float | None, newest: float | None
         at = at_step(run, status)
         left, waited = _start_left(run, status), duration(max(0.0, time.time() - status.ticket))
         own = "" if left is not None else waited  # else it stands beside the time that is left
-        return [(f"Starting, step {at + 1} of {len(STEPS)}", STEPS[at], own),
+        what = f"Compute {step_name(status.phase)}" if status.phase.startswith(FEATURES) else STEPS[at]
+        step_left = time_words(status) if left is None else ""
+        return [(f"Starting, step {at + 1} of {len(STEPS)}", what, own),
+                *([("This step", step_left, "")] if step_left else []),
                 *([] if left is None else [("Results in", _steady_words(run, left), f"{waited} so far")])]
     if status.state != "running" or status.phase != "training":
         if epoch is None or status.state != "running":
