@@ -47,12 +47,15 @@ const LESSON = {
     const grid = element("div", { style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(300px,100%),1fr));gap:4px 14px;align-items:end" });
     stage.append(grid);
     const colors = [COLORS.hit, COLORS.miss];
+    const isPresented = stage.closest(".present") !== null;
+    const isTight = isCrowded(leastLetters(stage), stage.clientWidth / 2); // of two names side by side
     const maps = LESSON.kinds.map((kind, row) => {
-      const title = element("b", { "data-part": "bars", style: "font-size:0.9em;overflow-wrap:anywhere" }, kind === "free" ? say("Free projection") : say("Orthonormal projection, LᵀL = I").replaceAll(" = ", "\u00a0=\u00a0"));
+      const recall = element("span", { class: "later", style: "white-space:nowrap" }); // of a slide, which has no readout beside its maps
+      const title = isPresented ? element("b", { "data-part": "bars", style: isTight ? "font-weight:400" : null }, LESSON.names[row], " ", recall) : element("b", { "data-part": "bars", style: "font-size:0.9em;overflow-wrap:anywhere" }, kind === "free" ? say("Free projection") : say("Orthonormal projection, LᵀL = I").replaceAll(" = ", "\u00a0=\u00a0"));
       const canvas = element("canvas", { "data-part": "maps", role: "img", style: "width:100%;height:min(215px,38vw);display:block;border:1px solid var(--edge);border-radius:6px" });
       const bars = shape("svg", { class: "chart", "data-part": "bars", viewBox: "0 0 400 44", role: "img" });
       grid.append(element("div", {}, title, canvas, bars));
-      return { kind, canvas, bars, color: colors[row] };
+      return { kind, canvas, bars, recall, color: colors[row] };
     });
     const isNarrow = stage.clientWidth < 500; // a telephone
     const isWide = isCrowded(leastLetters(stage), stage.clientWidth); // room for one chart beside another only if letters are small
@@ -86,8 +89,9 @@ const LESSON = {
       ({ runs } = numbers);
       const { size, number, smaller, smallerSize } = numbers;
       const most = Math.max(...runs.flatMap(({ part }) => part)); // the highest bar fills its strip
-      maps.forEach(({ canvas, bars, color }, row) => {
+      maps.forEach(({ canvas, bars, recall: words, color }, row) => {
         const { part, rank, recall } = runs[row];
+        words.textContent = `R@1\u00a0${percent(recall, 0)}`;
         canvas.setAttribute("aria-label", say("{name}, map after {number} steps of size {size}: effective rank {rank}, R@1 {recall}", { name: LESSON.names[row], number, size, rank: fixed(rank, 1), recall: percent(recall) }));
         bars.setAttribute("aria-label", say("Shares of the 8 directions, in percent: {shares}", { shares: part.map((share) => fixed(100 * share, 0)).join(", ") }));
         bars.replaceChildren(...part.map((share, at) => shape("rect", { x: 50 * at + 2, y: 42 - 40 * share / most, width: 44, height: 40 * share / most, fill: color })));
@@ -118,7 +122,7 @@ const LESSON = {
       free: "<math><mi>L</mi><mo>←</mo><mi>L</mi><mo>−</mo><mi>s</mi><mi>∇</mi><mi>J</mi></math>", constraint: "<math><msup><mi>L</mi><mo>⊤</mo></msup><mi>L</mi><mo>=</mo><mi>I</mi></math>" })}</p>`;
   },
   caption: [1, 2],
-  presented: { do: [0, 1, 2], see: [[0, 1], [2, 3]], fails: [0, 1] },
+  presented: { do: [0, 1], see: [[0, 1], [2, 3]], fails: [0, 1] },
   states: { fails: { rate: 4, step: 10 } },
   parts: { maps: "predict do see0", bars: "predict do see0 see1 formula", rank: "see1 formula fails check takeaway", recall: "fails takeaway", loss: "do check" },
   fails: "An orthonormal projection is no guarantee of success. At the largest step size its effective rank falls from 7.6 to 4.8, and its R@1 ends lower than at step size 30 (gray): its directions stay, but the images lie along a few of them. There the free projection does not collapse to lower its loss, it diverges: each step overshoots farther than the last, until one direction hides the others. And a high effective rank alone proves nothing: the random start has the highest rank and the lowest R@1 of the orthonormal runs.",

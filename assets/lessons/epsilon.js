@@ -82,7 +82,7 @@ const LESSON = {
     let shown = ""; // the images whose small maps and table are drawn
     const drawOthers = (images) => {
       for (const { value, canvas } of thumbnails) {
-        paintSmallMap(canvas, epsilon[images].positions, colorsOf(ascend(epsilon[images], value))[1], images === "digits" ? 3 : 10);
+        paintSmallMap(canvas, epsilon[images].positions, colorsOf(ascend(epsilon[images], value))[1], () => (images === "digits" ? 3 : 10));
       }
       body.replaceChildren(...TABLE.map((value) => {
         const { count, largest, singletons, coverage, purity } = ascend(epsilon[images], value);

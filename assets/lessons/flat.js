@@ -3,6 +3,7 @@ const [N_ALPHA, N_BETA] = [4, 0.5];
 const SAME = 0.04; // a point nearer than this is the center itself, not one of its neighbors
 const CORNERS = [[-1.2, 0.05], [1.2, 1.3]]; // corners of the picture that A and B reach
 const RING = 120; // places around A; the first and the middle one lie on its flat
+const NUMBERED = 8; // places of the ring with a number
 
 const minus = ([x, y], [a, b]) => [x - a, y - b];
 const dot = ([x, y], [a, b]) => x * a + y * b;
@@ -72,7 +73,7 @@ const LESSON = {
     because: "Distance cannot tell these places apart. Nor can the cosine of embeddings of length 1, the usual similarity, which depends on the distance alone. But the green line continues A’s curve, and the inner curve is a different curve.",
   },
   touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then raise k to test more points, lower T, and turn A’s flat with the handle ↻.",
-  see: "The green line is A’s <b>flat</b>, the line through A that fits its neighbors best; the pink line is B’s, fitted likewise. All points on the dashed circle are as far from A as B. The thicker the pink ring, the more similar B would be there, by the mean of both flats. At the hollow diamond ◇, B would be most similar. Each bar tests one of A’s nearest points (□: on the inner curve): the lowest share along the flat, of this point and the members. If it reaches T, the point joins the neighborhood (✓); else it is rejected (✕).",
+  see: "The green line is A’s <b>flat</b>, which fits A’s neighbors best; the pink line is B’s flat, fitted to the points with a pink rim. All points on the dashed circle are as far from A as B. Thickness and numbers of the pink ring say how similar B would be there; at ◇ most. The ring jumps where B’s neighbors change, and with them B’s flat. Each bar tests one of A’s nearest points (□: on the inner curve): the lowest share along the flat, of this point and the members. If it reaches T, the point joins the neighborhood (✓); else it is rejected (✕).",
   controls: [
     { name: "k", kind: "slider", label: "k, nearest points to test", low: 1, high: 24, step: 1, start: 12 },
     { name: "threshold", kind: "slider", label: "T, share of each squared distance that must lie along the flat", low: 0.1, high: 0.99, step: 0.01, start: 0.9 },
@@ -84,9 +85,9 @@ const LESSON = {
   ],
   // PLM's similarity: the mean of what the flats of both points say, each fitted to the neighbors of its point.
   similarity(center, direction, place, { k, threshold }) {
-    const other = linearNeighborhood(place, k, threshold).direction;
+    const { direction: other, tested } = linearNeighborhood(place, k, threshold);
     const [fromA, fromB] = [direction, other].map((way) => splitAlong(way, minus(place, center)));
-    return { place, other, fromA, fromB, similarity: (fromA.similarity + fromB.similarity) / 2 };
+    return { place, other, rim: tested.filter(({ isMember }) => isMember).map(({ row }) => row), fromA, fromB, similarity: (fromA.similarity + fromB.similarity) / 2 };
   },
   // A is the nearest point of the outer curve. `ring` has the similarity of places around it, as far away as B; ◇ is the best of them in the picture. `turn` is the angle, in degrees, between the reader's tangent and the fitted flat.
   compute({ k, threshold, a, b, turn }) {
@@ -99,13 +100,13 @@ const LESSON = {
     const direction = heading(Math.atan2(fitted[1], fitted[0]) + turn * Math.PI / 180);
     const distance = Math.hypot(...minus(b, center));
     const at = (place) => LESSON.similarity(center, direction, place, { k, threshold });
-    const { other, fromA, fromB, similarity } = at(b);
+    const { other, rim, fromA, fromB, similarity } = at(b);
     const start = Math.atan2(direction[1], direction[0]) + (direction[0] * center[1] > direction[1] * center[0] ? Math.PI : 0); // counterclockwise along the curve
     const ring = Array.from({ length: RING }, (_place, step) => at(heading(start + 2 * Math.PI * step / RING).map((part, axis) => center[axis] + distance * part)));
     const isWithin = ({ place }) => place.every((part, axis) => part >= CORNERS[0][axis] && part <= CORNERS[1][axis]);
     const best = (ring.some(isWithin) ? ring.filter(isWithin) : ring).reduce((one, next) => (next.similarity > one.similarity + 1e-9 ? next : one));
     const total = own.members.reduce((sum, vector) => sum + dot(vector, vector), 0);
-    return { points, center, second: b, fitted, direction, other, tested: own.tested,
+    return { points, center, second: b, fitted, direction, other, rim, tested: own.tested,
       members: own.members.length, strangers: own.tested.filter(({ row, isMember }) => isMember && CURVES[row].curve).length,
       distance, cosine: 1 - distance ** 2 / 2, fromA, fromB, similarity, best, diamond: best.similarity,
       ring: ring.map((each) => ({ place: each.place, similarity: each.similarity })),
@@ -117,6 +118,7 @@ const LESSON = {
   build({ stage, change }) {
     const plane = new Plane(stage, { x: [-1.25, 1.25], y: [0.02, 1.32], height: 335, label: "Two curves of points" });
     plane.svg.prepend(shape("svg", { width: plane.width, height: plane.height }, plane.drawn)); // an inner picture clips what leaves it
+    plane.svg.dataset.part = "curves";
     const strip = new Plane(stage, { x: [-2.2, 25.6], y: [leastLetters(stage) || stage.clientWidth < 500 ? -0.5 : -0.32, 1.12], height: leastLetters(stage) || stage.clientWidth < 500 ? 110 : 84, equal: false, label: "Candidates" });
     strip.svg.setAttribute("role", "img");
     const isTight = strip.isCrowded || strip.width < 500 || leastLetters(stage) > 0;
@@ -144,6 +146,25 @@ const LESSON = {
       const outline = (points) => `M${points.join("L")}Z`;
       plane.add("path", { d: outline(edge(1)) + outline(edge(-1)), fill: COLORS.refined, "fill-rule": "evenodd", "fill-opacity": 0.6, class: "later" });
     };
+    // The similarity at places of the ring and at ◇, outside of the ring, where no number covers another or a handle.
+    const numberRing = ({ ring, best, center }, taken, words) => {
+      const letters = Math.max(13, plane.least);
+      const [wide, high] = [widthOf("0.00", letters), letters];
+      const [left, top] = plane.at(center);
+      const boxes = [...taken.map((point) => [...plane.at(point), 17, 17]), ...words];
+      const spots = Array.from({ length: NUMBERED }, (_none, at) => ring[Math.round((at + 0.5) * RING / NUMBERED) % RING]);
+      for (const { place, similarity } of [best, ...spots]) {
+        const [x, y] = plane.at(place);
+        const length = Math.hypot(x - left, y - top) || 1;
+        const [across, down] = [(x - left) / length, (y - top) / length];
+        const away = (place === best.place ? 20 : 8) + (Math.abs(across) * wide + Math.abs(down) * high) / 2;
+        const spot = [x + away * across, y + away * down];
+        const isFree = boxes.every(([boxX, boxY, halfWide, halfHigh]) => Math.abs(spot[0] - boxX) > wide / 2 + halfWide || Math.abs(spot[1] - boxY) > high / 2 + halfHigh);
+        if (!isFree || spot[0] < wide / 2 || spot[0] > plane.width - wide / 2 || spot[1] < high / 2 || spot[1] > plane.height - high / 2) continue;
+        boxes.push([...spot, wide / 2, high / 2]);
+        plane.text(plane.from(spot), fixed(similarity, 2), { dy: 0.35 * letters, size: 13, class: "later", ...HALO });
+      }
+    };
     const drawBars = ({ tested }, threshold) => {
       strip.clear();
       if (!isTight) strip.text([-0.9, 0.9], say("share"), { size: 11, dx: 4, anchor: "end" });
@@ -166,7 +187,7 @@ const LESSON = {
     };
     return { draw({ turn, threshold }, shown) {
       numbers = shown;
-      const { center, second: b, direction, other, tested, distance, similarity, diamond, best, fromA, members, strangers } = numbers;
+      const { center, second: b, direction, other, rim, tested, distance, similarity, diamond, best, fromA, members, strangers } = numbers;
       plane.clear();
       drawRing(numbers);
       plane.circle(center, distance, { dashed: true });
@@ -175,7 +196,14 @@ const LESSON = {
       plane.line(along(b, other, -0.3), along(b, other, 0.3), { color: COLORS.refined, width: 2.5 });
       const foot = along(center, direction, dot(direction, minus(b, center)));
       plane.line(foot, b, { color: COLORS.miss, width: 2, dashed: true });
-      if (fromA.across > 0.12) plane.text([(foot[0] + b[0]) / 2, (foot[1] + b[1]) / 2], say("across {distance}", { distance: fixed(fromA.across, 2) }), { dx: direction[0] > 0 ? -8 : 8, dy: 5, size: 13, anchor: direction[0] > 0 ? "end" : "start", ...HALO });
+      const words = []; // boxes of words: their middle, and half their width and height
+      if (fromA.across > 0.12) {
+        const [side, across] = [direction[0] > 0 ? -1 : 1, say("across {distance}", { distance: fixed(fromA.across, 2) })];
+        const halfway = [(foot[0] + b[0]) / 2, (foot[1] + b[1]) / 2];
+        plane.text(halfway, across, { dx: 8 * side, dy: 5, size: 13, anchor: side < 0 ? "end" : "start", ...HALO });
+        const half = widthOf(across, Math.max(13, plane.least)) / 2;
+        words.push([plane.at(halfway)[0] + side * (8 + half), plane.at(halfway)[1], half, Math.max(13, plane.least) / 2]);
+      }
       const status = new Map(tested.map(({ row, isMember }) => [row, isMember]));
       const half = plane.radius(4);
       CURVES.forEach(({ curve, point }, row) => {
@@ -183,6 +211,7 @@ const LESSON = {
         const color = status.get(row) ? COLORS.after : COLORS.gray;
         if (curve) plane.add("rect", { x: x - half, y: y - half, width: 2 * half, height: 2 * half, fill: status.get(row) ? color : "none", stroke: color, "stroke-width": 2 });
         else plane.dot(point, { radius: 4.5, color });
+        if (rim.includes(row)) plane.add("circle", { cx: x, cy: y, r: half + 4.5, fill: "none", stroke: COLORS.refined, "stroke-width": 2.5, class: "later" });
         if (status.get(row) === false) {
           plane.line(plane.from([x - 6, y - 6]), plane.from([x + 6, y + 6]), { color: COLORS.miss, width: 2 });
           plane.line(plane.from([x - 6, y + 6]), plane.from([x + 6, y - 6]), { color: COLORS.miss, width: 2 });
@@ -195,7 +224,9 @@ const LESSON = {
       grips.a.place(center);
       grips.b.place(b);
       const end = [reach, -reach, 0.8 * reach, -0.8 * reach].map((far) => along(center, direction, far)).find(([x, y]) => Math.abs(x) < 1.17 && y > 0.1 && y < 1.24);
-      grips.turn.place(end ?? along(center, direction, 0.6 * reach)); // inside of the frame
+      const turned = end ?? along(center, direction, 0.6 * reach); // inside of the frame
+      grips.turn.place(turned);
+      numberRing(numbers, [center, b, turned], words);
       plane.svg.setAttribute("aria-label", `${say("B is {distance} from A and has similarity {similarity}; at ◇, as far from A, it would have {diamond}. The flat has {members} members, {strangers} of them from the other curve.", {
         distance: fixed(distance, 2), similarity: fixed(similarity, 2), diamond: fixed(diamond, 2), members, strangers })} ${turn ? say("It is turned by {turn} degrees.", { turn: fixed(turn, 0) }) : ""}`);
     } };
@@ -214,6 +245,7 @@ const LESSON = {
       <p>${say("By A’s flat: {formula}", { formula: part(fromA) })}</p><p>${say("By B’s flat: {formula}", { formula: part(fromB) })}</p>
       <p>${say("The similarity is their mean, {similarity}. A neighbor joins only if afterwards, for every member, at least the share T of its squared distance lies along the flat.", { similarity: fixed(similarity, 2) })}</p>`;
   },
+  captions: { curves: [0, 1, 2, 3] },
   caption: [0, 1, 2, 3],
   presented: { see: [[0, 2, 3], [4, 5]], fails: [0, 1] },
   states: { see: [{}, {}], formula: {}, fails: { k: 24, threshold: 0.3 } },

@@ -21,12 +21,13 @@ const LESSON = {
     because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, the gradients of many hard triplets share a direction in which all points move together. It lowers all these losses, but never below the margin.",
   },
   touch: "Train an epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps. How much of the harm comes from wrong labels? Train on right labels only.",
-  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin μ = 0.1. Each map shows the images after training, all at one scale. Each character is an image, colored by its true digit; a ring marks a wrong label, one in ten. R@1: the share whose nearest image is the same digit. R@1 is the mean over five seeds, which draw triplets and their order; ± bounds in 19 of 20 cases what the seeds leave open, not what other images would change, and the map shows the first seed. The R@1 of the maps is measured on the same images on which the projection trains; a second number gives R@1 on 300 new images. Spread: the size of the map, compared with before.",
+  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin μ = 0.1. Each map shows the images after training, all at one scale. Each character is an image, colored by its true digit; a ring marks a wrong label, one in ten. R@1: the share whose nearest image is the same digit. Spread: the size of the map, compared with before. R@1 is the mean over five seeds, which draw triplets and their order; the map shows the first seed. ± bounds in 19 of 20 cases what the seeds leave open, not what other images would change. The maps have R@1 on the training images; a second number gives R@1 on 300 new images.",
   controls: [
     { name: "epochs", kind: "slider", label: "Epochs of training", low: 0, high: 4, step: 1, start: 0 },
     { name: "labels", kind: "choice", label: "Triplets", start: "all", options: [{ value: "all", words: "All" }, { value: "right", words: "Only those with right labels" }] },
   ],
-  hidden: [{ name: "range", start: [-0.9, -0.3], low: [-0.9, -0.9], high: [1.2, 1.2] }], // difference of the triplets that train
+  hidden: [{ name: "range", start: [-0.9, -0.3], low: [-0.9, -0.9], high: [1.2, 1.2],
+    told: ({ range }) => [say("Your range"), [Math.min, Math.max].map((pick) => fixed(pick(...range), 1)).join(" … ")] }], // difference of the triplets that train
   margin: 0.1,
   batch: 50,
   rate: 1,
@@ -202,15 +203,17 @@ const LESSON = {
       const canvas = element("canvas", { class: "to-draw", role: "img", style: "width:100%;aspect-ratio:1;display:block;border:1px solid var(--edge);border-radius:6px" });
       const words = element("div", { class: "numbers", style: `font-size:0.85em;min-height:${isPrinted ? 0 : 5.4}em` });
       const sign = element("span", {}); // whether R@1 rose or fell
-      return { name, title, canvas, words, sign, box: element("div", { class: "trained", "data-part": ["semi", "own"].includes(name) ? "maps" : "others" }, element("b", { style: "font-size:0.9em" }, title, sign), canvas, words) };
+      return { name, title, canvas, words, sign, box: element("div", { class: "trained", "data-part": name }, element("b", { style: "font-size:0.9em" }, title, sign), canvas, words) };
     });
     const isTight = plane.isCrowded && (!parts || parseFloat(stage.parentElement.style.width) < 620); // room for R@1 alone, below the bars or on a narrow slide
     plane.svg.dataset.part = "bars";
     const { classes, labels: given } = data.hardness;
     const digits = [0, 1, 2, 3, 4, 6];
     const wrong = Array.from(classes.keys()).filter((row) => given[row] !== classes[row]);
+    const meanings = isPresented ? [say("R@1: the nearest image is the same digit")] : []; // a slide further on says it
+    const isOn = (...slides) => slides.some((slide) => stage.closest(`.present[data-slide=${slide}]`) !== null);
     stage.append(element("div", { "data-part": "maps", class: plane.isCrowded ? "crowded" : null, style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(max(130px,min(50% - 8px,(560px - 100%) * 999)),1fr));gap:8px" }, maps.map(({ box }) => box)),
-      element("div", { "data-part": "maps" }, classLegend(say("Maps: true digit"), digits.map(String), say("○ wrong label"))));
+      element("div", { "data-part": "maps" }, classLegend(say("Maps: true digit"), digits.map(String), say("○ wrong label"), ...meanings)));
     const button = element("button", { type: "button", class: "main", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, say("Train one epoch"));
     button.hidden = isPresented; // then there is no room for what the slider does, and what all maps share
     stage.append(button);
@@ -272,14 +275,17 @@ const LESSON = {
         const factor = fixed(spread / before.spread, 2);
         const short = new Set(results[name].recalls).size > 1 ? `${fixed(100 * middle, 1)}±${percent(reach)}` : percent(middle);
         const lines = plane.isCrowded ? [element("b", {}, `R@1 ${short}`)] : [element("b", {}, "R@1 ", element("span", { style: "white-space:nowrap" }, LESSON.interval(results[name])))];
-        if (!isTight) lines.push(say("spread × {factor}", { factor }).replace("× ", "×\u00a0"));
+        const isNamed = !isOn("predict", "do"); // a slide further on says what spread is
+        if (!isTight && isNamed) lines.push(say("spread × {factor}", { factor }).replace("× ", "×\u00a0"));
         if ((!isPresented && !isPrinted) || (plane.isCrowded && !isTight && used < FEW)) lines.push(say("triplets: {used}", { used }));
-        if (!isTight && !isPrinted && !parts?.includes("bars")) lines.push(say("steps: {steps}", { steps })); // beside the bars the maps need the room
+        if (!isTight && isNamed && !isPrinted && !parts?.includes("bars")) lines.push(say("steps: {steps}", { steps })); // beside the bars the maps need the room
+        words.hidden = isOn("predict") && !epochs; // the same of all maps
         words.replaceChildren(...lines.flatMap((line, at) => (at ? [element("br"), line] : [line])));
         canvas.setAttribute("aria-label", say("Map after {epochs} epochs on {used} triplets, {title}: R@1 {recall}, spread {factor} times that before training",
           { epochs, used, title, recall: LESSON.interval(results[name]), factor: fixed(spread / before.spread, 2) }));
       }
       button.disabled = epochs >= 4;
+      if (isPresented) stage.querySelector(".class-legend").lastChild.hidden = !isOn("predict") || !epochs;
       paint();
     } };
   },
@@ -293,10 +299,12 @@ const LESSON = {
       ${say("{count} of its triplets train.", after)} ${own.steps ? say("After {steps} steps the spread of the map is {factor} times the spread before.", after) : ""}
       ${say("{count} easy triplets have loss 0 at the start, so their gradient is 0.", { count: easy.used })}</p>`;
   },
-  caption: [0, 1, 5, 6, 8],
-  presented: { do: [0, 1], see: [[0, 1, 2], [3, 4, 5, 8]], fails: [0, 1, 2] },
-  states: { see: [{}, { epochs: 1 }] },
-  parts: { maps: "predict do see1 fails check takeaway", others: "predict see1 fails check takeaway", bars: "do see0 formula" }, // with the bars there is room for two maps
+  captions: { bars: [0, 1, 2], maps: [3, 4, 5, 6] },
+  caption: [0, 1, 5, 6, 7, 8],
+  presented: { do: [0, 1], see: [[0, 1, 2], [3, 4, 5, 6]], fails: [0, 1, 2] },
+  states: { see: [{}, { epochs: 1 }], fails: { epochs: 1, range: [-2, 0] } }, // all hard triplets, so that the numbers are theirs
+  parts: { maps: "predict do see1 fails check takeaway", easy: "predict see1 fails check takeaway", semi: "predict do see1 check takeaway", // with the bars, or more numbers, there is room for two maps
+    hard: "predict see1 fails check takeaway", own: "predict do see1 check takeaway", bars: "do see0 formula" },
   fails: "Train one epoch: on <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Choose <b>Only those with right labels</b>: it falls to 79.6 ± 1.4 % only. So most of the harm came from the labels. Triplets and steps are as many, so the rest comes from hardness: shrinking all distances lowers the loss of every hard triplet, but never below the margin.",
   takeaway: "While labels can be wrong, train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
   open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },

@@ -127,7 +127,7 @@ function paintGroups(canvas, { points, size, middle, unit }) {
 
 const KNOWN_GROUPS = {
   title: "Known sizes and gaps, with a live t-SNE",
-  words: "Here the truth is known: 90 points in three groups. At the start A is about three times as wide as B, and C about three times as far from B as A is; on the first map neither ratio reaches 1.5. The second map has the same points and the same random start: only the perplexity differs. A new start draws other gaps from the same points. Then set the width of A to 5 and the gap to 1: the gaps are nearly equal. At perplexity 20 the map draws C more than three times as far from B as A, at 5 or 50 about as far. Sizes and gaps of a map follow the perplexity as much as the data. A perplexity above the size of a group, here 30, can bend groups into rings.",
+  words: "Here the truth is known: 90 points in three groups. At the start A is about three times as wide as B, and C about three times as far from B as A is; on the first map neither ratio reaches 1.5. Sizes and gaps of a map follow the perplexity as much as the data.",
   controls: [
     { name: "spread", kind: "slider", label: "Width of A, as a multiple of B", low: 0.2, high: 5, step: 0.2, start: 3 },
     { name: "gap", kind: "slider", label: "Gap from B to C, as a multiple of A to B", low: 1, high: 5, step: 0.5, start: 3 },
@@ -135,18 +135,19 @@ const KNOWN_GROUPS = {
     { name: "other", kind: "slider", label: "Perplexity of the second map", low: 2, high: 60, step: 1, start: 5 },
   ],
   build({ box }) {
-    const words = element("p", { role: "status", style: "grid-column:1/-1" });
+    const words = element("p", { role: "status", class: "wide" });
     const maps = [0, 1].map(() => element("span", {}, say("Their t-SNE map")));
     const canvases = [[say("The points")], [maps[0]], [maps[1]]].map(([caption], at) => {
       const title = at ? say("Their t-SNE map") : say("The points");
       const canvas = element("canvas", { role: "img", "aria-label": title, style: "width:100%;height:200px;display:block;color:var(--text);border:1px solid var(--edge);border-radius:6px" });
-      box.append(element("figure", { style: "margin:0;min-width:0" }, element("figcaption", {}, caption), canvas));
+      const ratios = element("div", { class: "ratios" }); // below the picture that they measure
+      box.append(element("figure", { style: "margin:0;min-width:0" }, element("figcaption", {}, caption), canvas, ratios));
       if (at === 0) box.lastChild.classList.add("whole");
       return canvas;
     });
     const again = element("button", { type: "button", style: "padding-block:0", onclick: () => { start += 1; begin(); } }, say("New start"));
     box.firstChild.firstChild.append(" ", again); // both maps begin again
-    box.append(words);
+    box.append(words, element("div", { class: "do" }, say("Set the width of A to 5 and the gap to 1: the gaps are nearly equal. At perplexity 20 the map draws C more than three times as far from B as A, at 5 or 50 about as far. A perplexity above the size of a group, here 30, can bend groups into rings.")));
     let [shown, lives, points, start, waiting] = ["", [], [], 1, 0]; // lives: two maps of the same points from the same random start; start: which one
     let setting = null; // what is drawn now
     const begin = () => {
@@ -172,10 +173,12 @@ const KNOWN_GROUPS = {
         for (let count = 0; count < 5 && !live.isDone; count += 1) live.step();
         paint(canvases[at + 1], live.positions);
       });
-      const [real, one, other] = [points, ...lives.map(({ positions }) => positions)].map(groupRatios);
-      words.textContent = say("Step {step} of {steps}. A is {width} times as wide as B, on the maps {mapWidth} and {otherWidth} times. C is {gap} times as far from B as A, on the maps {mapGap} and {otherGap} times.", {
-        step: lives[0].done, steps: TSNE.steps, width: fixed(real.width, 1), mapWidth: fixed(one.width, 1), otherWidth: fixed(other.width, 1), gap: fixed(real.gap, 1), mapGap: fixed(one.gap, 1), otherGap: fixed(other.gap, 1) });
-      maps.forEach((caption, at) => canvases[at + 1].setAttribute("aria-label", `${caption.textContent}. ${words.textContent}`));
+      words.textContent = say("Step {step} of {steps}. Both maps have the same points and the same random start: only the perplexity differs. A new start draws other gaps.", { step: lives[0].done, steps: TSNE.steps });
+      [points, ...lives.map(({ positions }) => positions)].map(groupRatios).forEach(({ width, gap }, at) => {
+        const ratios = say("width A / B: {width} · gap BC / AB: {gap}", { width: fixed(width, 1), gap: fixed(gap, 1) });
+        canvases[at].nextSibling.textContent = ratios.split(" · ").map((part) => part.replaceAll(" ", "\u00a0")).join(" · ");
+        canvases[at].setAttribute("aria-label", `${at ? maps[at - 1].textContent : say("The points")}. ${ratios}`);
+      });
       if (!lives[0].isDone) waiting = requestAnimationFrame(frame);
     };
     return { draw({ spread, gap, perplexity, other }) {
@@ -268,31 +271,34 @@ const LESSON = {
       legend.hidden = points !== "digits";
       const { positions, groups, neighbors, isKept, keptHere, value } = drawn;
       const text = getComputedStyle(stage).color;
-      const image = drawn.row;
-      const kinds = new Map(neighbors.map((neighbor, at) => [neighbor, isKept[at]]));
+      const isAsked = stage.closest(".present[data-slide=predict]") !== null; // the question is about groups: a class sees nothing else
+      const image = isAsked ? null : drawn.row;
+      const kinds = new Map(isAsked ? [] : neighbors.map((neighbor, at) => [neighbor, isKept[at]]));
       const described = { method: method === "tsne" ? "t-SNE" : "UMAP", size: sizeWords(method, value), kept: keptHere, all: NEAREST };
       cloud.describe(points === "digits" ? say("{method} map of the digits, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described)
         : say("{method} map of random pixels, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described));
       // A kept neighbor below ★ shows around it.
-      const [left, top] = [2 * image, 2 * image + 1].map((at) => positions[at]);
+      const [left, top] = [2 * drawn.row, 2 * drawn.row + 1].map((at) => positions[at]);
       const reach = Math.max(...positions) - Math.min(...positions);
       const isBelow = (other) => Math.hypot(positions[2 * other] - left, positions[2 * other + 1] - top) < 0.03 * reach;
       const below = neighbors.filter((other, at) => isKept[at] && isBelow(other)).length;
       const dot = groups ? leastRadius(stage) : 0;
       const [chosen, under, near, lost, other] = dot ? SLIDE_POINTS.map((share) => share * dot) : [8, 13, 6, 4.5, groups ? 2 : 3];
-      cloud.draw({ positions, ringed: groups?.members ?? null, order: [...neighbors, image], chosen: image, note: below ? say("✓ {count} under ★", { count: below }) : "", segments: neighbors.map((neighbor) => [image, neighbor]),
+      cloud.draw({ positions, ringed: groups?.members ?? null, order: isAsked ? [] : [...neighbors, image], chosen: image, note: below ? say("✓ {count} under ★", { count: below }) : "", segments: isAsked ? [] : neighbors.map((neighbor) => [image, neighbor]),
         colors: (other) => (other === image ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : groups?.inGroup[other] ? text : groups ? COLORS.gray : PALETTE[maps.classes[other]]),
         radius: (row) => (row === image ? chosen : kinds.has(row) ? (!kinds.get(row) ? lost : isBelow(row) ? under : near) : other) });
       const key = `${points} ${method} ${text}`;
-      sizes.textContent = method === "tsne" ? say("perplexity") : say("number of neighbors");
+      sizes.textContent = groups ? (method === "tsne" ? say("perplexity: tight groups") : say("number of neighbors: tight groups")) : method === "tsne" ? say("perplexity") : say("number of neighbors");
       thumbnails.forEach(({ button, canvas, caption }, at) => {
         button.setAttribute("aria-pressed", String(at === Math.round(size)));
-        caption.textContent = String(SIZES[method][at]);
-        button.setAttribute("aria-label", sizeWords(method, SIZES[method][at]));
+        const value = SIZES[method][at];
+        const places = maps[points].maps[`${method}${value}`].positions;
+        const tight = groups && tightGroups(places);
+        caption.textContent = tight ? `${value}: ${tight.count}` : String(value);
+        button.setAttribute("aria-label", tight ? say("{size}: {count} tight groups", { size: sizeWords(method, value), count: tight.count }) : sizeWords(method, value));
         if (key === shown) return;
-        const places = maps[points].maps[`${method}${SIZES[method][at]}`].positions;
-        const dark = groups && tightGroups(places).inGroup;
-        paintSmallMap(canvas, places, (other) => (!dark ? PALETTE[maps.classes[other]] : dark[other] ? text : COLORS.gray));
+        const dark = tight?.inGroup;
+        paintSmallMap(canvas, places, (other) => (!dark ? PALETTE[maps.classes[other]] : dark[other] ? text : COLORS.gray), (other) => (dark?.[other] ? 7 : 3));
       });
       shown = key;
       const tile = (other, kind, label) => ({ pixels: picture(other), kind, label, onclick: () => change({ image: other }) });
@@ -323,7 +329,7 @@ const LESSON = {
     ${say("Over all images its mean is {share}.", { share: percent(trustworthiness) })}
     ${say("<b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.")}</p>`,
   caption: [0, 1, 2, 3],
-  presented: { see: [[0, 1, 2, 3]], fails: [1, 2, 3], more: [0, 1] },
+  presented: { see: [[0, 1, 2, 3]], fails: [1, 2, 3], more: [0, 1, 2] },
   states: { see: [{}] },
   parts: { map: "predict see0 formula fails check takeaway", pictures: "formula", small: "fails check takeaway" },
   fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, at perplexity 100 only 16. But 600 points scattered at random over a disk form about 17 such groups, mostly 10 to 24. So the 16 are chance, and perplexity 2 made the 73. At 5 the map shows 24, and at 30 only 4, because perplexity 30 spaces these points more evenly than chance would. The pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",

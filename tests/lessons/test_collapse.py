@@ -128,6 +128,30 @@ def test_a_slide_draws_the_curves_of_its_words(open_lesson: Callable[..., Any], 
             assert drawn[2] > drawn[0] + 0.02
 
 
+def test_a_slide_writes_r1_beside_the_name_of_each_map_after_the_answer(
+        open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("collapse", "?present=1")
+    names = page.locator(".stage b[data-part=bars]")
+    expect(names.locator("span").first).to_be_hidden()
+    page.keyboard.press("1")
+    shares = page.evaluate("lesson.numbers.runs.map(({ recall }) => (100 * recall).toFixed(0))")
+    assert int(shares[1]) < int(shares[0])  # the right answer
+    for name, share, words in zip(names.all(), shares, ("orthonormal", "free"), strict=True):
+        expect(name).to_have_text(f"{words} R@1\N{NO-BREAK SPACE}{share}\N{NO-BREAK SPACE}%")
+        expect(name.locator("span")).to_be_visible()
+    for width, height in ((1024, 768), (1280, 720)):
+        page.set_viewport_size({"width": width, "height": height})
+        for slide in range(5):
+            page.evaluate("slide => Object.assign(lesson.presentation, { slide }).show()", slide)
+            boxes = page.evaluate("""() => [...document.querySelectorAll(".stage b[data-part=bars]")].map((name) => {
+                const range = document.createRange();
+                range.selectNodeContents(name);
+                const { left, right, top } = range.getBoundingClientRect();
+                return [left, right, top];
+            })""")
+            assert boxes[0][2] != boxes[1][2] or boxes[0][1] + 4 <= boxes[1][0], (width, slide, boxes)
+
+
 def test_a_slide_shows_the_loss_up_to_its_step_and_pairs_of_numbers(open_lesson: Callable[..., Page]) -> None:
     page = open_lesson("collapse", "?present=1")
     for width, height in ((1280, 720), (1024, 768)):

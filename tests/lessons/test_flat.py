@@ -108,6 +108,69 @@ def test_the_ring_has_the_library_s_similarities(compute: Callable[..., Any], st
     assert [place["similarity"] for place in shown["ring"]] == pytest.approx(wanted.tolist(), abs=1e-6)
 
 
+SPOTS = """() => [...document.querySelectorAll(".plane text.later")].map((text) => {
+    const plane = document.querySelector(".plane");
+    const box = text.getBoundingClientRect();
+    const at = (x, y) => new DOMPoint(x, y).matrixTransform(plane.getScreenCTM().inverse());
+    const middle = at((box.left + box.right) / 2, (box.top + box.bottom) / 2);
+    return [text.textContent, middle.x, middle.y, box.left, box.top, box.right, box.bottom];
+})"""
+PLACES = """() => {
+    const { ring, center, best } = lesson.numbers;
+    const [left, top] = [...document.querySelectorAll(".handle")].filter((handle) => /^A,/.test(handle.ariaLabel))
+        .map((handle) => handle.transform.baseVal[0].matrix).map(({ e, f }) => [e, f])[0];
+    return [...ring, best].map(({ place, similarity }) => [Math.atan2(-(place[1] - center[1]), place[0] - center[0]),
+        similarity, left, top]);
+}"""
+
+
+@pytest.mark.parametrize("state", [{}, {"k": 24, "threshold": 0.3}, {"b": [0.5, 1.1]}])
+def test_numbers_beside_the_ring_order_its_places(open_lesson: Callable[..., Any], state: dict[str, Any]) -> None:
+    page = open_lesson("flat")
+    page.locator(".question input").first.check()
+    page.evaluate("state => lesson.show(state)", {"b": [0.2, 0.629], **state})
+    shown = page.evaluate(SPOTS)
+    assert len(shown) >= 4
+    assert len({words for words, *_ in shown}) >= 3
+    places = page.evaluate(PLACES)
+    for words, x, y, *_ in shown:  # the number of the place in whose direction it stands
+        angle = np.arctan2(y - places[0][3], x - places[0][2])
+        away = [abs((angle - other + np.pi) % (2 * np.pi) - np.pi) for other, *_ in places]
+        near = [similarity for (_, similarity, *_), part in zip(places, away, strict=True) if part < 0.03]
+        assert min(abs(float(words) - similarity) for similarity in near) < 0.0051, (words, near)
+    handles = page.evaluate("""() => [...document.querySelectorAll(".handle circle + circle")].map((handle) => {
+        const { left, top, right, bottom } = handle.getBoundingClientRect();
+        return [left, top, right, bottom];
+    })""")
+    boxes = [box for *_, left, top, right, bottom in shown for box in [(left, top, right, bottom)]]
+    for at, (left, top, right, bottom) in enumerate(boxes):
+        for other in (*boxes[:at], *handles):
+            assert right <= other[0] + 3 or other[2] <= left + 3 or bottom <= other[1] + 5 or other[3] <= top + 5
+
+
+@pytest.mark.parametrize("b", [[0.2, 0.629], [-0.04, 0.957]])
+def test_rims_mark_the_points_to_which_the_flat_of_b_is_fitted(open_lesson: Callable[..., Any], b: list[float]) -> None:
+    page = open_lesson("flat")
+    page.locator(".question input").first.check()
+    page.evaluate("b => lesson.show({ b })", b)
+    shown = page.evaluate("lesson.numbers")
+    points = torch.tensor(shown["points"], dtype=torch.float64)
+    center = torch.tensor([b], dtype=torch.float64)
+    distances = torch.cdist(center, points, compute_mode="donot_use_mm_for_euclid_dist")
+    candidates = distances.masked_fill(distances <= SAME, torch.inf).argsort(dim=1)[:, :12]
+    members = candidates[0][linear_neighborhoods_at(center, points, candidates, 1, 0.9).members[0]]
+    drawn = page.evaluate("""() => [...document.querySelectorAll(".plane circle.later")].map((rim) => [
+        rim.cx.baseVal.value, rim.cy.baseVal.value])""")
+    places = page.evaluate("""rows => {
+        const { width, height } = document.querySelector(".plane").viewBox.baseVal;
+        const unit = Math.min(width / 2.5, height / 1.3);
+        return rows.map((row) => lesson.numbers.points[row]).map(([x, y]) => [width / 2 + unit * x,
+            height / 2 - unit * (y - 0.67)]);
+    }""", members.tolist())
+    assert sorted(drawn) == [pytest.approx(place, abs=0.01) for place in sorted(places)]
+    assert len(drawn) > 2
+
+
 def test_the_cosine_is_that_of_unit_vectors_at_this_distance(compute: Callable[..., Any]) -> None:
     shown = compute("flat", {})
     angle = 2 * np.arcsin(shown["distance"] / 2)

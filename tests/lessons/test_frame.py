@@ -80,6 +80,32 @@ def test_a_lesson_fits_a_telephone(open_lesson: Open, lesson: Lesson) -> None:
         assert 0 < task["height"] <= 110, (language, task)
 
 
+@pytest.mark.browser
+@pytest.mark.parametrize(("name", "parts"), [("hardness", ["bars", "maps"]), ("flat", ["curves"])])
+def test_sentences_stand_at_the_part_that_they_explain(open_lesson: Open, name: str, parts: list[str]) -> None:
+    page = open_lesson(name)
+    captions = page.locator(".at-part")
+    expect(captions.first).to_be_hidden()  # it could answer the question
+    page.click(".skip")
+    see = page.evaluate(r"lesson.lesson.see.split(/(?<=[.!?])\s+/).map((text) => text.replace(/<.*?>/g, ''))")
+    placed = page.evaluate("lesson.lesson.captions")
+    assert list(placed) == parts
+    for part, caption in zip(parts, captions.all(), strict=True):
+        expect(caption).to_have_text(" ".join(see[at] for at in placed[part]))
+        assert page.evaluate("""([part, caption]) => [...document.querySelectorAll(`.stage > [data-part=${part}]`)].at(-1)
+            .nextSibling === caption""", [part, caption.element_handle()])
+    others = [at for at in range(len(see)) if at not in sum(placed.values(), [])]
+    expect(page.locator(".see")).to_have_text(" ".join(see[at] for at in others))
+    page.get_by_role("button", name="Present").click()
+    expect(captions.first).to_be_hidden()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(page.url.split("?")[0])
+    page.wait_for_selector(".lesson[data-drawn]")
+    expect(captions).to_have_count(0)  # the controls stand near the picture
+    paragraphs = page.locator(".see > span")
+    expect(paragraphs).to_have_text([" ".join(see[at] for at in numbers) for numbers in (*placed.values(), others)])
+
+
 FINGER = 44
 """Pixels that a finger hits."""
 SMALL = """least => [...document.querySelectorAll(`.lesson :is(button, summary, input[type=range], nav a, a.try),

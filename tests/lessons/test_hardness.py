@@ -259,6 +259,37 @@ def test_the_maps_of_a_slide_stand_in_line_and_their_numbers_have_words(open_les
                 assert all(re.match(r"[^\W\d]{3}|R@1", line) for line in words.splitlines()), words
 
 
+def test_the_slide_of_the_failure_shows_the_maps_and_numbers_of_its_words(open_lesson: Open) -> None:
+    page = open_lesson("hardness", "?present=1")
+    page.evaluate("lesson.presentation.turn(lesson.presentation.slides.findIndex(({ kind }) => kind === 'fails'))")
+    assert [name.split("\N{NO-BREAK SPACE}")[0] for name in page.locator(".trained:visible > b").all_inner_texts()] == [
+        "Easy", "Hard"]
+    expect(page.locator(".readout dd").first).to_have_text("83.3 → 71.8 ± 3.1\N{NO-BREAK SPACE}%")
+    page.get_by_role("button", name="Only those with right labels").click()
+    expect(page.locator(".readout dd").first).to_have_text("83.3 → 79.6 ± 1.4\N{NO-BREAK SPACE}%")
+    page.evaluate("lesson.presentation.turn(-1)")
+    page.evaluate("lesson.presentation.turn(1)")
+    expect(page.locator(".slide-now")).to_contain_text("Your range −0.9 … −0.3 → −2.0 … 0.0")
+
+
+def test_a_class_reads_what_r1_means_beside_the_first_r1(open_lesson: Open) -> None:
+    page = open_lesson("hardness", "?present=1")
+    numbers = page.locator(".trained .numbers:visible")
+    meaning = page.locator(".stage").get_by_text("R@1: the nearest image is the same digit")
+    expect(numbers).to_have_count(0)  # they are the same of all maps
+    expect(meaning).to_be_hidden()
+    page.keyboard.press("1")
+    expect(numbers).to_have_count(4)
+    expect(meaning).to_be_visible()
+    for slide in range(page.evaluate("lesson.presentation.slides.length")):
+        page.evaluate("slide => Object.assign(lesson.presentation, { slide }).show()", slide)
+        if slide < 3:
+            expect(page.locator(".trained .numbers", has_text="spread").locator("visible=true")).to_have_count(0)
+        elif page.locator(".trained:visible").count():
+            expect(numbers.first).to_contain_text("spread")
+    expect(page.locator(".stage").get_by_text("R@1: the nearest image")).to_be_hidden()
+
+
 def test_the_axis_of_the_histogram_has_numbers(open_lesson: Callable[..., Page]) -> None:
     page = open_lesson("hardness")
     letters = page.locator(".plane text").all_text_contents()

@@ -83,14 +83,14 @@ def test_a_new_start_draws_another_map(open_lesson: Open) -> None:
     page.click(".skip")
     words = page.locator(".more [role=status]")
     expect(words).to_contain_text("Step 500 of 500")
-    first = words.inner_text()
+    ratios = page.locator(".second .ratios").nth(1)
+    first = ratios.inner_text()
     page.get_by_role("button", name="New start").click()
     expect(words).not_to_contain_text("Step 500 of 500")
     expect(words).to_contain_text("Step 500 of 500")
-    width = r"on the maps ([\d.]+) and [\d.]+ times\. C is"
-    ratios = [float(re.search(width, text)[1]) for text in (first, words.inner_text())]  # type: ignore[index]
-    assert ratios[0] == pytest.approx(ratios[1], abs=0.1)  # the sizes stay
-    assert first.split("C is")[1] != words.inner_text().split("C is")[1]
+    (width, gap), (other_width, other_gap) = (re.findall(r"[\d.]+", text) for text in (first, ratios.inner_text()))
+    assert float(width) == pytest.approx(float(other_width), abs=0.1)  # the sizes stay
+    assert gap != other_gap
 
 
 def test_the_figure_runs_and_its_state_is_in_the_link(open_lesson: Open) -> None:
@@ -109,8 +109,8 @@ def test_two_maps_of_the_same_points_differ_by_their_perplexity_alone(open_lesso
     page.click(".skip")
     words = page.locator(".more [role=status]")
     expect(words).to_contain_text("Step 500 of 500")
-    pattern = r"on the maps ([\d.]+) and ([\d.]+) times"
-    assert all(one == other for one, other in re.findall(pattern, words.inner_text()))
+    points, first, second = page.locator(".second .ratios").all_inner_texts()
+    assert first == second != points
     drawn = """() => [...document.querySelectorAll(".second canvas")].slice(1).map((canvas) => canvas.toDataURL())"""
     one, other = page.evaluate(drawn)
     assert one == other
@@ -118,9 +118,41 @@ def test_two_maps_of_the_same_points_differ_by_their_perplexity_alone(open_lesso
     expect(words).not_to_contain_text("Step 500 of 500")
     expect(words).to_contain_text("Step 500 of 500")
     expect(page.locator(".second figcaption").nth(2)).to_have_text("t-SNE, perplexity 5")
+    assert page.locator(".second .ratios").all_inner_texts()[:2] == [points, first]
+    assert page.locator(".second .ratios").nth(2).inner_text() != first
     again, changed = page.evaluate(drawn)
     assert again == one != changed
     tops = [canvas.bounding_box() for canvas in page.locator(".second canvas").all()]
     assert tops[1]
     assert tops[2]
     assert tops[1]["y"] == tops[2]["y"]
+
+
+def test_the_ratios_below_a_picture_are_its_own(open_lesson: Open) -> None:
+    page = open_lesson("maps")
+    page.click(".skip")
+    expect(page.locator(".more [role=status]")).to_contain_text("Step 500 of 500")
+    expected = page.evaluate("""() => {
+        const { groups } = lesson.lesson;
+        const points = groups.points(lesson.state);
+        return [points, ...[lesson.state.perplexity, lesson.state.other].map((perplexity) => {
+            const live = groups.live(points, perplexity, 1);
+            for (let step = 0; step < 500; step += 1) live.step();
+            return live.positions;
+        })].map(groups.ratios).map(({ width, gap }) => [width.toFixed(1), gap.toFixed(1)]);
+    }""")
+    assert [re.findall(r"[\d.]+", text) for text in page.locator(".second .ratios").all_inner_texts()] == expected
+    assert len({tuple(ratios) for ratios in expected}) == 3
+    for figure in page.locator(".second figure").all():
+        picture, ratios = figure.locator("canvas").bounding_box(), figure.locator(".ratios").bounding_box()
+        assert picture
+        assert ratios
+        assert 0 <= ratios["y"] - picture["y"] - picture["height"] < 10
+
+
+def test_a_class_reads_what_sizes_and_gaps_follow(open_lesson: Open) -> None:
+    page = open_lesson("maps", "?present=1")
+    page.evaluate("lesson.presentation.turn(lesson.presentation.slides.findIndex(({ kind }) => kind === 'more'))")
+    expect(page.locator(".step")).to_contain_text("Sizes and gaps of a map follow the perplexity")
+    expect(page.locator(".second .ratios").last).to_be_visible()
+    expect(page.locator(".second .do")).to_be_hidden()

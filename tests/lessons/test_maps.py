@@ -99,10 +99,10 @@ def test_every_image_is_chosen_without_a_mouse(open_lesson: Callable[..., Page])
 def test_the_maps_wait_for_the_prediction_and_then_show_its_case(open_lesson: Callable[..., Page], choice: int) -> None:
     page = open_lesson("maps")
     assert page.evaluate("[lesson.state.points, lesson.numbers.value]") == ["noise", 30]
-    expect(page.get_by_role("button", name="perplexity 2", exact=True)).to_be_hidden()
+    expect(page.get_by_role("button", name="perplexity 2: 73 tight groups", exact=True)).to_be_hidden()
     page.locator(".question input").nth(choice).check()
     assert page.evaluate("[lesson.state.points, lesson.numbers.value]") == ["noise", 2]
-    expect(page.get_by_role("button", name="perplexity 2", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="perplexity 2: 73 tight groups", exact=True)).to_be_visible()
     expect(page.get_by_text("Terms of this lesson")).to_contain_text(
         "continuity, perplexity, t-SNE, trustworthiness, UMAP")
 
@@ -152,11 +152,14 @@ PIXELS_OF = """color => {
 }"""
 
 
-@pytest.mark.parametrize("query", ["?points=digits&size=0", "?points=digits&size=0&present=1"])
+@pytest.mark.parametrize("query", ["", "?present=1"])
 def test_no_point_hides_the_chosen_image(open_lesson: Callable[..., Page], query: str) -> None:
     page = open_lesson("maps", query)
-    if page.locator(".skip:visible").count():
+    if query:
+        page.keyboard.press("ArrowRight")
+    else:
         page.click(".skip")
+    page.evaluate("lesson.change({ points: 'digits', size: 0 })")
     page.evaluate("""() => { // an image with a true neighbor at nearly its place
         const gap = (image) => {
             const { positions, neighbors } = lesson.lesson.compute({ ...lesson.state, image }, lesson.data);
@@ -175,7 +178,7 @@ def test_the_points_and_their_map_have_a_frame_each(open_lesson: Callable[..., P
     page.click(".skip")
     for canvas in page.locator(".second canvas").all():
         assert canvas.evaluate("part => getComputedStyle(part).borderTopWidth") == "1px"
-    expect(page.locator("details.figure .do")).to_contain_text("can bend groups into rings")
+    expect(page.locator(".second .do")).to_contain_text("can bend groups into rings")
 
 
 def test_digits_on_the_map_have_a_legend_of_their_colors(open_lesson: Callable[..., Page]) -> None:
@@ -187,6 +190,29 @@ def test_digits_on_the_map_have_a_legend_of_their_colors(open_lesson: Callable[.
     expect(legend).to_have_text("Colors: digit 0 1 2 3 4 5 6 7 8 9")
     colors = legend.locator("b").evaluate_all("names => names.map((name) => getComputedStyle(name).color)")
     assert len(set(colors)) == 10
+
+
+def test_small_maps_name_their_counts_of_groups(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("maps")
+    page.locator(".question input").first.check()
+    counts = page.evaluate("""() => [0, 1, 2, 3].map((size) => lesson.lesson.compute(
+        { ...lesson.state, size }, lesson.data).groups.count)""")
+    captions = page.locator("[data-part=small] button span")
+    expect(captions).to_have_text([f"{size}: {count}" for size, count in zip(PERPLEXITIES, counts, strict=True)])
+    expect(page.locator("[data-part=small] > b")).to_have_text("perplexity: tight groups")
+    page.get_by_role("button", name="600 digits").click()
+    expect(captions).to_have_text([str(size) for size in PERPLEXITIES])  # digits have no tight groups
+
+
+def test_the_slide_of_the_question_shows_groups_and_no_chosen_image(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("maps", "?present=1")
+    for answers in (0, 1):
+        if answers:
+            page.keyboard.press("1")
+        assert [page.evaluate(PIXELS_OF, color) for color in ("#e69f00", "#0072b2", "#d55e00")] == [0, 0, 0]
+    page.keyboard.press("ArrowRight")
+    for color in ("#e69f00", "#0072b2", "#d55e00"):
+        assert page.evaluate(PIXELS_OF, color) > 20, color
 
 
 def test_scattered_points_form_as_many_tight_groups_as_the_lesson_says(open_lesson: Callable[..., Page]) -> None:

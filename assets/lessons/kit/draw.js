@@ -517,8 +517,8 @@ function randomStream(seed) {
   };
 }
 
-// A small map on a canvas, one square a point, for small multiples. colors: row => color; the text color by default.
-function paintSmallMap(canvas, positions, colors = null, size = 3) {
+// A small map on a canvas, one square a point, for small multiples. colors: row => color; the text color by default. sizes: row => side of the square
+function paintSmallMap(canvas, positions, colors = null, sizes = () => 3) {
   const context = canvas.getContext("2d");
   const { width, height } = canvas;
   const [low, high] = [[Infinity, Infinity], [-Infinity, -Infinity]];
@@ -533,6 +533,7 @@ function paintSmallMap(canvas, positions, colors = null, size = 3) {
     if (colors) context.fillStyle = colors(row);
     const x = width / 2 + unit * (positions[2 * row] - (low[0] + high[0]) / 2);
     const y = height / 2 - unit * (positions[2 * row + 1] - (low[1] + high[1]) / 2);
+    const size = sizes(row);
     context.fillRect(x - size / 2, y - size / 2, size, size);
   }
 }

@@ -130,7 +130,28 @@ class Lesson {
     const parts = this.presentation.parts();
     this.view = lesson.build({ stage, data, state: () => this.state, change: (to) => this.change(to), parts });
     for (const part of stage.querySelectorAll("[data-part]")) part.classList.toggle("away", parts !== null && !parts.includes(part.dataset.part));
+    this.placeCaptions();
     this.update();
+  }
+
+  // Sentences of `see` that explain one part of the picture stand below this part, but not on a telephone, whose controls stand near the picture.
+  placeCaptions() {
+    const { stage, lesson: { see, captions = {} } } = this;
+    if (innerWidth < PHONE) return;
+    for (const [name, numbers] of Object.entries(captions)) {
+      const words = numbers.map((at) => sentencesOf(see)[at]).join(" ");
+      [...stage.children].findLast(({ dataset }) => dataset.part === name).after(markup("p", words, { class: "at-part" }));
+    }
+  }
+
+  // The sentences of `see` that stand below the whole picture: on a telephone all, a paragraph for each part.
+  seeBelow() {
+    const { see, captions = {} } = this.lesson;
+    const placed = Object.values(captions);
+    const sentences = sentencesOf(see);
+    const others = [...sentences.keys()].filter((at) => !placed.flat().includes(at));
+    const groups = innerWidth < PHONE ? [...placed, others] : [others];
+    return groups.map((numbers) => `<span>${numbers.map((at) => sentences[at]).join(" ")}</span>`).join(" ");
   }
 
   update() {
@@ -179,7 +200,7 @@ class Lesson {
     if (innerWidth < PHONE) this.before.before(this.claim); // there the question stands at the top
     this.root.replaceChildren(...[this.heading(position),
       element("section", { class: "touch", "data-on": PICTURE_SLIDES.join(" ") },
-        element("div", { class: "picture", "data-on": PICTURE_SLIDES.join(" ") }, this.stage, markup("p", lesson.see, { class: "see" })), this.panel),
+        element("div", { class: "picture", "data-on": PICTURE_SLIDES.join(" ") }, this.stage, markup("p", this.seeBelow(), { class: "see" })), this.panel),
       this.explain,
       this.closing,
       this.more(),
