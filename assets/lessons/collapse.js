@@ -45,8 +45,9 @@ const LESSON = {
     [say("loss, orthonormal"), significant(orthonormal.loss, 3)], [say("loss, free"), free.loss < 1000 ? significant(free.loss, 3) : say("over {bound}", { bound: 1000 })]],
   build({ stage, data: { collapse: { classes, steps } }, parts }) {
     const isPresented = stage.closest(".present") !== null;
-    const isNarrow = !isPresented && stage.clientWidth < 500; // a telephone
-    const grid = element("div", { style: `display:grid;grid-template-columns:repeat(auto-fit,minmax(min(${isNarrow ? 140 : 300}px,100%),1fr));gap:4px 14px;align-items:end` });
+    const isNarrow = stage.clientWidth < 500;
+    const isPhone = isNarrow && !isPresented;
+    const grid = element("div", { style: `display:grid;grid-template-columns:repeat(auto-fit,minmax(min(${isPhone ? 140 : 300}px,100%),1fr));gap:4px 14px;align-items:end` });
     stage.append(grid);
     const colors = [COLORS.hit, COLORS.miss];
     const isTight = isCrowded(leastLetters(stage), stage.clientWidth / 2); // of two names side by side
@@ -61,10 +62,10 @@ const LESSON = {
     const isWide = isCrowded(leastLetters(stage), stage.clientWidth); // room for one chart beside another only if letters are small
     const charts = [["effective rank", [0, 8], plain], ["R@1", [0, 1], (value) => percent(value, 0)], ["loss", [0.5, LESSON.highest], (value) => fixed(value, 2)]].map(([label, y, format], at) => {
       const isAlone = parts && !LESSON.charts.some((part, other) => other !== at && parts.includes(part));
-      const box = element("div", { class: "later", "data-part": LESSON.charts[at], style: isWide || isAlone || isNarrow || at === 2 ? "grid-column:1/-1" : null });
+      const box = element("div", { class: "later", "data-part": LESSON.charts[at], style: isWide || isAlone || isPhone || at === 2 ? "grid-column:1/-1" : null });
       grid.append(box);
-      const chart = new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", title: LESSON.measures[at], label, width: isWide || isAlone ? 640 : at === 2 && !isNarrow ? 820 : 400, height: isWide ? 150 : isNarrow ? 90 : 175, right: 104, ticks: [0, 10, 20], format });
-      if (isNarrow && at < 2) chart.xLabel = ""; // the chart below has it
+      const chart = new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", title: LESSON.measures[at], label, width: isWide || isAlone ? 640 : at === 2 && !isNarrow ? 820 : 400, height: isWide ? 150 : isPhone ? 90 : isNarrow ? 112 : 175, right: 104, ticks: [0, 10, 20], format });
+      if (isPhone && at < 2) chart.xLabel = ""; // the chart below has it
       if (isWide && at === 0 && LESSON.charts.slice(1).some((part) => parts?.includes(part))) chart.xLabel = ""; // the chart below has it
       return chart;
     });

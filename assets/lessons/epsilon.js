@@ -41,7 +41,7 @@ const LESSON = {
     because: "A lower threshold admits more links, so more images are linked to each other.",
   },
   touch: "Move ε slowly from left to right, or press a small map. Then do the same with the digits.",
-  see: "Each image follows its links (lines) to a mode (large point), where no link leads on. All images with the same mode are a cluster and share a color. Training then uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units.",
+  see: "Each image follows its links (lines) to a mode (large point), where no link leads on. All images with the same mode are a cluster and share a color. Training then uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units. Coverage: the share of images in clusters of two or more. Purity: the share whose class is the most frequent of their cluster.",
   summary: { epsilon: 0.5 },
   controls: [
     { name: "images", kind: "choice", label: "Images", start: "points", options: [{ value: "points", words: "45 points in 3 groups" }, { value: "digits", words: "1,797 digits" }] },
@@ -121,7 +121,7 @@ const LESSON = {
     <p>${say("Here {count} images have no such link: they are the modes, and {singletons} of these modes are alone in their clusters.", { count, singletons })}</p>
     <p class="aside">${say("<b>Coverage</b> is the share of images in clusters of two or more, here {coverage}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.", { coverage: percent(coverage) })}</p>`,
   caption: [0, 1, 3],
-  presented: { see: [[0, 1], [2, 3]], fails: [0, 1, 2] },
+  presented: { see: [[0, 1], [2, 3, 5, 6]], fails: [0, 1, 2] },
   states: { see: [{}, { epsilon: 0.5 }], fails: { images: "digits", epsilon: 0.3 } },
   parts: { map: "predict see0 see1 formula fails check takeaway", sizes: "formula check", small: "fails takeaway" },
   fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two images share a pseudo-label to learn from. High purity alone is not a success: there it comes from singletons.",

@@ -2,6 +2,8 @@ const SEEDS = 5; // the first takes the triplets in their recorded order, and it
 
 const FRESH = 50; // new images of each class, on which no projection trains
 
+const PRINTED_SHARE = 0.82; // of the letters of a printed picture: the bars are as wide as the paper
+
 const FEW = 100; // fewer triplets stand beside their R@1
 
 const LESSON = {
@@ -188,11 +190,12 @@ const LESSON = {
     const countsOf = { all: counted(false), right: counted(true) };
     // The bars keep their height; what stands above and below them grows with the letters.
     const isPresented = stage.closest(".present") !== null;
-    const isPrinted = leastLetters(stage) > 0 && !isPresented; // then the maps take the room of the bars and of what the table repeats
-    const [letters, bars, handle] = [Math.max(13, leastLetters(stage)), isPrinted ? 65 : 100, 13];
+    const isPrinted = leastLetters(stage) > 0 && !isPresented; // then the maps take the room of what the table repeats
+    const [letters, bars, handle] = [isPrinted ? PRINTED_SHARE * leastLetters(stage) : Math.max(13, leastLetters(stage)), 100, 13];
     const [above, below] = [2.7 * letters, 2 * handle + 2.2 * letters];
     const margin = 0.02 + 0.0045 * letters;
     const plane = new Plane(stage, { x: [left - margin, right + margin], y: [-below / bars, 1 + above / bars], width: 660, height: (bars + above + below) / shareOf(stage, 660), equal: false, label: "Triplets by difference" });
+    if (isPrinted) plane.least = letters;
     const isShort = plane.isCrowded || plane.width < 500; // no room for whole names
     const under = -handle / plane.scale[1]; // the handles stand below the bars
     const end = (which, label) => plane.handle({ label, sign: "↔", low: [left, under], high: [right, under], step: 0.02,

@@ -11,15 +11,15 @@ const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page 
   .lines { height: 0.8cm; margin-top: 0.7cm; border: solid #999; border-width: 1px 0; }
   table { border-collapse: collapse; width: 100%; font-size: 0.905em; } th, td { border: 1px solid #999; padding: 2pt 5pt; text-align: left; height: 0.75cm; font-weight: 400; }
   math { font-family: "Cambria Math", "STIX Two Math", "Latin Modern Math", "Libertinus Math", "DejaVu Math TeX Gyre", math, serif; font-size: 1.1em; } mfrac > * { padding-block: 0.12em; }
+  .name ~ section { clear: both; } /* the line for the name stands beside the title alone */
   .boxes { display: flex; flex-wrap: wrap; gap: 0 16pt; padding: 0; list-style: none; } .boxes li::before { content: "□ "; } .name { float: right; }`;
 const PAPER = [210, 272]; // mm with the margins of 10 mm, which a page has itself: in margins of the sheet a browser writes its address
 const MM = 96 / 25.4; // pixels of a millimeter
-const PICTURES = [1, 0.85, 0.7]; // shares: the largest picture with which its sheet holds all
+const PICTURES = [[1, false], [0.85, false], [0.7, false], [0.7, true]]; // shares, and whether text stands beside it: the largest picture with which its sheet holds all
 const HIGHEST = [13, 11, 9, 7.5]; // cm of a drawing: the highest with which its sheet holds all
 const LARGER = [13, 12.5, 12, 11.5, 11]; // points of the letters: the largest with which the sheet holds all
 const PRINTED_LETTERS = 20.5; // of a picture of 640 pixels: at least 9 points on the smallest
 const NARROW_PICTURE = 0.65; // of its width
-const BESIDE = 0.7; // at which text stands beside the picture
 const SMALLEST = 0.7; // share of the letters, which no lesson needs in a language of the course
 const WRITTEN_ROWS = 2;
 const OWN_COMPUTER = /^(localhost|127\..*|\[::1\])$/; // an address that no other computer reaches
@@ -166,9 +166,9 @@ function fitPaper(page) {
     root.style.setProperty("--high", `${high}cm`);
     return isWithin();
   });
-  const picture = PICTURES.find((share) => {
+  const picture = PICTURES.find(([share, isBeside]) => {
     root.style.setProperty("--share", share);
-    body.classList.toggle("beside", isNarrow || share <= BESIDE);
+    body.classList.toggle("beside", isNarrow || isBeside);
     return isWithin();
   });
   LARGER.find((size) => {
