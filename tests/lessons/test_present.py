@@ -104,7 +104,7 @@ def test_every_slide_fits_a_projector_and_is_read_from_the_last_row(open_lesson:
                 if slide["kind"] in PICTURES:
                     assert slide["chart"] >= (LEAST_CHART if height >= 768 else LOW_CHART), case
                     assert slide["outside"] <= 8, case  # pixels, of letters beside the picture
-                    assert slide["words"] <= MOST_WORDS.get(language, 50), case  # whole sentences, and the heading of a failure
+                    assert slide["words"] <= MOST_WORDS.get(language, 50), case  # sentences, and a heading
                     is_wide = lesson.id in BROAD and slide["across"] >= BROAD[lesson.id][1]
                     least = BROAD[lesson.id][0] if is_wide else SMALLER.get((lesson.id, slide["kind"]), LEAST_HEIGHT)
                     assert slide["stage"] >= least or slide["across"] >= LEAST_WIDTH, case
