@@ -191,7 +191,7 @@ const LESSON = {
     // The bars keep their height; what stands above and below them grows with the letters.
     const isPresented = stage.closest(".present") !== null;
     const isPrinted = leastLetters(stage) > 0 && !isPresented; // then the maps take the room of what the table repeats
-    const [letters, bars, handle] = [isPrinted ? PRINTED_SHARE * leastLetters(stage) : Math.max(13, leastLetters(stage)), 100, 13];
+    const [letters, bars, handle] = [isPrinted ? PRINTED_SHARE * leastLetters(stage) : Math.max(13, leastLetters(stage)), isPrinted ? 72 : 100, 13];
     const [above, below] = [2.7 * letters, 2 * handle + 2.2 * letters];
     const margin = 0.02 + 0.0045 * letters;
     const plane = new Plane(stage, { x: [left - margin, right + margin], y: [-below / bars, 1 + above / bars], width: 660, height: (bars + above + below) / shareOf(stage, 660), equal: false, label: "Triplets by difference" });

@@ -272,21 +272,22 @@ const LESSON = {
       const { positions, groups, neighbors, isKept, keptHere, value } = drawn;
       const text = getComputedStyle(stage).color;
       const isAsked = stage.closest(".present[data-slide=predict]") !== null; // the question is about groups: a class sees nothing else
-      const image = isAsked ? null : drawn.row;
+      const image = drawn.row;
+      const star = isAsked ? null : image;
       const kinds = new Map(isAsked ? [] : neighbors.map((neighbor, at) => [neighbor, isKept[at]]));
       const described = { method: method === "tsne" ? "t-SNE" : "UMAP", size: sizeWords(method, value), kept: keptHere, all: NEAREST };
       cloud.describe(points === "digits" ? say("{method} map of the digits, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described)
         : say("{method} map of random pixels, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described));
       // A kept neighbor below ★ shows around it.
-      const [left, top] = [2 * drawn.row, 2 * drawn.row + 1].map((at) => positions[at]);
+      const [left, top] = [2 * image, 2 * image + 1].map((at) => positions[at]);
       const reach = Math.max(...positions) - Math.min(...positions);
       const isBelow = (other) => Math.hypot(positions[2 * other] - left, positions[2 * other + 1] - top) < 0.03 * reach;
       const below = neighbors.filter((other, at) => isKept[at] && isBelow(other)).length;
       const dot = groups ? leastRadius(stage) : 0;
       const [chosen, under, near, lost, other] = dot ? SLIDE_POINTS.map((share) => share * dot) : [8, 13, 6, 4.5, groups ? 2 : 3];
-      cloud.draw({ positions, ringed: groups?.members ?? null, order: isAsked ? [] : [...neighbors, image], chosen: image, note: below ? say("✓ {count} under ★", { count: below }) : "", segments: isAsked ? [] : neighbors.map((neighbor) => [image, neighbor]),
-        colors: (other) => (other === image ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : groups?.inGroup[other] ? text : groups ? COLORS.gray : PALETTE[maps.classes[other]]),
-        radius: (row) => (row === image ? chosen : kinds.has(row) ? (!kinds.get(row) ? lost : isBelow(row) ? under : near) : other) });
+      cloud.draw({ positions, ringed: groups?.members ?? null, order: isAsked ? [] : [...neighbors, star], chosen: star, note: below ? say("✓ {count} under ★", { count: below }) : "", segments: isAsked ? [] : neighbors.map((neighbor) => [star, neighbor]),
+        colors: (other) => (other === star ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : groups?.inGroup[other] ? text : groups ? COLORS.gray : PALETTE[maps.classes[other]]),
+        radius: (row) => (row === star ? chosen : kinds.has(row) ? (!kinds.get(row) ? lost : isBelow(row) ? under : near) : other) });
       const key = `${points} ${method} ${text}`;
       sizes.textContent = groups ? (method === "tsne" ? say("perplexity: tight groups") : say("number of neighbors: tight groups")) : method === "tsne" ? say("perplexity") : say("number of neighbors");
       thumbnails.forEach(({ button, canvas, caption }, at) => {
