@@ -60,8 +60,9 @@ with st.container(key="home"):
         about = st.container(width="content")
     with st.container(key="home-intro"):
         st.markdown("Find similar images in your own folder **with few labels or none**, and watch a model learn.")
+    last = []  # what is drawn after the pictures
     with show_user_errors():
-        show_your_search(own_runs)
+        last.append(show_your_search(own_runs))
     is_own = show_own(own_runs)
     if not is_own and played is not None and played.is_example:
         say_example(own_runs)
@@ -75,3 +76,6 @@ with st.container(key="home"):
     with st.container(key="home-newest"):
         show_newest_runs(own_runs)
         show_examples_with_points([run for run in all_runs if run.is_example])
+    for draw in last:
+        with show_user_errors():
+            draw()

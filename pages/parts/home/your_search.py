@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.exploration.race_advice import both_aims_words
 from udml_core.exploration.race_conclusion import Conclusion
@@ -27,20 +29,23 @@ from ..shell.views import view_link
 from .own_images import show_folder
 
 
-def show_your_search(runs: Sequence[Run]) -> None:
+def show_your_search(runs: Sequence[Run]) -> Callable[[], None]:
     """Show the search that the user chose last, with what the race of its images and judgments say, and its links.
 
     Before a choice, the conclusion of the newest race stands alone; before a race, the newest opened folder does.
 
     Args:
         runs: The user's runs, the newest first.
+
+    Returns:
+        Offers a newer training in its place, which can take seconds: the page below comes first.
     """
     used = used_search(runs)
     images = None if used is None else used[0].spec().dataset
     found = _concluded([run for run in runs if images in (None, run.spec().dataset)])
     if used is None and found is None:
         show_folder(runs)
-        return
+        return lambda: None
     with st.container(border=True, gap="small", key="home-used"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="home-search"):
             if used is not None:
@@ -63,9 +68,17 @@ def show_your_search(runs: Sequence[Run]) -> None:
             _show_evidence(*used)
             if found is not None and (newer := _newer_words(*used, *found[1:])):
                 st.caption(newer)
-            offer_newer(used[0].spec().dataset, "home-newer")
         elif found is not None:
             _show_found(found[1])
+        place = st.container()
+    return partial(_offer_newer, place, images)
+
+
+def _offer_newer(place: DeltaGenerator, dataset: str | None) -> None:
+    """Offer a newer training than the search of a data set in a place; nothing without a search."""
+    if dataset is not None:
+        with place:
+            offer_newer(dataset, "home-newer")
 
 
 def _concluded(runs: Sequence[Run]) -> tuple[Run, Conclusion, float] | None:
