@@ -36,7 +36,7 @@ from udml_core.data.features import features_path
 from udml_core.data.given.judged_pairs import judged_pairs
 from udml_core.data.speed import record_speed
 from udml_core.exploration.plain_names import PLAIN
-from udml_core.exploration.race import Duel, Outcome, Race, Setup
+from udml_core.exploration.race import Duel, Example, Outcome, Race, Setup
 from udml_core.exploration.race_advice import tell_advice
 from udml_core.exploration.race_clock import Countdown
 from udml_core.exploration.race_conclusion import Judgments
@@ -101,10 +101,27 @@ def outcomes(run: Run) -> list[Outcome]:
                     reason="No judge is left.")]
 
 
-def finished(run: Run, rows: list[Outcome], reason: str = "", weights: dict[str, float] | None = None) -> Analysis:
+def finished(run: Run, rows: list[Outcome], reason: str = "", weights: dict[str, float] | None = None,
+             examples: tuple[Example, ...] = ()) -> Analysis:
     race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=run.id, outcomes=tuple(rows),
-                titles={"judge": "A judge"}, reason=reason, weights=weights or {})
+                titles={"judge": "A judge"}, reason=reason, weights=weights or {}, examples=examples)
     return create_analysis(run, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
+
+
+def test_a_race_shows_queries_with_the_results_of_both_searches(frozen: Run) -> None:
+    rows = outcomes(frozen)[:2]
+    shown = Example(setup=Setup(backbone="pixels", recipe="whiten"), serves="groups", query=3, before=((4, 2), (5, 7)),
+                    after=((6, 1), (8, 3)))
+    others = [shown.model_copy(update=update) for update in (
+        {"setup": Setup(backbone="pixels", recipe="views"), "query": 9}, {"serves": "first", "query": 11})]
+    finished(frozen, rows, examples=(shown, *others))
+    test = opened("data", **LINK)
+    assert not test.exception
+    assert "Drawn at random among the queries whose group changes: what only one of the searches finds" in texts(test)
+    keys = str([element.proto for element in test.get("bidi_component")])
+    assert "race-example-3" in keys
+    assert "race-example-9" not in keys, "of the advised search alone"
+    assert "race-example-11" not in keys, "and of what the user looks for"
 
 
 def stopped_again(run: Run, rows: list[Outcome], spec: Any = SPEC) -> Analysis:

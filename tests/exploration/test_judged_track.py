@@ -9,9 +9,9 @@ from tests.numerics.test_second_opinion import noisy, world
 from udml_core.base.errors import UserError
 from udml_core.exploration.judged_track import JudgedTrack, Pace, rank
 from udml_core.exploration.jury import Jury, combined, counted, independent
-from udml_core.exploration.race import FROZEN, Outcome, Setup
+from udml_core.exploration.race import FROZEN, SHOWN_QUERIES, SHOWN_RESULTS, Outcome, Setup
 from udml_core.exploration.race_clock import RaceProgress
-from udml_core.exploration.race_measured import Count
+from udml_core.exploration.race_measured import Count, Serves
 from udml_core.exploration.race_running import Idea, OutOfTimeError, run_race
 from udml_core.numerics.changed_groups import changed_groups
 from udml_core.numerics.changed_results import Changed, changed_results
@@ -83,6 +83,28 @@ def test_the_jury_gives_the_second_opinion_of_its_judges() -> None:
             interval.verdict, interval.difference, interval.low, interval.high)
     with pytest.raises(UserError, match="Every judge took part in one of the searches; got judge"):
         Jury({"judge": judge}, QUERIES).compare(before, after, {"judge"})
+
+
+@pytest.mark.parametrize("serves", ["first", "groups"])
+def test_examples_are_queries_whose_results_differ_with_the_results_of_both_searches(serves: Serves) -> None:
+    embedding, _ = world(1)
+    track, indices = track_of(Stored({"net": embedding}), "judge"), 5 + 2 * np.arange(COUNT)
+    start, setup = Setup(backbone="net"), Setup(backbone="net", recipe="whiten")
+    depth = Jury({"judge": Judge.of(world(0)[1])}, QUERIES).depth
+    before = nearest(embedding, depth, own=QUERIES)[1].tolist()
+    after = Refiner(Recipe.parse("whiten")).fit(embedding).neighbors(depth, QUERIES).indices.tolist()
+    examples = track.examples(start, setup, indices, serves)
+    assert len(examples) == len({of.query for of in examples}) == SHOWN_QUERIES
+    for of in examples:
+        row = int(np.flatnonzero(indices[QUERIES] == of.query)[0])
+        expected = []
+        for own, other in ((before[row], after[row]), (after[row], before[row])):
+            ranked = [(image, rank) for rank, image in enumerate(own, 1) if serves == "first" or image not in other]
+            expected.append(tuple((int(indices[image]), rank) for image, rank in ranked[:SHOWN_RESULTS]))
+        assert [of.before, of.after] == expected
+        assert (of.setup, of.serves) == (setup, serves)
+        assert of.before[0] != of.after[0], "they differ"
+    assert track.examples(start, start, indices, serves) == []
 
 
 @pytest.mark.parametrize("backbone", ["timm:twin", "net+timm:twin"])

@@ -11,9 +11,9 @@ import numpy as np
 
 from udml_core.base.arrays import Array, Integers
 from udml_core.exploration.jury import Jury
-from udml_core.exploration.race import FROZEN, Setup
+from udml_core.exploration.race import FROZEN, SHOWN_QUERIES, SHOWN_RESULTS, Example, Results, Setup
 from udml_core.exploration.race_clock import TELLING_SHARE
-from udml_core.exploration.race_measured import Comparison
+from udml_core.exploration.race_measured import Comparison, Serves
 from udml_core.exploration.race_running import OutOfTimeError
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Recipe, Refiner
@@ -139,6 +139,31 @@ class JudgedTrack:
         comparison = self._jury.compare(*rankings, {before.backbone, after.backbone})
         self._pace.note("judge", 1.0, self._clock() - began)
         return comparison
+
+    def examples(self, start: Setup, setup: Setup, indices: Integers, serves: Serves) -> list[Example]:
+        """Return queries drawn at random among those whose results differ between two searches.
+
+        Args:
+            start: The first search.
+            setup: The second search.
+            indices: Indices (m,) of the images in the data set.
+            serves: Whether first results differ and are shown, or whole groups, of which only one search finds them.
+
+        Raises:
+            UserError: One is not possible.
+        """
+        rankings = self._ranking(start), self._ranking(setup)
+        before, after = (of[:, :1] if serves == "first" else np.sort(of) for of in rankings)
+        drawn = np.random.default_rng(0).permutation(np.flatnonzero((before != after).any(axis=1)))[:SHOWN_QUERIES]
+
+        def shown(row: int, at: int) -> Results:
+            """Return the results of a query in one of the rankings."""
+            own, other = rankings[at][row], rankings[1 - at][row]
+            ranks = np.flatnonzero(~np.isin(own, other)) if serves == "groups" else np.arange(len(own))
+            return tuple((int(indices[own[rank]]), int(rank) + 1) for rank in ranks[:SHOWN_RESULTS])
+
+        return [Example(setup=setup, serves=serves, query=int(indices[self._jury.queries[row]]), before=shown(row, 0),
+                        after=shown(row, 1)) for row in drawn.tolist()]
 
     def _preparing_seconds(self, setup: Setup) -> float:
         """Return the expected seconds until the embeddings are there."""

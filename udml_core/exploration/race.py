@@ -20,6 +20,8 @@ State = Literal["judged", "not tried", "given up", "not possible"]
 TIMES = (2, 5, 15, 30, 60)
 """Usual times of a race in minutes."""
 FROZEN = "frozen"
+SHOWN_QUERIES, SHOWN_RESULTS = 2, 6
+"""Number of queries that are shown as examples of a search, and of most results of each."""
 FORMER_TITLES = {"Test-time views": Views.title, "k-reciprocal re-ranking": Rerank.title}
 """What steps are called now, by their titles in the races of earlier versions."""
 
@@ -120,6 +122,30 @@ class Duel(BaseModel):
         return (measured.said if is_strict else measured.alone) != "better"
 
 
+Results = tuple[tuple[int, int], ...]
+"""Results of a query: the index of each image in the data set, and its rank."""
+
+
+class Example(BaseModel):
+    """A query with results of the plain search and of a candidate.
+
+    Attributes:
+        setup: The candidate's search.
+        serves: What the results show: the first results, or what only one of the searches finds in a whole group.
+        query: Index of the query in the data set.
+        before: Results of the plain search.
+        after: The candidate's results, as many.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    setup: Setup
+    serves: Serves
+    query: int
+    before: Results
+    after: Results
+
+
 class Race(BaseModel):
     """A race, finished or in progress.
 
@@ -137,6 +163,8 @@ class Race(BaseModel):
         images: Number of images that are compared; 0 where an earlier version did not store it.
         seconds: Time that judges and candidates took, without waiting; 0 where an earlier version did not store it.
         refused: Why judges were left out, in sentences.
+        examples: Queries with their results by the plain search and by the advice for either measure, drawn at random
+            among those whose results differ; none where an earlier version did not store them.
         chosen_for: What decided which candidates were tried, where the race is read for another measure than it served;
             else None.
     """
@@ -156,6 +184,7 @@ class Race(BaseModel):
     images: int = 0
     seconds: float = 0.0
     refused: tuple[str, ...] = ()
+    examples: tuple[Example, ...] = ()
     chosen_for: Serves | None = None
 
     def serving(self, serves: Serves | None) -> Self:
@@ -221,6 +250,10 @@ class Race(BaseModel):
         of = outcome.against_start
         assert of is not None, "the candidate was judged"
         return of.first.said, of.groups.said
+
+    def examples_of(self, outcome: Outcome) -> list[Example]:
+        """List the stored queries with the results of a candidate in what the race serves."""
+        return [of for of in self.examples if (of.setup, of.serves) == (outcome.setup, self.serves)]
 
     def verdict(self, outcome: Outcome) -> Verdict:
         """Return what every page says of a judged candidate in the served measure; see `verdicts`."""

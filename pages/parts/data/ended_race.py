@@ -50,6 +50,7 @@ from .computed import choose_backbone
 from .own_judgments import show_own_judgments
 from .race import explained, show_race
 from .race_again import race_for_other_aim, show_again, show_chosen_for
+from .race_examples import show_examples
 from .race_next import is_kept, relation_words, show_kept, show_next, use_elsewhere, use_plain
 from .using import (
     SEARCH,
@@ -108,6 +109,8 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
             show_kept(race, of, own, relation, elsewhere)
         else:
             show_next(race, of, own, relation, elsewhere, again)
+        if of.use is not None:
+            show_examples(of.race, of.use, dataset)
         offer_newer(dataset.name, "advice-newer")
         simpler = alternative_of(of.race) if of.equals else None
         if simpler is not None:

@@ -38,7 +38,7 @@ def show_your_search(runs: Sequence[Run]) -> Callable[[], None]:
         runs: The user's runs, the newest first.
 
     Returns:
-        Offers a newer training in its place, which can take seconds: the page below comes first.
+        Offers a newer training on the card, which can take seconds: the page below comes first.
     """
     used = used_search(runs)
     images = None if used is None else used[0].spec().dataset

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
 
 import numpy as np
 from pydantic import Field
@@ -18,7 +19,7 @@ from udml_core.base.ticking import ticking
 from udml_core.data.dataset import DETAIL, TABLE, WAITING, step_name
 from udml_core.data.encoder_names import SIGN, encoders_in
 from udml_core.data.judge_names import WEAK
-from udml_core.exploration.race import FROZEN, Outcome, Race, Setup
+from udml_core.exploration.race import FROZEN, Example, Outcome, Race, Setup
 from udml_core.exploration.race_advice import advice_words
 from udml_core.exploration.race_measured import Serves
 from udml_core.exploration.race_parts import run_with_parts
@@ -167,7 +168,12 @@ class Advice(AnalysisKind):
                 "outcomes": tuple(outcomes.values()), "weights": jury.weights, "group": jury.depth,
                 "images": len(indices), "seconds": took, "refused": refused})
             progress.announce("the best candidates against each other", left := seconds_to_settle(race), left)
-            return settle(race, track)
+            race, examples = settle(race, track), list[Example]()
+            for serves in get_args(Serves):
+                with suppress(UserError):  # a run was removed meanwhile
+                    if (best := race.serving(serves).best) is not None:
+                        examples += track.examples(race.start, best.setup, indices, serves)
+            return race.model_copy(update={"examples": tuple(examples)})
 
     def _judges(self, material: Material, race: Race, indices: Integers, seconds: float,
                 clock: RaceClock) -> tuple[dict[str, Judge], tuple[str, ...]]:
