@@ -3,6 +3,7 @@
 const BINS = 6;
 const LISTED = 60;
 const MOST_BY_CODE = 24;
+const PICTURE = 56; // pixels of a category's picture, twice as many as it is wide
 // Whether the largest categories come first and differ in color.
 const isBySize = (color) => !color.fixed && (color.bySize || color.names.length > MOST_BY_CODE);
 const isSorted = (color) => color.fixed || isBySize(color);
@@ -113,6 +114,7 @@ class Legend {
     title.className = "title";
     title.textContent = color.label;
     const entries = this.entries();
+    const pictures = [];
     const buttons = entries.slice(0, LISTED).map((entry) => {
       const button = document.createElement("button");
       button.type = "button";
@@ -122,9 +124,15 @@ class Legend {
       mark.className = "mark";
       mark.textContent = entry.mark;
       if (entry.color) mark.style.color = entry.color;
-      const name = document.createElement("span");
-      name.className = "name";
-      name.textContent = entry.name;
+      const picture = color.pictures?.[entry.code];
+      const isDrawn = picture !== undefined && this.chart.header.sheets;
+      const name = document.createElement(isDrawn ? "canvas" : "span");
+      name.className = isDrawn ? "picture" : "name";
+      if (isDrawn) {
+        button.setAttribute("aria-label", `${entry.name}, ${entry.count.toLocaleString("en")}`);
+        button.title = `${entry.name}. ${button.title}`;
+        pictures.push({ canvas: name, picture });
+      } else name.textContent = entry.name;
       const number = document.createElement("span");
       number.className = "number";
       const [all, chosen] = [entry.count, entry.chosen].map((value) => value.toLocaleString("en"));
@@ -149,10 +157,19 @@ class Legend {
     if (entries.length > LISTED) rest.textContent = `and ${(entries.length - LISTED).toLocaleString("en")} smaller categories`;
     const active = this.chart.root.getRootNode().activeElement;
     const focused = active === this.more ? this.more : buttons[this.buttons?.indexOf(active) ?? NONE];
-    Object.assign(this, { buttons, rest, total: entries.length });
+    Object.assign(this, { buttons, rest, pictures, total: entries.length });
     this.box.replaceChildren(title, ...buttons, this.more, rest);
     this.fit();
+    this.paint();
     focused?.focus();
+  }
+
+  // Draw the pictures of categories; those whose sheet is on its way follow when it has arrived.
+  paint() {
+    for (const { canvas, picture } of this.pictures ?? []) {
+      canvas.width = canvas.height = PICTURE;
+      this.chart.overlay.drawImage(canvas.getContext("2d"), picture, PICTURE / 2, PICTURE / 2, PICTURE, "");
+    }
   }
 }
 

@@ -42,7 +42,7 @@ class Names {
     const { header, names, lit } = this.chart;
     const drawn = (this.boxes = []);
     const { color } = header;
-    if (!names || header.plain || header.grid || color.kind !== "category" || color.names.length < 2) return drawn;
+    if (!names || header.plain || header.grid || color.pictures || color.kind !== "category" || color.names.length < 2) return drawn;
     pen.font = wordFont(this.chart.root);
     pen.textBaseline = "middle";
     pen.lineJoin = "round";

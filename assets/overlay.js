@@ -181,6 +181,7 @@ class Overlay {
       fetchPart(where.url, asImage).then((image) => {
         this.sheetImages.set(where.url, image);
         this.chart.ask(false);
+        this.chart.legend.paint();
         this.chart.showTip(); // the first tip was shown before its image had arrived
       }, () => {});
     }

@@ -1,7 +1,7 @@
 // A map of up to a million points (points.js) below images and marks (overlay.js), with a legend (legend.js).
 // Positions are fetched once; an update draws only the parts of the header that changed.
 // header: {label, height, group, count, positions, steps: {low, width}, bounds, fitKey, ids, color: {label, kind,
-//          values, names | low, high, unit}, classes, classNames, names, sheets, neighbors, width (k), segments,
+//          values, names, pictures | low, high, unit}, classes, classNames, names, sheets, neighbors, width (k), segments,
 //          selection: {mask, revision}, marks, placed, linked, below, tiles, plain, fills, camera, cameraKey,
 //          ahead: [part], grid: {right, down, columns, rows, low, high}}
 // answers: state "selection" {mask, revision}; trigger "picked" id; trigger "searched" id (right-click, long press or
@@ -88,6 +88,7 @@ class Chart {
     this.root.style.setProperty("--height", tall(header.height));
     this.root.classList.toggle("below", Boolean(header.below));
     this.root.classList.toggle("plain", Boolean(header.plain));
+    this.root.classList.toggle("pictured", Boolean(header.color.pictures));
     const fresh = header.count !== old?.count || differs("ids");
     const refit = differs("fitKey");
     const earlier = fresh && !refit && this.to.length < MOST_FOLLOWED ? this.places() : null;

@@ -262,6 +262,8 @@ def test_unlabeled_images_without_training_are_colored_by_groups_and_by_density(
     members, dataset = np.flatnonzero(groups == 0), unlabeled.dataset()
     typical = dataset.names[members[from_center(unlabeled.embeddings("final")[members])[0]]].rsplit("/", 1)[-1]
     assert color["names"][0] == f"like {typical}", "only the groups of Label have numbers"
+    assert [dataset.names[image].rsplit("/", 1)[-1] for image in color["pictures"]] == [
+        name.removeprefix("like ") for name in color["names"]], "and the legend shows that image"
 
 
 def test_the_quick_map_of_unlabeled_images_is_colored_by_groups(unlabeled: Run, tmp_path: Path,

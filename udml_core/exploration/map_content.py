@@ -32,6 +32,7 @@ class Color:
         by_size: Whether the largest categories come first, in colors that differ, as many categories always do.
         fixed: Whether the place of a category in `names` alone decides its color, so that it stays while others come
             and go; the largest come first.
+        pictures: Index of an image in the data set for each category, which shows better than its name what it holds.
     """
 
     label: str
@@ -43,6 +44,7 @@ class Color:
     high: float | None = None
     by_size: bool = False
     fixed: bool = False
+    pictures: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def coloring(message: Message, color: Color) -> dict[str, Any]:
                                 "token": f"{color.label} {token}"}
     if color.names:
         return coloring | {"kind": "category", "names": list(color.names), "bySize": color.by_size,
-                           "fixed": color.fixed}
+                           "fixed": color.fixed} | ({"pictures": list(color.pictures)} if color.pictures else {})
     finite = values[np.isfinite(values)]
     smallest, largest = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     low = smallest if color.low is None else color.low

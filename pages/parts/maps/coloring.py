@@ -163,7 +163,7 @@ def _group_color(run: Run, name: str, indices: Array, _dataset: Dataset) -> Colo
 
 
 def similar_color(rows: Array, images: Array, dataset: Dataset) -> Color:
-    """Return groups of similar images as colors, the largest first, named by their most typical image.
+    """Return groups of similar images as colors, the largest first, with their most typical image as name and picture.
 
     Only the groups of Label, which a user forms and names, have numbers.
 
@@ -174,9 +174,10 @@ def similar_color(rows: Array, images: Array, dataset: Dataset) -> Color:
     """
     groups = similar_groups(rows, min(GROUPS, len(rows)))
     members = [np.flatnonzero(groups == number) for number in range(groups.max() + 1)]
-    typical = [dataset.names[images[own[from_center(rows[own])[0]]]].rsplit("/", 1)[-1] for own in members]
+    typical = [int(images[own[from_center(rows[own])[0]]]) for own in members]
+    files = [dataset.names[image].rsplit("/", 1)[-1] for image in typical]
     return Color(GROUP, groups, tuple(f"like {name if len(name) <= LONGEST else f'{name[:LONGEST]}…'}"
-                                      for name in typical))
+                                      for name in files), pictures=tuple(typical))
 
 
 @st.cache_data(max_size="128MB", show_spinner=False, hash_funcs=RUN_HASH)

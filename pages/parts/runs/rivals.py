@@ -50,7 +50,8 @@ def show_stand(run: Run, stand: Stand, more: str | None = None) -> None:
         more: What follows the reason behind the "?"; None to show the reason in the line.
     """
     why, idle = f"{escaped(stand.why)}.", adds_nothing(run)
-    head, shown = escaped(stand.head), f": {why}" if more is None else "."
+    head, brief = escaped(stand.head), f": {stand.said}." if stand.said else "."
+    shown = f": {why}" if more is None else brief
     if idle and not stand.is_begun:
         line = f"{idle_line()} {head}{shown}"
     else:

@@ -126,6 +126,7 @@ class Stand:
         is_begun: Whether the search begins with this very training, so that nothing speaks against the search.
         prefers_run: Whether judges prefer the run.
         own: The judged embedding of the run: `final`, or the id of its refinement by the steps of the search in use.
+        said: The verdicts on the run in comparison with the search, in words; empty where the search begins with it.
     """
 
     rival: Rival
@@ -134,6 +135,7 @@ class Stand:
     is_begun: bool = False
     prefers_run: bool = False
     own: str = FINAL
+    said: str = ""
 
     @property
     def words(self) -> str:
@@ -252,8 +254,9 @@ def stand_of(run: Run, dataset: Dataset) -> Stand | None:
     served, other = _served_first(search.serves, verdicts)
     with_what = "alone" if own == FINAL else "with the same steps"
     doubt = "" if sees == verdicts else f". What else they see as better does not count, as {ALONE}"
-    return Stand(search, says, f"compared with {search.name} ({search.words}), judges see {_said_once(verdicts)} in "
-                               f"this training {with_what}{doubt}", own=own,
+    said = _said_once(verdicts)
+    return Stand(search, says, f"compared with {search.name} ({search.words}), judges see {said} in this training "
+                               f"{with_what}{doubt}", own=own, said=said,
                  prefers_run="better" in (served, other) and served != "worse")
 
 
