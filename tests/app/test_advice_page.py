@@ -258,7 +258,7 @@ def test_a_finished_race_shows_its_advice_a_chart_and_a_sentence_for_each_candid
     assert not test.exception
     headline, sure = verdict(test)
     assert headline == ":green[:material/trophy:] Best search: the refined search"
-    assert sure.startswith("How sure: by chance, a search that is no better looks this good in")
+    assert sure.startswith("The judges are very sure: chance alone looks this good in")
     assert "Whole groups are clearly better than with the plain search" in texts(test)
     assert ("Short trainings were not tried: they would not have fitted into the time that was left. Run again with 5 "
             "minutes.") in texts(test).replace("\\", "")
@@ -431,7 +431,7 @@ def test_the_card_says_that_others_do_as_well_and_that_one_judge_decides(frozen:
     test = opened("data", **LINK)
     inside = next(each for each in test.expander if each.label == "Details").markdown
     card = [each.value for each in test.markdown if each not in inside]
-    decides = "One judge decides: the opinion of A judge counts for 90 %."
+    decides = "One judge decides: A judge."
     assert any(decides in words.replace("\\", "") for words in card)
     assert any("1 other candidate does about as well. Why this search: its gain is the largest." in
                each.value.replace("\\", "") for each in test.caption)
@@ -1383,13 +1383,13 @@ def test_the_size_of_a_whole_group_stands_at_its_verdict(frozen: Run) -> None:
     said = next(element.value for element in page.markdown if "A judge compares looks only" in element.value)
     assert "17 fewer to 14 more of 100 groups were better than judges said" in said
     found = opened("retrieval", run=frozen.id, add="3")
-    button(found, "Show as many as a group has (25)").click().run()
+    button(found, "Show a group (a guess: 25)").click().run()
     assert not found.exception
     assert found.slider(key="k").value == 25
-    assert not any("as a group has" in each.label for each in found.button), "they are shown"
+    assert not any("Show a group" in each.label for each in found.button), "they are shown"
     keep_aim(frozen, "first")
     found = opened("retrieval", run=frozen.id, add="3")
-    assert not any("as a group has" in each.label for each in found.button), "one match needs no group"
+    assert not any("Show a group" in each.label for each in found.button), "one match needs no group"
 
 
 def test_refine_and_data_say_the_same_of_a_simpler_search_that_a_direct_comparison_rejects(frozen: Run) -> None:
@@ -1531,7 +1531,7 @@ def test_every_page_follows_the_judgments_of_the_advised_search(
         assert again.query_params["compare"] in (plan.id, [plan.id])
     elif action == "Name groups":
         assert label_of_next(again) == "Search with it"
-        assert "**Next:** you search with it already." in texts(again)
+        assert "**Next:** search with it, as you do already." in texts(again)
         offered = {each.label for each in again.button}
         assert "Name groups" in offered
         assert ("Confirm by judgments" in offered) == (not answers), "unless they have confirmed it"

@@ -61,19 +61,21 @@ def test_a_call_near_the_limit_is_close_and_says_so_above_the_figures() -> None:
         assert is_close(race, race.judged[0]) == close, (errors, others)
         told = tell_advice(race)
         assert any("a close call" in words.lower() for words in told.shown) == close
-        assert any(words.startswith("How sure") for words in told.details) == (not close)
-    won, lost, small = race_with(3.4), race_with(2.9), race_with(2.3)
+        assert any(words.startswith("The judges are") for words in told.details) == (not close)
+    won, lost, small, tiny = race_with(3.4), race_with(2.9), race_with(2.5), race_with(2.0)
     assert certainty_words(small, small.judged[0]).startswith(
-        "How sure: the largest gain may be chance, for a search that is no better shows as much in at most about ")
+        "The judges are not sure: chance alone looks this good in at most about ")
+    assert certainty_words(tiny, tiny.judged[0]).startswith(
+        "The judges are not sure: chance alone often looks this good.")
     assert certainty_words(won, won.judged[0]) == (
-        "Slightly better, a close call: by chance, a search that is no better looks this good in at most about 2 of "
-        "100 such races, and other images may turn it over: check it with your eyes.")
+        "Slightly better, a close call: chance alone looks this good in at most about 2 of 100 "
+        "such races, and other images may turn it over: check it with your eyes.")
     assert certainty_words(lost, lost.judged[0]).startswith(
-        "A close call: by chance, a search that is no better looks this good in at most about 9 of 100 such races, "
-        "which is too often to call it better.")
+        "A close call: chance alone looks this good in at most about 9 of 100 such races, which is too "
+        "often to call it better.")
     assert tell_advice(won, is_done=False).shown == (
-        "Slightly better, a close call: by chance, a search that is no better looks this good in at most about 2 of "
-        "100 such races, and other images may turn it over; a later candidate may gain more.",), "as after the race"
+        "Slightly better, a close call: chance alone looks this good in at most about 2 of 100 "
+        "such races, and other images may turn it over; a later candidate may gain more.",), "as after the race"
     assert "close call" not in " ".join(tell_advice(race_with(4.5), is_done=False).sentences)
 
 

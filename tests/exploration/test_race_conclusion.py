@@ -150,8 +150,8 @@ def test_a_judge_that_decides_alone_is_named() -> None:
     race = WON.model_copy(update={"titles": {"net": "The net"}})
     shares = {share: decider_words(race.model_copy(update={"weights": {"net": share, "pixels": 1 - share}}))
               for share in (0.83, 0.74, 0.1)}
-    assert shares == {0.83: "One judge decides: the opinion of The net counts for 83 %.", 0.74: "",
-                      0.1: "One judge decides: the opinion of the raw pixels counts for 90 %."}
+    assert shares == {0.83: "One judge decides: The net.", 0.74: "",
+                      0.1: "One judge decides: the raw pixels."}
     assert decider_words(race.model_copy(update={"weights": {"net": 1.0}})) == "", "there is no other"
 
 
@@ -212,7 +212,7 @@ def test_a_recipe_stands_once_behind_the_first_mention_of_its_search() -> None:
 
 def test_no_judge_decides_where_judgments_do() -> None:
     weighed = WON.model_copy(update={"weights": {"net": 0.9, "pixels": 0.1}, "titles": {"net": "The net"}})
-    decides = "One judge decides: the opinion of The net counts for 90 %."
+    decides = "One judge decides: The net."
     assert decides in conclude(weighed).sentences
     confirmed = conclude(weighed, Judgments("better", 12, "", "12 for it", "it is better"))
     assert confirmed.basis == "confirmed"

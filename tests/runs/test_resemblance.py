@@ -83,8 +83,10 @@ def test_an_image_may_be_of_another_kind_if_most_images_have_a_nearer_nearest_im
 
     assert share_at(far) == pytest.approx(0.95, abs=0.01)
     assert doubt_words(share_at(far)) == (
-        f"Your image may be of a kind that is not here: {int(100 * share_at(far))} of 100 images have a nearer nearest "
-        "image.")
+        "Your image may be of a kind that is not here: its nearest image is far, and "
+        f"{int(100 * share_at(far))} of 100 images here have a nearer one.")
+    assert doubt_words(0.8) == ("The nearest image is farther than usual: 80 of 100 images here have a nearer one. "
+                                "Look whether it is of the same kind.")
     assert not doubt_words(share_at(near))
     assert not doubt_words(None)
 

@@ -26,6 +26,8 @@ EYES = "Judges compare looks, not species or class: your own eyes decide what is
 """What no chance says."""
 TENS = 10
 """Numbers of judgments are rounded up to tens, because a forecast is rough."""
+OFTEN = 0.5
+"""Chance whose number says nothing any more."""
 
 
 def chance_of(measured: Measured) -> float:
@@ -78,12 +80,11 @@ def certainty_words(race: Race, outcome: Outcome, is_done: bool = True) -> str:
     gain = race.gain(outcome)
     if gain.difference <= 0 or gain.agreed != "better":
         return ""
-    races = _of_races(chance_of(gain))
-    said = f"by chance, a search that is no better looks this good in {races}"
+    chance = chance_of(gain)
+    said = f"chance alone looks this good in {_of_races(chance)}"
     if not is_close(race, outcome):
-        return f"How sure: {said}. {EYES}" if race.verdict(outcome) == "better" else (
-            f"How sure: the largest gain may be chance, for a search that is no better shows as much in {races}. "
-            f"{EYES}")
+        return f"The judges are very sure: {said}. {EYES}" if race.verdict(outcome) == "better" else (
+            f"The judges are not sure: {said if chance < OFTEN else 'chance alone often looks this good'}. {EYES}")
     if race.verdict(outcome) == "better":
         by_eye = ": check it with your eyes" if effort_of(race, outcome) != math.inf else ""
         then = by_eye if is_done else "; a later candidate may gain more"

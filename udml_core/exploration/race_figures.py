@@ -108,11 +108,23 @@ def by_class_words(measured: Measured) -> str:
     Args:
         measured: What the judges measured of whole groups.
     """
+    ends = _by_class(measured)
+    return f"by species or class, {ends[1]} to {ends[2]} may get better" if ends else ""
+
+
+def by_class_note(measured: Measured) -> str:
+    """Return the same beside a bar that shows the count; see `by_class_words`."""
+    ends = _by_class(measured)
+    return f"counted by species or class, the {ends[0]} may be {ends[1]} to {ends[2]}" if ends else ""
+
+
+def _by_class(measured: Measured) -> tuple[int, int, int] | None:
+    """Return how many of 100 groups get better, and at least and at most by class; None if unknown, or no gain."""
     count = measured.count
     if count is None or count.better is None or count.worse is None or count.better <= count.worse:
-        return ""
+        return None
     better = round(100 * count.better)
-    return f"by species or class, {max(0, better - FEWER)} to {min(100, better + MORE)} may get better"
+    return better, max(0, better - FEWER), min(100, better + MORE)
 
 
 def counts_words(measured: Measured, serves: Serves = "first") -> str:

@@ -127,8 +127,7 @@ def decider_words(race: Race) -> str:
     name = max(race.weights, key=race.weights.__getitem__, default="")
     if len(race.weights) < 2 or race.weights[name] < QUORUM * total:
         return ""
-    return (f"One judge decides: the opinion of {_judge_name(race, name)} counts for "
-            f"{100 * race.weights[name] / total:.0f} %.")
+    return f"One judge decides: {_judge_name(race, name)}."
 
 
 def judge_lines(race: Race, outcome: Outcome) -> list[str]:

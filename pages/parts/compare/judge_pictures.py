@@ -66,7 +66,7 @@ def _left_out_words(comparison: Comparison, position: int) -> str:
     only, drawn = count - shared, len(comparison.options(position)[0])
     few = f"{drawn} of these, drawn at random, are shown" if drawn < only else "these are shown"
     both = f" Both find the other {shared}." if shared else ""
-    return f"Of the first {count} results, as many as a group has here, {only} differ: {few}.{both}"
+    return f"Of the first {count} results, about a group, {only} differ: {few}.{both}"
 
 
 def _show_sets(dataset: Dataset, question: Question) -> None:

@@ -133,7 +133,7 @@ def _show_race_of(dataset: Dataset, encoder: EncoderSpec, awaited: Analysis | No
     elif state.analysis is not None and not is_ended:
         _show_live(state.analysis, key, aim)
     elif state.analysis is not None:
-        _show_stopped_beside(state.analysis)
+        _show_stopped_beside(state.analysis, aim)
         show_ended(state.analysis, key, dataset, encoder, aim, awaited)
         _show_taking_part(dataset)
 
@@ -150,9 +150,9 @@ def _race_in_view(dataset: Dataset, encoder: EncoderSpec, aim: Serves) -> Analys
     return race_for(dataset, encoder, aim, runs_folder())
 
 
-def _show_stopped_beside(shown: Analysis) -> None:
-    """Say that a newer race than the one in view was stopped, with a button that shows it and can continue it."""
-    newest = next(iter(list_analyses(shown.run, Advice)), shown)
+def _show_stopped_beside(shown: Analysis, aim: Serves) -> None:
+    """Say that a newer race for an aim than the one in view was stopped, with a button that shows it."""
+    newest = next((race for race in list_analyses(shown.run, Advice) if kind_of(race.spec()).serves == aim), shown)
     if newest.id != shown.id and not newest.is_done():
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-stopped"):
             st.caption(f":material/history: A newer race {end_of(newest.status().state)}.", width="content")

@@ -111,7 +111,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
             show_next(race, of, own, relation, elsewhere, again)
         if of.use is not None:
             show_examples(of.race, of.use, dataset)
-        offer_newer(dataset.name, "advice-newer")
+        offer_newer(dataset.name, "advice-newer", can_keep=own is not None and relation == "same")
         simpler = alternative_of(of.race) if of.equals else None
         if simpler is not None:
             _show_equals(of, simpler, is_own=part is not None and part.setup == simpler.setup)

@@ -21,9 +21,11 @@ from udml_core.work.jobs.answering import Relation
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
+from .answer import PIN
 from .using import SEARCH, USE, Kind, open_used, use_button
 
 JUDGE = ":material/thumbs_up_down:"
+KEEP = "Keep my search"
 CONFIRM, CONTINUE = "Confirm by judgments", "Continue judging"
 LONG = 60
 """Letters from which a sentence takes a line of its own beside its button."""
@@ -52,11 +54,11 @@ def is_kept(of: Conclusion, relation: Relation, own: Outcome | None) -> bool:
 def show_kept(race: Race, of: Conclusion, own: tuple[Run, str], relation: Relation,
               elsewhere: Elsewhere | None) -> None:
     """Show that the search that the user chose can stay where nothing speaks against it, and how to search with it."""
-    says = {"same": "you search with it already.", "equal": "keep your search, which does about as well."}.get(
+    says = {"same": "search with it, as you do already.", "equal": "keep your search, which does about as well."}.get(
         relation, "keep your search, against which nothing speaks here, or go back to the plain search.")
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
         st.markdown(f"**Next:** {says}", width="stretch" if len(says) > LONG else "content")
-        _search_with_own(own, "primary", "Search with it" if relation == "same" else "Keep my search")
+        _search_with_own(own, "primary", "Search with it" if relation == "same" else KEEP)
         if relation == "equal":
             _use(race, of, elsewhere, "tertiary", "Use this one instead")
             return
@@ -69,9 +71,9 @@ def show_kept(race: Race, of: Conclusion, own: tuple[Run, str], relation: Relati
             _name_groups(race, of, "tertiary")
 
 
-def _search_with_own(own: tuple[Run, str], kind: Kind, label: str = "Keep my search") -> None:
+def _search_with_own(own: tuple[Run, str], kind: Kind, label: str = KEEP) -> None:
     """Show the button that searches with what the user chose, which is kept beside newer trainings."""
-    if st.button(label, icon=SEARCH, key="advice-own", type=kind):
+    if st.button(label, icon=PIN if label == KEEP else SEARCH, key="advice-own", type=kind):
         open_used(*own)
 
 

@@ -16,12 +16,13 @@ from .coming import is_judged_later
 from .rivals import offer_choice, stand_beside
 
 
-def offer_newer(dataset: str, key: str) -> None:
+def offer_newer(dataset: str, key: str, can_keep: bool = True) -> None:
     """Offer the newest training that ended after the user chose a search for a data set; nothing without one.
 
     Args:
         dataset: Name of the data set.
         key: Prefix of the keys.
+        can_keep: Whether the button stands here that keeps the search in use; else the page has it already.
     """
     newer = newer_training([run for run in list_runs(runs_folder()) if run.spec().dataset == dataset])
     if newer is None:
@@ -37,7 +38,7 @@ def offer_newer(dataset: str, key: str) -> None:
                 f"Against the plain search, judges see {said_words(*said.verdicts)}")
             st.markdown(f":material/new_releases: Your training **{title}** is newer than your search. {judged}.",
                         width="content")
-        offer_choice(newer, key)
+        offer_choice(newer, key, can_keep)
 
 
 def _show_in_short(newer: Run, stand: Stand, title: str) -> None:

@@ -66,7 +66,7 @@ def idle_line() -> str:
     return f":material/balance: **{head}**:{why}"
 
 
-def offer_choice(run: Run, key: str) -> None:
+def offer_choice(run: Run, key: str, can_keep: bool = True) -> None:
     """Show the buttons that use a run's search or keep the search in use, and the link that compares both.
 
     The button with a frame does what the verdict says; without a verdict, it uses the run, unless training added
@@ -75,6 +75,7 @@ def offer_choice(run: Run, key: str) -> None:
     Args:
         run: A finished run.
         key: Prefix of the keys.
+        can_keep: Whether the button stands here that keeps the search in use.
     """
     stand = stand_beside(run)
     try:
@@ -85,7 +86,7 @@ def offer_choice(run: Run, key: str) -> None:
     is_begun = stand is not None and stand.is_begun
     if rival is not None and keeps and is_kept(run, rival) and not is_begun:
         st.caption(f"You kept {rival.name}.", width="content")
-    elif rival is not None and keeps:
+    elif rival is not None and keeps and can_keep:
         _keep_button(rival, key, "secondary")
     own = FINAL if stand is None else stand.own
     what = "this training alone" if own == FINAL else "this training and the steps of your search"
@@ -95,7 +96,7 @@ def offer_choice(run: Run, key: str) -> None:
         open_used(run, own)
     if rival is None:
         return
-    if not keeps and rival.name == IN_USE:
+    if not keeps and rival.name == IN_USE and can_keep:
         _keep_button(rival, key, "tertiary")
     if rival.run.id != run.id:
         link = judge_link(side_name(rival.run.id, rival.frame), run.id, None if own == FINAL else own, rival.serves)

@@ -16,7 +16,7 @@ from udml_core.exploration.race_figures import (
     NO_VERDICT,
     OTHER,
     balance_words,
-    by_class_words,
+    by_class_note,
     group_size_words,
     said_word,
     shares,
@@ -58,9 +58,8 @@ def show_bars(measures: Sequence[tuple[Serves, Measured, str]], other: str, grou
     if not rows:
         return False
     st.html(f'<div class="verdict-bars">{"".join(rows)}</div>')
-    groups = next((by_class_words(measured) for measure, measured, _ in measures if measure == "groups"), "")
-    st.caption(f"Of 100 searches, compared with {against}. Judges see looks, not species or class"
-               f"{groups and f'; whole groups: {groups}'}.",
+    groups = next((by_class_note(measured) for measure, measured, _ in measures if measure == "groups"), "")
+    st.caption(f"Of 100 searches, compared with {against}. Judges see looks{groups and f': {groups}'}.",
                help="\n\n".join([*COUNTED.values(), *filter(None, [group_size_words(group)]), BY_CLASSES,
                                   *[NO_VERDICT] * any(measured.is_undervalued for _, measured, _ in measures)]))
     return True

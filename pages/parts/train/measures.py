@@ -10,7 +10,7 @@ import streamlit as st
 from udml_core.numerics.measures import MAIN_MEASURES, curve_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import read_baselines
-from udml_core.runs.opinions import kept_words
+from udml_core.runs.opinions import adds_nothing, kept_words
 from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.runs.verdict import still_words, verdict
@@ -170,7 +170,7 @@ def _show_curves(run: Run, names: Sequence[str], epoch: float | None, has_ended:
               cursor=epoch, narrow=True)
         if name == names[0] and (begins := _beginning_words(run, rows, name, beaten)):
             st.caption(begins)
-        if has_ended and (lost := lost_words(rows, name)):
+        if has_ended and not adds_nothing(run) and (lost := lost_words(rows, name)):  # else the verdict says it
             st.caption(f":material/trending_down: {lost}")
 
 

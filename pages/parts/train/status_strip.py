@@ -19,6 +19,7 @@ from udml_core.numerics.measures import curve_of
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import read_baselines
+from udml_core.runs.opinions import adds_nothing
 from udml_core.runs.selection import ERROR
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
@@ -163,7 +164,8 @@ def score_of(run: Run, epoch: float | None) -> list[Cell]:
         judged = [row for row in known if f"{name}{ERROR}" in row]
         if judged and curve_of(name).axis == GAIN:
             at, is_live = judged[-1], run.stored_status().state in LIVE_STATES
-            when = " before training" * (not at["epoch"]) or " so far" * is_live
+            is_idle = not is_live and bool(at["epoch"]) and adds_nothing(run)
+            when = " before training" * (not at["epoch"]) or " so far" * is_live or ", like the start" * is_idle
             against = f"{titles[name].partition(',')[0]}, against {words_of('plain').sentence}"
             return [(against, f"{_judged_words(at[name], at[f'{name}{ERROR}'])}{when}", "")]
     row = next((row for row in known if row["epoch"] == epoch), {})

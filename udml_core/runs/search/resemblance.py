@@ -26,9 +26,9 @@ from udml_core.runs.search.retrieval import Retrieval
 
 LEAST = 0.99
 """Share of the images that have a nearer nearest image, from which nothing resembles a user's image."""
-DOUBTFUL = 0.9
-"""The same share from which a user's image may be of a kind that is not here: 1 in 10 images of a kind that is here has
-it, and more of the others."""
+FAR, DOUBTFUL = 0.75, 0.9
+"""The same share from which the nearest image is farther than usual, and from which a user's image may be of a kind
+that is not here: 1 in 10 images of a kind that is here has the latter, and more of the others."""
 SAMPLE = 500
 """Number of images whose distances to their nearest are known; of fewer images, all."""
 FEWEST = 20
@@ -94,9 +94,13 @@ def share_beside(retrieval: Retrieval, embed: Callable[[str], Array], name: str)
 
 
 def doubt_words(share: float | None) -> str:
-    """Return that a user's image may be of a kind that is not here, in a sentence; empty if its nearest is near."""
-    return "" if share is None or share < DOUBTFUL else (
-        f"Your image may be of a kind that is not here: {int(100 * share)} of 100 images have a nearer nearest image.")
+    """Return that no image may be of the kind of a user's image, in a sentence; empty if its nearest is near."""
+    if share is None or share < FAR:
+        return ""
+    nearer = f"{int(100 * share)} of 100 images here have a nearer one"
+    return (f"Your image may be of a kind that is not here: its nearest image is far, and {nearer}."
+            if share >= DOUBTFUL else
+            f"The nearest image is farther than usual: {nearer}. Look whether it is of the same kind.")
 
 
 def share_nearer(distances: Floats, distance: float) -> float:
