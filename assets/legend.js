@@ -3,7 +3,7 @@
 const BINS = 6;
 const LISTED = 60;
 const MOST_BY_CODE = 24;
-const PICTURE = 56; // pixels of a category's picture, twice as many as it is wide
+const PICTURE = 44; // pixels of a category's picture, twice as many as it is wide
 // Whether the largest categories come first and differ in color.
 const isBySize = (color) => !color.fixed && (color.bySize || color.names.length > MOST_BY_CODE);
 const isSorted = (color) => color.fixed || isBySize(color);
