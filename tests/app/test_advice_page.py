@@ -159,6 +159,13 @@ def test_a_race_that_was_cancelled_does_not_replace_what_an_older_race_said(froz
     assert race_words_of(frozen, "whiten") == said
 
 
+def test_a_stopped_race_for_another_aim_is_no_news_of_a_finished_one(frozen: Run) -> None:
+    rows = outcomes(frozen)
+    finished(frozen, rows)
+    stopped_again(frozen, rows[:1], plan_analysis(Advice, budget=15.0, serves="first"))
+    assert "A newer race was stopped." not in texts(opened("data", **LINK))
+
+
 def test_a_stopped_race_stands_beside_the_finished_one_not_in_its_place(frozen: Run) -> None:
     rows = outcomes(frozen)
     finished(frozen, rows)

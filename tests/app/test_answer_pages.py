@@ -18,6 +18,7 @@ from tests.running import worked
 from udml_core.exploration.race import Outcome, Race, Setup
 from udml_core.exploration.race_measured import Comparison
 from udml_core.runs import Run, runs_folder
+from udml_core.runs.aims import keep_aim
 from udml_core.runs.analyses import Analysis, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.refine import Refinement
@@ -73,6 +74,27 @@ def test_a_search_that_does_about_as_well_is_kept_and_can_be_changed(frozen: Run
     test.button(key="advice-own").click().run()
     assert test.session_state["page"] == "retrieval"
     assert used_search([frozen]) == (frozen, plan_analysis(Refinement, recipe="rerank").id), "nothing was changed"
+
+
+def test_the_verdict_on_ones_search_begins_with_what_one_looks_for(frozen: Run) -> None:
+    finished(frozen, outcomes(frozen)[:2])
+    refined = worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None)
+    use_search(frozen, refined.id)
+    assert opened("home").caption[0].value.startswith("Whole group")
+    keep_aim(frozen, "first")
+    st.cache_data.clear()
+    assert opened("home").caption[0].value.startswith("First result"), "whatever the race served"
+
+
+def test_one_button_keeps_ones_search_beside_a_newer_training(frozen: Run) -> None:
+    finished(frozen, [outcomes(frozen)[1], reranked(frozen, comparison("cannot tell", "better"))])
+    use_search(frozen, worker.keep(frozen, plan_analysis(Refinement, recipe="rerank"), lambda _share, _step: None).id)
+    trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
+    trained.write_status(trained.stored_status().model_copy(update={"finished": time.time() + 1}))
+    test = opened("data", **LINK)
+    assert "Your training **PCA** is newer than your search." in texts(test)
+    assert [each.key for each in test.button if each.label == "Keep my search"] == ["advice-own"]
+    assert "advice-newer-use" in [each.key for each in test.button]
 
 
 def test_a_search_that_took_no_part_does_not_stop_the_advice(frozen: Run) -> None:

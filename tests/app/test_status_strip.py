@@ -95,6 +95,9 @@ def test_a_gain_that_another_encoder_sees_is_a_verdict_and_no_bare_number(
     monkeypatch.setattr("pages.parts.train.status_strip.rows_of_moments", lambda _: rows)
     done = word.removesuffix(" so far")
     assert score_of(run, 1) == score_of(run, 1.5) == [("Whole group, against the plain search", done, "")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pages.parts.train.status_strip.adds_nothing", lambda _: True)
+        assert score_of(run, 1)[0][1] == f"{done}, like the start", "which is no contradiction to what the verdict says"
     monkeypatch.setattr(Run, "stored_status", lambda _: Status(state="running"))
     assert score_of(run, 1)[0][1] == word
     rows[0]["epoch"] = 0
