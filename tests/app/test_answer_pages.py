@@ -84,6 +84,9 @@ def test_the_verdict_on_ones_search_begins_with_what_one_looks_for(frozen: Run) 
     keep_aim(frozen, "first")
     st.cache_data.clear()
     assert opened("home").caption[0].value.startswith("First result"), "whatever the race served"
+    opened("data", **LINK)  # a link to what is seen of whole groups
+    st.cache_data.clear()
+    assert opened("home").caption[0].value.startswith("Whole group"), "all pages answer for the choice in view"
 
 
 def test_one_button_keeps_ones_search_beside_a_newer_training(frozen: Run) -> None:

@@ -8,7 +8,6 @@ import streamlit as st
 
 from udml_core.exploration.race import Outcome, Race
 from udml_core.runs import Run, runs_folder
-from udml_core.runs.aims import kept_aim
 from udml_core.runs.search.judged_runs import is_frozen
 from udml_core.work.jobs.answering import evidence_words, judged_words
 from udml_core.work.jobs.raced import judged_in_race
@@ -59,10 +58,9 @@ def judgments_line(run: Run, frame: str) -> str:
 
 
 def judged_of(run: Run, frame: str) -> tuple[Race, Outcome] | None:
-    """Return the newest race that judged a search, as it answers for what the user looks for, and what it said."""
+    """Return the newest race that judged a search, and what it said; None without one."""
     recipe = recipe_of(run, frame)
-    judged = None if recipe is None else judged_in_race(run, recipe)
-    return judged and (judged[0].serving(kept_aim(runs_folder(), run.spec().dataset)), judged[1])
+    return None if recipe is None else judged_in_race(run, recipe)
 
 
 @st.cache_data(ttl="10s", max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)

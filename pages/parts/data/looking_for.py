@@ -41,6 +41,8 @@ def choose_aim(dataset: Dataset, encoder: EncoderSpec) -> Serves:
                                 keeps_default=True, then=partial(_keep, dataset, encoder))
         with st.container(width=300):
             choose_words(dataset, "Each question names these words when you judge.")
+    if kept_aim(runs_folder(), dataset.name) not in (None, served):  # a link led to the other answer
+        _keep(dataset, encoder, served)
     words = escaped(words_for_same(dataset))
     st.caption(f"{MEANINGS[served].format(words=words and f' ({words})')} {LOOKS}")
     return served
