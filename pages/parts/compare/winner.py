@@ -13,7 +13,7 @@ from udml_core.runs.search.differing import Side
 from udml_core.runs.search.judged_runs import is_frozen, stance_of
 from udml_core.runs.search.judging import Judging
 
-from ..data.using import SEARCH, chosen_search, open_used
+from ..data.using import KEEP, SEARCH, chosen_search, open_used
 
 
 def offer_winner(judging: Judging, sides: Sequence[Side]) -> bool:
@@ -35,7 +35,7 @@ def offer_winner(judging: Judging, sides: Sequence[Side]) -> bool:
     if search is None:
         return False
     label = "Use the plain search" if winner is plain else (
-        "Keep my search" if search == chosen_search(judging.comparison.dataset.name) else "Search with it")
+        KEEP if search == chosen_search(judging.comparison.dataset.name) else "Search with it")
     if st.button(label, icon=SEARCH, key="judge-use", type="primary",
                  help="Search begins with it from now on, and Home links to it."):
         open_used(*search)

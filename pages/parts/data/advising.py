@@ -151,7 +151,7 @@ def _race_in_view(dataset: Dataset, encoder: EncoderSpec, aim: Serves) -> Analys
 
 
 def _show_stopped_beside(shown: Analysis, aim: Serves) -> None:
-    """Say that a newer race for an aim than the one in view was stopped, with a button that shows it."""
+    """Say that a race for an aim was stopped that is newer than the one in view, with a button that shows it."""
     newest = next((race for race in list_analyses(shown.run, Advice) if kind_of(race.spec()).serves == aim), shown)
     if newest.id != shown.id and not newest.is_done():
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-stopped"):

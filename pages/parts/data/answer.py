@@ -17,8 +17,8 @@ from ..shell.race_judgments import recipe_of, search_kind
 from ..shell.race_verdict import frame_verdict, judgments_version
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
+from .using import PIN
 
-PIN = ":material/push_pin:"
 UNKNOWN = "No judge has compared it with the plain search yet."
 
 

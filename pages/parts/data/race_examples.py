@@ -1,4 +1,4 @@
-"""Examples of what a race found: queries with their first results by the plain search and by the advice."""
+"""Examples of what a race found: queries with results of the plain search and of the advice."""
 
 from __future__ import annotations
 

@@ -21,11 +21,9 @@ from udml_core.work.jobs.answering import Relation
 from ..shell.run_status import escaped
 from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view
-from .answer import PIN
-from .using import SEARCH, USE, Kind, open_used, use_button
+from .using import KEEP, PIN, SEARCH, USE, Kind, open_used, use_button
 
 JUDGE = ":material/thumbs_up_down:"
-KEEP = "Keep my search"
 CONFIRM, CONTINUE = "Confirm by judgments", "Continue judging"
 LONG = 60
 """Letters from which a sentence takes a line of its own beside its button."""

@@ -12,7 +12,7 @@ from udml_core.runs.search.differing import side_name
 from udml_core.runs.used import chosen_at
 from udml_core.work.jobs.verdicts import IN_USE, Rival, Stand, rival_of, stand_of
 
-from ..data.using import SEARCH, Kind, judge_link, open_used
+from ..data.using import KEEP, PIN, SEARCH, Kind, judge_link, open_used
 from ..shell.cached import dataset_of
 from ..shell.race_verdict import judgments_version
 from ..shell.run_hash import RUN_HASH
@@ -111,7 +111,7 @@ def is_kept(run: Run, rival: Rival) -> bool:
 
 def _keep_button(rival: Rival, key: str, kind: Kind) -> None:
     """Show the button that keeps the search in use, else uses the advised search."""
-    label = "Keep my search" if rival.name == IN_USE else f"Use {rival.name}"
-    if st.button(label, key=f"{key}-keep", icon=":material/push_pin:", type=kind, help=(
+    label = KEEP if rival.name == IN_USE else f"Use {rival.name}"
+    if st.button(label, key=f"{key}-keep", icon=PIN, type=kind, help=(
             f"Opens Search with {escaped(rival.words)}. A training is offered again when a further one has ended.")):
         open_used(rival.run, rival.frame)
