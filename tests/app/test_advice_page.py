@@ -1184,8 +1184,8 @@ def test_a_training_is_judged_with_the_steps_of_the_search_in_use(
     shutil.rmtree(analysis_at(trained, OF_RUN).folder)
     keep_opinion(trained, Interval(0.5, 0.5, 0.003), Interval(0.5, 0.5, 0.003))
     assert best_words(trained, dataset) == (
-        "No reason to leave your search: compared with your search (whitening), judges see no clear difference in "
-        "first results and whole groups in this training with the same steps. What else they see as better does not "
+        "Keep your search, unless your eyes see more: compared with your search (whitening), judges see no clear "
+        "difference in first results and whole groups in this training with the same steps. What else they see as better does not "
         "count, as the training alone is not better than the plain search")
     shutil.rmtree(analysis_at(trained, OF_RUN).folder)
     keep_opinion(trained, Interval(0.5, 0.53, 0.003), Interval(0.5, 0.53, 0.003))
@@ -1275,7 +1275,7 @@ def test_two_searches_with_their_steps_have_one_verdict_on_every_part(frozen: Ru
 
 
 @pytest.mark.parametrize(("first", "groups", "serves", "says"), [
-    ("cannot tell", "worse", "first", "No reason to leave the best search"),
+    ("cannot tell", "worse", "first", "Keep the best search, unless your eyes see more"),
     ("cannot tell", "better", "first", "As good as the best search for first results, and better for whole groups"),
     ("better", "cannot tell", "groups", "As good as the best search for whole groups, and better for first results"),
     ("worse", "better", "first", "Keep the best search"),

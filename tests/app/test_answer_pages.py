@@ -23,6 +23,7 @@ from udml_core.runs.analyses import Analysis, create_analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.used import use_search, used_search
+from udml_core.work.jobs.raced import judged_in_race
 from udml_core.work.jobs.verdicts import rival_of
 from udml_core.work.workers import analyse as worker
 
@@ -98,6 +99,21 @@ def test_one_button_keeps_ones_search_beside_a_newer_training(frozen: Run) -> No
     assert "Your training **PCA** is newer than your search." in texts(test)
     assert [each.key for each in test.button if each.label == "Keep my search"] == ["advice-own"]
     assert "advice-newer-use" in [each.key for each in test.button]
+
+
+def test_a_training_with_the_settings_of_a_judged_one_has_its_verdict(frozen: Run) -> None:
+    raced, again, other = (worked(runs_folder(), method="pca", split="all", fields={"dimension": dimension})
+                           for dimension in (4, 4, 5))
+    of = comparison("cannot tell", "better")
+    judged = Outcome(name="PCA", setup=Setup(backbone="pixels", method="pca", recipe="whiten"), against_best=of,
+                     against_start=of, run=raced.id)
+    finished(frozen, [judged])
+    for run in (raced, again):
+        found = judged_in_race(run, "whiten")
+        assert found is not None
+        assert found[1].run == raced.id
+    assert judged_in_race(again, "rerank") is None
+    assert judged_in_race(other, "whiten") is None
 
 
 def test_a_search_that_took_no_part_does_not_stop_the_advice(frozen: Run) -> None:

@@ -113,7 +113,7 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
     while (question := judged(run).question()) and question.position < 9:
         is_second_left = question.left == judged(run).comparison.options(question.position)[1]
         press(test, f"judge-{'left' if is_second_left else 'right'}-{question.position}")
-    assert "A tie is ruled out with 95\xa0% certainty" in test.success[0].value
+    assert "Chance is ruled out with 95\xa0% certainty" in test.success[0].value
     everything = texts(test) + "".join(image.proto.imgs[0].alt for image in test.get("image"))
     for number in judged(run).comparison.differing[:10].tolist():
         assert run.dataset().names[number] not in everything
@@ -122,7 +122,7 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
     press(test, "judge-reveal")
     shown = texts(test).replace("\xa0", " ")
     assert "**B (After training) finds the better image more often. You can stop.**" in shown
-    assert "How sure: 9 of 9 for B (After training); B (After training) finds the better image in " in shown
+    assert "How sure: 9 of 9 for B (After training); that is too one-sided for chance (95 % certainty)." in shown
     bar = next(of.proto.body for of in test.get("html") if "judge-range" in of.proto.body)
     (said,) = re.findall(r"finds the better image in ((?:over )?\d+ to \d+|\d+) %", shown)
     label = f"Share of B, an equal answer counted as half: {said} %"

@@ -115,7 +115,7 @@ def test_lab_says_first_that_training_added_nothing_and_gives_it_no_trophy(
     shown = texts(test)
     assert not test.exception
     assert "trophy: **As good" not in shown
-    (line,) = [each for each in test.markdown if "**Training added nothing**: the start, before" in each.value]
+    (line,) = [each for each in test.markdown if "**No gain by training**: to a judge, the start before" in each.value]
     assert line.value.endswith("was as good. As good.")
     assert line.help.startswith("See. Compared with the plain search: ")
     assert (test.button(key="lab-use").label, test.button(key="lab-use").proto.type) == (
@@ -297,8 +297,8 @@ def test_compare_states_ones_own_judgments_once_they_decide(root: Path, monkeypa
     assert "finds the better image" not in shown[1], "judging stays blind"
     decided = texts(opened("compare", runs=f"{first.id}.{second.id}", part="Settings")).replace("\xa0", " ")
     count = judging.count("me")
-    assert f"Your judgments of first results: {count} of {count} for **PCA on Digits**. " in decided
-    assert "**PCA on Digits** finds the better image in" in decided
+    assert (f"Your judgments of first results: {count} of {count} for **PCA on Digits**; that is too one-sided for "
+            "chance (95 % certainty).") in decided
 
 
 def test_seeds_share_a_verdict_only_if_all_have_it(pair: list[Run]) -> None:

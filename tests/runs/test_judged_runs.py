@@ -34,11 +34,11 @@ def test_words_stay_blind_until_judgments_decide_and_then_name_the_agreement() -
     while not judging.share("me").is_decided:
         answer(judging, np.ones(TOTAL))
     words = [judgments_words(comparison, names, said) for said in ("better", "worse", "cannot tell", None)]  # type: ignore[arg-type]
-    assert all("Y finds the better ten results in " in of for of in words)
+    assert all("; that is too one-sided for chance (95 % certainty)." in of for of in words)
     assert words[0].endswith("They agree with the second opinion.")
     assert words[1].endswith("They contradict the second opinion.")
     assert words[2] == words[3]
-    assert words[3].endswith("(differing: 100 % of all).")
+    assert words[3].endswith("for Y; that is too one-sided for chance (95 % certainty).")
     ana = Judging(comparison, "Ana")
     while ana.count("Ana") < judging.count("me"):
         answer(ana, np.full(TOTAL, 0.5))

@@ -25,6 +25,7 @@ from udml_core.runs.search.judging import Agreement, Choice, Judging, Target
 from udml_core.runs.search.judging_words import (
     advice_words,
     agreement_words,
+    interval_words,
     result_parts,
     result_words,
     score_words,
@@ -379,13 +380,14 @@ def test_the_words_name_the_leader_the_range_and_what_is_left() -> None:
         worst.answer(judging)
     share = judging.share("me")
     assert result_words(share, judging.comparison) == (
-        f"After 9 judgments: A finds the better image in {np.floor(100 * (1 - share.high)):.0f} to 100 % of the "
+        f"After 9 judgments: A finds the better image in {interval_words(share)} % of the "
         "differing queries, an equal one counted as half (differing: 50 % of all)")
-    assert advice_words(judging) == "Decided: you can stop here. 9 of 9 for A. A tie is ruled out with 95 % certainty."
-    assert advice_words(judging, is_blind=True) == "Decided: you can stop here. A tie is ruled out with 95 % certainty."
+    ruled_out = "Chance is ruled out with 95 % certainty."
+    assert advice_words(judging) == f"Decided: you can stop here. 9 of 9 for A. {ruled_out}"
+    assert advice_words(judging, is_blind=True) == f"Decided: you can stop here. {ruled_out}"
     what, sure = result_parts(judging, ("plain", "whitened"))
     assert what == "Plain finds the better image more often. You can stop."
-    assert sure.startswith("How sure: 9 of 9 for plain; plain finds the better image in ")
+    assert sure == "How sure: 9 of 9 for plain; that is too one-sided for chance (95 % certainty)."
     level = Judging(comparison_of("level"))
     while question := level.question():
         level.answer(question, "equal")

@@ -244,7 +244,7 @@ def test_a_gain_that_was_there_before_the_first_epoch_is_not_said_to_come_from_t
     run = create_run(spec(), tmp_path)
     rows = [{"epoch": 0, "second opinion": 0.013}, {"epoch": 1, "second opinion": 0.010}, {"epoch": 2}]
     monkeypatch.setattr(Run, "metrics", lambda _run: (rows, []))
-    nothing, whole = "Training added nothing: the start", "made the whole gain in whole groups."
+    nothing, whole = "No gain by training: to a judge, the start", "made the whole gain in whole groups."
     for kept, start, words in ((1, 0.013, nothing), (1, 0.010, nothing), (1, -0.001, whole), (1, 0.0004, whole),
                                (1, 0.004, "made about 60 % of the gain in whole groups. The rest was there before."),
                                (0, 0.013, nothing), (2, 0.013, "")):

@@ -68,7 +68,7 @@ def test_a_conclusion_follows_each_judgment_and_its_undoing(tmp_path: Path) -> N
     said = conclusion_of(analysis, dataset)
     assert bases == sorted(bases, reverse=True), "the race, until judgments contradict it for good"
     assert set(bases) == {"race", "contradicted"}
-    assert said.sure.startswith("How sure: 16 of 16 for the plain search; the better image in ")
+    assert said.sure == "How sure: 16 of 16 for the plain search; that is too one-sided for chance (95 % certainty)."
     assert advised_beside(beside, dataset) is None, "no page offers it in place of another run"
     suggestion = suggested_by_race(dataset, tmp_path)
     assert suggestion is not None

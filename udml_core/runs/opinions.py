@@ -203,7 +203,7 @@ def kept_words(run: Run) -> str:
             "epoch, train with “Keep the epoch: last”.")
 
 
-NO_GAIN = "Training added nothing: the start, before the first epoch, was as good."
+NO_GAIN = "No gain by training: to a judge, the start before the first epoch was as good."
 """What is said of a run whose training itself added nothing."""
 
 

@@ -14,6 +14,7 @@ from udml_core.runs.search.differing import Comparison
 from udml_core.runs.search.judging import EQUAL, Judging
 from udml_core.runs.search.judging_words import (
     agreement_words,
+    finding_words,
     interval_words,
     leading,
     leads,
@@ -87,6 +88,8 @@ def show_judged(judging: Judging, names: tuple[str, str], has_plain: bool, show_
         st.markdown(unbroken(f"**{what}**"))
         st.caption(unbroken(sure))
         range_bar(own, is_blind=False)
+        if own.is_decided:
+            st.caption(unbroken(f"{finding_words(own, comparison)}."))
     show_actions()
     _show_queries(judging, names)
     others = "" if comparison.share == 1 else "; for the others both searches find the same"

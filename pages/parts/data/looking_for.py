@@ -21,7 +21,7 @@ WORDS: dict[Serves, str] = {"groups": "All of them: the whole group", "first": "
 MEANINGS: dict[Serves, str] = {
     "first": "The nearest image should show the same kind{words}.",
     "groups": "All images of the same kind{words} should come before all others."}
-LOOKS = "Judges compare looks and cannot know it: your own eyes decide what is right."
+LOOKS = "Judges compare looks and cannot know it: your own eyes decide what is right. All pages answer for this choice."
 
 
 def choose_aim(dataset: Dataset, encoder: EncoderSpec) -> Serves:

@@ -43,6 +43,6 @@ def offer_newer(dataset: str, key: str, can_keep: bool = True) -> None:
 
 def _show_in_short(newer: Run, stand: Stand, title: str) -> None:
     """Show in a line what to do, and behind its "?" why; `title` is the training in Markdown."""
-    idle = f", as {NO_GAIN[:1].lower()}{NO_GAIN[1:].partition(':')[0]}" if adds_nothing(newer) else ""
+    idle = f" ({NO_GAIN[:1].lower()}{NO_GAIN[1:].partition(':')[0]})" if adds_nothing(newer) else ""
     st.markdown(f":material/new_releases: Your newer training {title}: **{escaped(stand.head[:1].lower())}"
                 f"{escaped(stand.head[1:])}**{idle}.", width="content", help=f"{escaped(capitalized(stand.why))}.")

@@ -16,6 +16,7 @@ from udml_core.runs import Run, find_run
 from udml_core.runs.search.differing import SEPARATOR, Comparison, Results, Side, comparison_key, side_name
 from udml_core.runs.search.judging import ENOUGH, EQUAL, Judging
 from udml_core.runs.search.judging_words import (
+    RULED_OUT,
     WHAT,
     finding_words,
     level_words,
@@ -176,7 +177,9 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
             score_words(judging, judging.judge, names) if is_own else f"{share.count} so far")
         return f"{whose} of {of}, {names[1]} against {names[0]}, {UNDECIDED} ({so_far})."
     score = f"{score_words(judging, judging.judge, names)}" if is_own else str(share.count)
-    result = f"{whose} of {of}: {score}. {capitalized(finding_words(share, comparison, names))}."
+    decides = f"; {RULED_OUT}" if is_own and share.is_decided else (
+        f". {capitalized(finding_words(share, comparison, names))}")
+    result = f"{whose} of {of}: {score}{decides}."
     if verdict == "cannot tell":
         return f"{result} Both are equally good."
     if said in (None, "cannot tell"):

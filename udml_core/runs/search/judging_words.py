@@ -26,6 +26,8 @@ GROWN: dict[Growth | Literal[""], str] = {
     "against each other": " That is more than after {before}, because all answers together are less one-sided now.",
     "not enough": " The first {known} did not suffice."}
 """Why a forecast has grown."""
+RULED_OUT = "that is too one-sided for chance (95 % certainty)"
+"""What is said of judgments that decide."""
 CAN_STOP = "You can stop"
 """How words begin that end the judging of two searches that few judgments cannot tell apart."""
 BLIND = ("one of the two", "one of the two")
@@ -99,12 +101,6 @@ def finding_words(share: Share, comparison: Comparison, names: tuple[str, str] =
 def share_words(share: Share, name: str) -> str:
     """Return the interval of the leading embedding, which does not decide, with what it counts."""
     return f"with an equal answer as half, the share of {name} is {interval_words(share)} % of the differing queries"
-
-
-def found_words(share: Share, comparison: Comparison) -> str:
-    """Return in how many of the differing queries the leading embedding is better, without its name."""
-    what = BETTER[comparison.results].removeprefix("finds ")
-    return f"{what} in {interval_words(share)} % of the differing queries"
 
 
 def leads(share: Share) -> bool:
@@ -228,7 +224,7 @@ def advice_parts(judging: Judging, is_blind: bool = False, first: str = "A", nam
         return (f"All {total:,} differing queries are judged{'' if share.is_decided else ': both are equally good'}.",
                 score.strip())
     if share.is_decided:
-        return "Decided: you can stop here.", f"{score}A tie is ruled out with 95 % certainty."
+        return "Decided: you can stop here.", f"{score}Chance is ruled out with 95 % certainty."
     if not share.count:
         return "Not decided yet: nothing is judged.", PLAN
     said = score.strip() or f"{count_words(judging, is_blind)}."
@@ -287,9 +283,8 @@ def result_parts(judging: Judging, names: tuple[str, str], has_plain: bool = Fal
     if not share.count:
         return what, why
     if share.is_decided:
-        found = finding_words(share, comparison, names)
         return (f"{capitalized(names[int(leads(share))])} {BETTER[comparison.results]} more often. {CAN_STOP}.",
-                f"How sure: {score_words(judging, judging.judge, names)}; {found}.")
+                f"How sure: {score_words(judging, judging.judge, names)}; {RULED_OUT}.")
     name = names[int(leads(share))]
     return what, f"How sure: {why.removesuffix('.')}; {share_words(share, name)}."
 

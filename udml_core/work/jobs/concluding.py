@@ -29,9 +29,9 @@ from udml_core.runs.search.judged_runs import judged_starts, stance_of
 from udml_core.runs.search.judging import ENOUGH, Judging
 from udml_core.runs.search.judging_words import (
     EVEN,
+    RULED_OUT,
     could_decide_words,
     finding_words,
-    found_words,
     level_words,
     score_words,
 )
@@ -183,8 +183,7 @@ def _said(comparison: Comparison, names: tuple[str, str]) -> Judgments:
         return UNJUDGED
     stance, is_own = stance_of(judging), people == [judging.judge]
     score = score_words(judging, people[0], names) if len(people) == 1 else ""
-    finding = found_words(share, comparison) if share.is_decided and score else "" if score else finding_words(
-        share, comparison, names)
+    finding = RULED_OUT if share.is_decided and score else "" if score else finding_words(share, comparison, names)
     count = judging.decided(people[0]) if len(people) == 1 else share.count
     return Judgments(stance, count, "" if is_own else listed(people), score, finding,
                      could_decide_words(judging) if stance == "open" else "",

@@ -7,14 +7,15 @@ from contextlib import suppress
 from typing import get_args
 
 from udml_core.base.errors import UserError
-from udml_core.exploration.race import Outcome, Race
+from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.exploration.race_elsewhere import Elsewhere, find_elsewhere
 from udml_core.exploration.race_measured import Serves
 from udml_core.exploration.race_words import brief_words, searched_words
-from udml_core.runs import Run, frozen_runs
+from udml_core.runs import Run, find_run, frozen_runs
 from udml_core.runs.aims import kept_aim
 from udml_core.runs.analyses import Analysis, AnalysisSpec, list_analyses
 from udml_core.runs.analyses.kinds.advice import Advice
+from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.tasks import LIVE_STATES
 
 
@@ -96,15 +97,36 @@ def race_words_of(run: Run, recipe: str | None = None, is_brief: bool = False) -
 
 
 def judged_in_race(run: Run, recipe: str | None = None) -> tuple[Race, Outcome] | None:
-    """Return the newest race that judged a run's search, and what it said; see `race_words_of`."""
-    for race in races_of(run):
-        if recipe is None and race.best is not None and race.best.run == run.id:
+    """Return the newest race that judged a run's search, and what it said; see `race_words_of`.
+
+    A run with the same settings gives the same search: its race counts where none judged the run itself.
+    """
+    races = list(races_of(run))
+    return _judged_as(races, run.id, recipe) or next(
+        (found for other in _equal_runs(run, races) if (found := _judged_as(races, other, recipe))), None)
+
+
+def _judged_as(races: Iterable[Race], run: str, recipe: str | None) -> tuple[Race, Outcome] | None:
+    """Return the first race that judged a search of a run, and what it said."""
+    for race in races:
+        if recipe is None and race.best is not None and race.best.run == run:
             return race, race.best
         found = (outcome for outcome in race.judged
-                 if outcome.run == run.id and recipe in (None, outcome.setup.recipe, str(outcome.setup.parsed)))
+                 if outcome.run == run and recipe in (None, outcome.setup.recipe, str(outcome.setup.parsed)))
         if outcome := next(found, None):
             return race, outcome
     return None
+
+
+def _equal_runs(run: Run, races: Iterable[Race]) -> Iterator[str]:
+    """Yield the other trainings that races judged with the settings of a training."""
+    method = run.spec().method
+    if method == FROZEN:
+        return
+    for other in dict.fromkeys(of.run for race in races for of in race.judged if of.setup.method == method):
+        with suppress(UserError):  # it was removed
+            if other != run.id and settings_of(find_run(other, run.root)) == settings_of(run):
+                yield other
 
 
 def raced_together(run: Run, other: Run) -> Race | None:

@@ -36,7 +36,8 @@ from udml_core.work.jobs.raced import judged_in_race, race_words_of, races_of
 
 ADVISED, IN_USE = "the best search", "your search"
 """How the search is called that a race advises, and the search that the user chose."""
-BEST = {"better": "Better than {}; confirm it by judgments", "worse": "Keep {}", "cannot tell": "No reason to leave {}"}
+BEST = {"better": "Better than {}; confirm it by judgments", "worse": "Keep {}",
+        "cannot tell": "Keep {}, unless your eyes see more"}
 """What follows from the verdict on a run against another search, in what the newest race serves."""
 ALONE = "the training alone is not better than the plain search"
 """Why a gain of a training with further steps does not count."""
