@@ -40,6 +40,9 @@ function shareInterval(successes, count) {
   return [successes ? lowest(successes) : 0, successes < count ? 1 - lowest(count - successes) : 1];
 }
 
+// The change of a number, with its sign.
+const signed = (value) => `${value > 0 ? "+" : ""}${fixed(value, 3)}`;
+
 // A browser draws its pairs and their sides once and keeps them: a reload changes nothing that was judged.
 const SEED = (() => {
   const course = readCourse();
@@ -164,8 +167,8 @@ const LESSON = {
     return `<p>${!isShown ? say("The formula with the numbers of the second opinion appears after {count} judgments.", { count: PLANNED }) : count ? `${say("The second opinion prefers the new result in {after} of {count} pairs. If both embeddings were equally good, each pair would be the toss of a fair coin. A result at least as one-sided then has the probability {formula}.", found)}
       ${say("Below 0.05 the verdict is better or worse; here it is <b>{verdict}</b>. The bar holds the shares that this exact binomial test does not reject, from {low} to {high}. The test treats the queries as independent: where queries share a result, the true interval is wider.", found)}`
     : say("The second opinion has judged no pairs.")}</p>
-      ${isDone && count ? `<p>${say("Asked about all {images} images, the second opinion says <b>{verdict}</b>: its cosine between a query and its first result changes by {low} to {high}. This can decide where {count} votes cannot, because it uses more images and also how much more similar a result is. Its interval allows for results that queries share.", {
-    images, count, low: fixed(whole[0], 3), high: fixed(whole[1], 3), verdict: VERDICTS[wholeVerdict] })}</p>` : ""}
+      ${isDone && count ? `<p>${say("Asked about all {images} images, the second opinion says <b>{verdict}</b>: the interval of the change in its cosine between a query and the first result reaches from {low} to {high}. This can decide where {count} votes cannot, because it uses more images and also how much more similar a result is. The interval allows for results that queries share.", {
+    images, count, low: signed(whole[0]), high: signed(whole[1]), verdict: VERDICTS[wholeVerdict] })}</p>` : ""}
       <p class="aside">${say("How far can you trust it? On six data sets with labels, {differences} pairs of embeddings differed by more than two points of R@1. The second opinion decided {decided} of them, and {right} of these verdicts were right: a share between {low} and {high}, by the same test. This interval treats the pairs as independent. They are not, because each data set lends its images to many pairs and an embedding stands in several of them: the true interval is wider.", {
       differences: record.large, decided: record.decided, right: record.right,
       ...Object.fromEntries(shareInterval(record.right, record.decided).map((share, at) => [["low", "high"][at], percent(share, at ? 0 : 1)])) })}</p>`;

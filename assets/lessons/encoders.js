@@ -82,6 +82,11 @@ const LESSON = {
       cosines: spaces.map((rows) => dotProduct(rows[row], rows[other])), sameErrors: cells[0][0].count / (cells[0][0].count + cells[0][1].count), allErrors: 1 - share(right[1]), doubtful: doubtful.length };
   },
   // How far chance moves a share, in percent, of so many images in 19 of 20 cases.
+  // The sets of images on which both encoders together may find no more than the better one: the gain lies within its bound.
+  undecided: (record) => record.filter(({ images, first: [one], second: [other], both: [joined] }) => {
+    const better = Math.max(one, other);
+    return joined - better <= Math.hypot(LESSON.reach(better, images), LESSON.reach(joined, images));
+  }).map(({ name }) => name),
   reach: (value, images) => 1.96 * Math.sqrt(value * (100 - value) / images),
   readout: ({ recalls: [one, two, both], sameErrors, allErrors }, { second }) => [["R@1, A", percent(one)], [`R@1, ${NAMES[second]}`, percent(two)], [say("R@1, both"), percent(both)],
     [say("A’s misses that {name} shares (of all: {share})", { name: NAMES[second], share: percent(allErrors) }), percent(sameErrors)]],
@@ -136,7 +141,7 @@ const LESSON = {
     const mean = `<math><mi>c</mi><mo>=</mo><mfrac><mrow><msub><mi>c</mi><mi>A</mi></msub><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup><msub><mi>c</mi><mi>${NAMES[second]}</mi></msub></mrow><mrow><mn>1</mn><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup></mrow></mfrac></math>
       <math><mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${fixed(weight ** 2, 2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${fixed(1 + weight ** 2, 2)}</mn></mfrac><mo>=</mo>${number(cosines[2], 3)}</math>`;
     return `<p>${say("Both vectors have length 1 before they are joined, so the cosine of the joined vectors is a weighted mean of both cosines: {formula}, for the query ★ and its nearest image by the joined vector.", { formula: mean })}</p>
-      <p class="aside">${say("Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent. ± bounds in 19 of 20 cases what the choice of images leaves open; the record has no such bound for MAP@R. A shared error above is an image on which both fail, whether or not they find the same wrong neighbor.")}</p>
+      <p class="aside">${say("Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent. ± bounds in 19 of 20 cases what the choice of images leaves open; the record has no such bound for MAP@R. A shared error above is an image on which both fail, whether or not they find the same wrong neighbor.")} ${say("These numbers cannot tell whether both together have a higher R@1 than the better encoder for: {names}.", { names: LESSON.undecided(encoders.record).map((name) => IMAGE_SETS[name]).join(", ") })}</p>
       <table class="aside"><thead><tr><td></td>${["R@1", "MAP@R"].map((name) => `<th scope="colgroup" colspan="3" style="padding:0 8px">${name}</th>`).join("")}</tr><tr><td></td>${["E", "S", say("both"), "E", "S", say("both")].map((name) => `<th scope="col" style="padding:0 8px">${name}</th>`).join("")}</tr></thead>
       <tbody>${encoders.record.map(({ name, images, first, second, both }) => `<tr><th scope="row" style="text-align:left">${IMAGE_SETS[name]}</th>${cells([...[first, second, both].map(([recall]) => ofImages(recall, images)), ...[first, second, both].map(([, map]) => fixed(map, 1))])}</tr>`).join("")}</tbody></table>`;
   },

@@ -22,8 +22,8 @@ const LESSON = {
     shows: { epochs: 1 },
     because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, the gradients of many hard triplets share a direction in which all points move together. It lowers all these losses, but never below the margin.",
   },
-  touch: "Train an epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps. How much of the harm comes from wrong labels? Train on right labels only.",
-  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin μ = 0.1. Each map shows the images after training, all at one scale. Each character is an image, colored by its true digit; a ring marks a wrong label, one in ten. R@1: the share whose nearest image is the same digit. Spread: the size of the map, compared with before. R@1 is the mean over five seeds, which draw triplets and their order; the map shows the first seed. ± bounds in 19 of 20 cases what the seeds leave open, not what other images would change. The maps have R@1 on the training images; a second number gives R@1 on 300 new images.",
+  touch: "Set the epochs to 1: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps. How much of the harm comes from wrong labels? Train on right labels only.",
+  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin μ = 0.1. Each map shows the images after training, all at one scale. Each character is an image, colored by its true digit; a ring marks a wrong label, one in ten. R@1: the share whose nearest image is the same digit. Spread: the size of the map, compared with before. R@1 is the mean over five seeds, which draw triplets and their order; the map shows the first seed. In 19 of 20 cases the mean of very many seeds lies within ±; other images could move it further. The maps have R@1 on the training images; a second number gives R@1 on 300 new images.",
   controls: [
     { name: "epochs", kind: "slider", label: "Epochs of training", low: 0, high: 4, step: 1, start: 0 },
     { name: "labels", kind: "choice", label: "Triplets", start: "all", options: [{ value: "all", words: "All" }, { value: "right", words: "Only those with right labels" }] },
@@ -167,8 +167,10 @@ const LESSON = {
     ...(epochs ? [[say("Your R@1 on training images"), `${fixed(100 * before.recall, 1)} → ${LESSON.interval(own)}`], [say("Your R@1 on new images"), `${fixed(100 * before.onNew.mean, 1)} → ${LESSON.interval(own.onNew)}`]]
       : [[say("R@1, before training"), percent(before.recall)], [say("R@1 on new images"), percent(before.onNew.mean)]]),
     [say("your triplets"), say("{count} of {all}", { count: own.used, all: own.count })], [say("of these with a wrong label"), percent(own.wrong)],
-    [say("yours and semi-hard"), isReal ? (own.mean > semi.mean ? say("yours better by {difference}", LESSON.points(own, semi, reach)) : say("semi-hard better by {difference}", LESSON.points(semi, own, reach)))
+    [say("yours and semi-hard"), isReal ? LESSON.withSteps(own.mean > semi.mean ? say("yours better by {difference} points", LESSON.points(own, semi, reach)) : say("semi-hard better by {difference} points", LESSON.points(semi, own, reach)), own, semi)
       : epochs ? say("do not differ clearly") : say("are the same before training")]],
+  // Of two trainings with unlike numbers of steps, a part of the difference can come from the steps.
+  withSteps: (words, own, semi) => (own.steps === semi.steps ? words : say("{words} (steps: {own} and {semi})", { words, own: own.steps, semi: semi.steps })),
   // The difference of two shares as they are printed: their rounded values give it.
   points: (better, worse, reach) => ({ difference: `${fixed(Number((100 * better.mean).toFixed(1)) - Number((100 * worse.mean).toFixed(1)), 1)} ± ${fixed(100 * reach, 1)}` }),
   // Where all seeds give the same, ± would look like certainty. So would a range of few triplets that does not say how few.
@@ -287,6 +289,7 @@ const LESSON = {
         canvas.setAttribute("aria-label", say("Map after {epochs} epochs on {used} triplets, {title}: R@1 {recall}, spread {factor} times that before training",
           { epochs, used, title, recall: LESSON.interval(results[name]), factor: fixed(spread / before.spread, 2) }));
       }
+      button.textContent = epochs ? say("Train one more epoch") : say("Train one epoch"); // an answer has trained the first
       button.disabled = epochs >= 4;
       if (isPresented) stage.querySelector(".class-legend").lastChild.hidden = !isOn("predict") || !epochs;
       paint();
@@ -308,7 +311,7 @@ const LESSON = {
   states: { see: [{}, { epochs: 1 }], fails: { epochs: 1, range: [-2, 0] } }, // all hard triplets, so that the numbers are theirs
   parts: { maps: "predict do see1 fails check takeaway", easy: "predict see1 fails check takeaway", semi: "predict do see1 check takeaway", // with the bars, or more numbers, there is room for two maps
     hard: "predict see1 fails check takeaway", own: "predict do see1 check takeaway", bars: "do see0 formula" },
-  fails: "Train one epoch: on <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Choose <b>Only those with right labels</b>: it falls to 79.6 ± 1.4 % only. So most of the harm came from the labels. Triplets and steps are as many, so the rest comes from hardness: shrinking all distances lowers the loss of every hard triplet, but never below the margin.",
+  fails: "Set the epochs to 1: on <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Choose <b>Only those with right labels</b>: it falls to 79.6 ± 1.4 % only. So most of the harm came from the labels. Triplets and steps are as many, so the rest comes from hardness: shrinking all distances lowers the loss of every hard triplet, but never below the margin.",
   takeaway: "While labels can be wrong, train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
   open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },
   after: {

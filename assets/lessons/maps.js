@@ -327,7 +327,7 @@ const LESSON = {
     <math><mi>E</mi><mo>=</mo><munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><mi>M</mi><mo>∖</mo><mi>N</mi></mrow></munder><mo>(</mo><msub><mi>${say("rank")}</mi><mi>j</mi></msub><mo>−</mo><mi>k</mi><mo>)</mo><mo>=</mo><mn>${plain(excess)}</mn></math><br>
     <math><mi>T</mi><mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mrow><mn>2</mn><mi>E</mi></mrow><mrow><mi>k</mi><mo>(</mo><mn>2</mn><mi>n</mi><mo>−</mo><mn>3</mn><mi>k</mi><mo>−</mo><mn>1</mn><mo>)</mo></mrow></mfrac></math><br>
     <math><mi>T</mi><mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mrow><mn>2</mn><mo>·</mo><mn>${plain(excess)}</mn></mrow><mn>${plain(NEAREST * (2 * count - 3 * NEAREST - 1))}</mn></mfrac><mo>=</mo><mn>${fixed(trustHere, 3)}</mn></math><br>
-    ${say("Over all images its mean is {share}.", { share: percent(trustworthiness) })}
+    ${say("Over all images its mean is {share}.", { share: `${fixed(trustworthiness, 3)} (${percent(trustworthiness)})` })}
     ${say("<b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.")}</p>`,
   caption: [0, 1, 2, 3],
   presented: { see: [[0, 1, 2, 3]], fails: [1, 2, 3], more: [0, 2] },

@@ -45,6 +45,18 @@ def test_the_stored_values_are_the_record_s() -> None:
 
 
 @pytest.mark.browser
+def test_a_gain_within_its_bound_is_named(open_lesson: Callable[..., Any]) -> None:
+    undecided = []
+    for row in encoders()["record"]:
+        better, joined = max(row["first"][0], row["second"][0]), row["both"][0]
+        bound = 1.96 * np.sqrt((better * (100 - better) + joined * (100 - joined)) / row["images"])
+        undecided += [row["name"]] if joined - better <= bound else []
+    assert 0 < len(undecided) < 3
+    text = open_lesson("encoders").locator(".formula, details").all_text_contents()
+    assert f"better encoder for: {', '.join(undecided)}." in " ".join(" ".join(text).split())
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize(("second", "weight"), [
     ("columns", 1), ("columns", 0.4), ("columns", 0), ("pairs", 1), ("pairs", 3)])
 def test_recall_is_the_library_s(compute: Callable[..., Any], second: str, weight: float) -> None:

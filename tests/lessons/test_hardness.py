@@ -198,7 +198,26 @@ def test_what_the_text_says_of_seeds_is_what_they_give(compute: Callable[..., An
     page.evaluate("lesson.change({ epochs: 4, labels: 'right', range: [-0.9, 0.1] })")
     expect(page.locator(".readout")).to_contain_text("do not differ clearly")
     page.evaluate("lesson.change({ epochs: 1, labels: 'all', range: [-0.9, -0.3] })")
-    expect(page.locator(".readout")).to_contain_text("semi-hard better by 35.4 ± 3.2")
+    expect(page.locator(".readout")).to_contain_text("semi-hard better by 35.4 ± 3.2 points (steps: 5 and 12)")
+
+
+def test_who_does_what_the_lesson_says_reads_the_numbers_of_its_words(open_lesson: Open) -> None:
+    """An answer trains the first epoch: a step that trains an epoch would lead a reader past what the words promise."""
+    page = open_lesson("hardness")
+    words = page.evaluate("[lesson.lesson.touch, lesson.lesson.fails]")
+    epochs = [re.match(r"Set the epochs to (\d): ", text) for text in words]
+    promised = re.findall(r"[\d.]+ ± [\d.]+", words[1])
+    assert len(promised) == 2
+    page.get_by_text("It gets worse").first.click()
+    for found in epochs:
+        assert found
+        page.get_by_role("slider", name="Epochs of training").fill(found[1])
+        assert page.evaluate("lesson.state.epochs") == int(found[1])
+    hard = page.locator(".trained").filter(has_text=re.compile("^Hard"))
+    expect(hard).to_contain_text(promised[0])
+    page.get_by_role("button", name="Only those with right labels").click()
+    expect(hard).to_contain_text(promised[1])
+    expect(page.get_by_role("button", name="Train one more epoch")).to_be_visible()
 
 
 def test_no_interval_looks_more_certain_than_it_is(open_lesson: Open) -> None:

@@ -14,10 +14,10 @@ from udml_core.results.lessons import FOLDER, course, course_texts
 SAID = {
     "it lets clusters stand in for classes": "Cluster anstelle von Klassen|clústeres en lugar de las clases",
     "treats the pairs as independent": "als unabhängig|como independientes",
-    "measured on the same images on which": "auf denselben Bildern|en las mismas imágenes",
-    "in 19 of 20 cases what the seeds leave open": "nur den Zufall der Seeds|dejan abierto las semillas",
+    "on which both also train": "mit denen beide auch trainieren|con las que también se entrenan las dos",
+    "other images could move it further": "andere Bilder könnten es weiter verschieben|otras imágenes podrían moverla más",
     "whether or not they find the same wrong neighbor": "denselben falschen Nachbarn|el mismo vecino equivocado",
-    "A contrastive loss compares two images": "Eine kontrastive Verlustfunktion|Una pérdida contrastiva",
+    "Other losses compare two images (contrastive)": "zwei Bilder (kontrastiv)|dos imágenes (contrastiva)",
     "triangle inequality": "Dreiecksungleichung|desigualdad triangular",
 }
 """Words of the English text, and the words of its German and Spanish translations."""
