@@ -345,7 +345,7 @@ const LESSON = {
     because: "The width of a gap carries no units. Whether two groups exist is a question for the original distances.",
   },
   notes: {
-    ask: "Which of the small maps is the correct one? How would you decide without the class of a digit?",
+    ask: "Each setting draws another map of the same images. Which of them is the correct one? How would you decide without the class of a digit?",
     wrong: "“The map with the clearest islands is the best.” Clear islands also come from a low perplexity, even on random pixels.",
     stuck: "True neighbors never change with the setting: they come from the 64 pixels. Only the map’s neighbors change. Trustworthiness punishes false neighbors on the map; continuity punishes lost true neighbors.",
   },

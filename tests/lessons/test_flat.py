@@ -171,6 +171,18 @@ def test_rims_mark_the_points_to_which_the_flat_of_b_is_fitted(open_lesson: Call
     assert len(drawn) > 2
 
 
+def test_away_from_both_curves_the_flat_of_b_can_point_at_a(compute: Callable[..., Any]) -> None:
+    """Why B is more similar straight above A than on the slope beside it."""
+    center = compute("flat", {})["center"]
+    shown = {}
+    for degrees in (60, 80):
+        way = np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
+        shown[degrees] = compute("flat", {"b": (center + 0.34 * way).tolist()})
+    assert shown[80]["similarity"] > shown[60]["similarity"] + 0.05
+    assert shown[80]["fromB"]["across"] < 0.1 < 0.3 < shown[80]["fromA"]["across"]
+    assert len(shown[80]["rim"]) < 0.5 * len(compute("flat", {"b": center})["rim"])
+
+
 def test_the_cosine_is_that_of_unit_vectors_at_this_distance(compute: Callable[..., Any]) -> None:
     shown = compute("flat", {})
     angle = 2 * np.arcsin(shown["distance"] / 2)

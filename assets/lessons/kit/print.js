@@ -123,7 +123,7 @@ function handoutOf(frame) {
   const rows = own?.cases?.map(({ label, barred }) => `<tr>${cells("td", columns.map((_column, at) => (at === 0 ? label : barred.includes(at) ? "—" : "")))}</tr>`) // cases to try, without the cells that have no number
     ?? new Array(own?.rows ?? WRITTEN_ROWS).fill(emptyRow);
   const exercises = [[say("Predict"), `<p>${lesson.before.text}</p>${boxes(lesson.before)}<p>${say("Why do you think so?")}</p>${lines}`],
-    [say("Try"), `${explained}${printedPicture(frame, true)}${own?.draw ? `<p>${own.draw.text}</p>` : ""}<p>${lesson.touch}</p>`],
+    [say("Try"), `${explained}${printedPicture(frame, true)}${own?.draw ? `<p>${own.draw.text}</p>` : ""}<p><b>${say("On the screen")}:</b> ${lesson.touch}</p>`],
     [own?.rows || own?.cases ? say("Write down your settings and what you read") : say("Write down two settings and what you read"),
       `<table><tr>${cells("th", columns)}</tr>${rows.join("")}</table>${explained ? "" : meanings}`],
     [say("Explain"), `<p>${own?.text ?? say("What changed between the two rows, and why?")} ${say("Was your prediction right?")}</p>${lines}`],
