@@ -51,8 +51,9 @@ const LESSON = {
     stage.append(grid);
     const colors = [COLORS.hit, COLORS.miss];
     const isTight = isCrowded(leastLetters(stage), stage.clientWidth / 2); // of two names side by side
+    const isLong = Math.max(...LESSON.names.map((name) => widthOf(`${name} R@1 00 %`, 1.05 * leastLetters(stage)))) > stage.clientWidth / 2 - 7; // then both titles have two lines
     const maps = LESSON.kinds.map((kind, row) => {
-      const recall = element("span", { class: "later", style: "white-space:nowrap" }); // of a slide, which has no readout beside its maps
+      const recall = element("span", { class: "later", style: `white-space:nowrap;${isLong ? "display:block" : ""}` }); // of a slide, which has no readout beside its maps
       const title = isPresented ? element("b", { "data-part": "bars", style: isTight ? "font-weight:400" : null }, LESSON.names[row], " ", recall) : element("b", { "data-part": "bars", style: "font-size:0.9em;overflow-wrap:anywhere" }, kind === "free" ? say("Free projection") : say("Orthonormal projection, LᵀL = I").replaceAll(" = ", "\u00a0=\u00a0"));
       const canvas = element("canvas", { "data-part": "maps", role: "img", style: "width:100%;height:min(215px,38vw);display:block;border:1px solid var(--edge);border-radius:6px" });
       const bars = shape("svg", { class: "chart", "data-part": "bars", viewBox: "0 0 400 44", role: "img" });

@@ -111,13 +111,19 @@ const LESSON = {
         const [mx, my] = [negative[0] - middle[0], negative[1] - middle[1]];
         const stretch = Math.hypot(bx, by) / (2 * (Math.hypot(mx, my) || 1));
         for (const side of [1, -1]) plane.line(negative, [middle[0] - side * my * stretch, middle[1] + side * mx * stretch], { color: COLORS.gray });
+        plane.line(...[1, -1].map((side) => [middle[0] - side * my * stretch, middle[1] + side * mx * stretch]), { color: COLORS.gray });
         plane.line(negative, middle, { color: COLORS.miss, width: 2, dashed: true });
         plane.dot(middle, { radius: 4 });
         plane.text(middle, "M", { dy: 18, size: 13 });
         if (Math.hypot(mx, my) > 0.05) {
           const arc = LESSON.arc(numbers, state());
           plane.path(arc, { color: "currentColor", width: 3 });
-          plane.text(arc[Math.floor(arc.length / 2)], `${fixed(numbers.angle, 0)}°`, { size: 14, dx: 4, dy: 16 });
+          // Outside of the gray side at which the arc ends.
+          const [words, letters] = [`${fixed(numbers.angle, 0)}°`, Math.max(14, plane.least)];
+          const [[fromX, fromY], [x, y]] = arc.slice(-2).map((point) => plane.at(point));
+          const [across, down] = [x - fromX, y - fromY].map((part) => part / (Math.hypot(x - fromX, y - fromY) || 1));
+          const away = 6 + (Math.abs(across) * widthOf(words, letters) + Math.abs(down) * letters) / 2;
+          plane.text(arc.at(-1), words, { size: 14, dx: away * across, dy: away * down + 0.35 * letters, ...HALO });
         }
       }
       points.forEach((point, row) => plane.arrow(point, point.map((part, axis) => part + 8 * (stepped[row][axis] - part)), { color: "currentColor", width: 3 }));
