@@ -40,6 +40,8 @@ function shareInterval(successes, count) {
   return [successes ? lowest(successes) : 0, successes < count ? 1 - lowest(count - successes) : 1];
 }
 
+const EXAMPLE = [7, 10]; // new results that are preferred, and pairs, of the question
+
 // The change of a number, with its sign.
 const signed = (value) => `${value > 0 ? "+" : ""}${fixed(value, 3)}`;
 
@@ -159,12 +161,14 @@ const LESSON = {
     const { opinion: { after, count, chance, interval: [low, high], verdict }, whole, wholeVerdict, isDone, images } = numbers;
     const isShown = LESSON.isShown(numbers, state);
     const most = Math.max(after, count - after);
-    const sum = `<mn>2</mn><mo>·</mo><munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>${most}</mn></mrow><mn>${count}</mn></munderover><mrow><mo>(</mo><mfrac linethickness="0"><mn>${count}</mn><mi>i</mi></mfrac><mo>)</mo></mrow><msup><mn>2</mn><mrow><mo>−</mo><mn>${count}</mn></mrow></msup>`;
+    const sumOf = (from, to) => `<mn>2</mn><mo>·</mo><munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>${from}</mn></mrow><mn>${to}</mn></munderover><mrow><mo>(</mo><mfrac linethickness="0"><mn>${to}</mn><mi>i</mi></mfrac><mo>)</mo></mrow><msup><mn>2</mn><mrow><mo>−</mo><mn>${to}</mn></mrow></msup>`;
+    const sum = sumOf(most, count);
+    const example = { after: EXAMPLE[0], count: EXAMPLE[1], formula: `<math><mi>P</mi><mo>=</mo>${sumOf(...EXAMPLE)}<mo>=</mo><mn>${fixed(chanceOfCoins(...EXAMPLE), 3)}</mn></math>` };
     const isTiny = chance < 0.0005; // three digits would say that it is 0
     const value = `<mo>${isTiny ? "&lt;" : "="}</mo><mn>${fixed(isTiny ? 0.001 : chance, 3)}</mn>`;
     const found = { after, count, low: percent(low), high: percent(high), verdict: VERDICTS[verdict],
       formula: `<math><mi>P</mi>${2 * after === count ? "" : `<mo>=</mo>${sum}`}${value}</math>` };
-    return `<p>${!isShown ? say("The formula with the numbers of the second opinion appears after {count} judgments.", { count: PLANNED }) : count ? `${say("The second opinion prefers the new result in {after} of {count} pairs. If both embeddings were equally good, each pair would be the toss of a fair coin. A result at least as one-sided then has the probability {formula}.", found)}
+    return `<p>${!isShown ? `${say("If both embeddings were equally good, each pair would be the toss of a fair coin. A result at least as one-sided as {after} of {count} pairs then has the probability {formula}.", example)} ${say("The formula with the numbers of the second opinion appears after {count} judgments.", { count: PLANNED })}` : count ? `${say("The second opinion prefers the new result in {after} of {count} pairs. If both embeddings were equally good, each pair would be the toss of a fair coin. A result at least as one-sided then has the probability {formula}.", found)}
       ${say("Below 0.05 the verdict is better or worse; here it is <b>{verdict}</b>. The bar holds the shares that this exact binomial test does not reject, from {low} to {high}. The test treats the queries as independent: where queries share a result, the true interval is wider.", found)}`
     : say("The second opinion has judged no pairs.")}</p>
       ${isDone && count ? `<p>${say("Asked about all {images} images, the second opinion says <b>{verdict}</b>: the interval of the change in its cosine between a query and the first result reaches from {low} to {high}. This can decide where {count} votes cannot, because it uses more images and also how much more similar a result is. The interval allows for results that queries share.", {
