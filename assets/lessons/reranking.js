@@ -134,7 +134,7 @@ const LESSON = {
     const formula = `<math><msub><mi>x</mi><mi>i</mi></msub><mo>←</mo><mtext>${say("unit")}</mtext><mo>(</mo><msub><mi>x</mi><mi>i</mi></msub><mo>+</mo><munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><msub><mi>N</mi><mi>k</mi></msub><mo>(</mo><mi>i</mi><mo>)</mo></mrow></munder><msub><mi>x</mi><mi>j</mi></msub><mo>)</mo></math>`;
     const found = { formula, k, hits: hitsAfter, before: hitsBefore, shown: SHOWN };
     const share = (at) => percent(averaged[at] / 100);
-    return `<p>${times === "1" ? say("{formula} with k = {k}, once; “unit” divides a vector by its length.", found) : say("{formula} with k = {k}, twice; “unit” divides a vector by its length.", found)}
+    return `<p>${times === "1" ? say("{formula} with k = {k}, once; “unit” divides a vector by its length.", found) : say("{formula} with k = {k}, twice; “unit” divides a vector by its length.", found)} ${say("All vectors have length 1: the picture shows a sphere from above, so a point near its middle hardly moves by the division.")}
       ${say("The query then does the same with its neighbors, and has {hits} circles among its {shown} nearest images instead of {before}.", found)}</p>
       <p>${say("R@1 is the share of images whose nearest image is of the same class; MAP@R judges as many ranks as the class has other images. On digits, MAP@R goes from {mapBefore} to {map}, and R@1 from {recallBefore} to {recall}.", {
       mapBefore: share(1), map: share(2 * k + 1), recallBefore: share(0), recall: share(2 * k) })}</p>

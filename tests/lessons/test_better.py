@@ -264,7 +264,7 @@ def test_a_presentation_hides_the_second_opinion_until_it_is_asked(open_lesson: 
         expect(page.locator(".readout > div").nth(1)).to_have_text("second opinionafter 20 judgments")
         expect(dots).to_have_count(0)
         expect(page.locator(".formula")).to_contain_text("appears after 20 judgments")
-        expect(page.locator(".formula math").last).to_contain_text(f"{stats.binomtest(7, 10).pvalue:.3f}")  # of the question
+        expect(page.locator(".formula math").last).to_contain_text(f"{stats.binomtest(7, 10).pvalue:.3f}")
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     expect(page.get_by_role("button", name="after my 20 judgments")).to_have_attribute("aria-pressed", "true")

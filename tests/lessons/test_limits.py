@@ -15,7 +15,7 @@ SAID = {
     "it lets clusters stand in for classes": "Cluster anstelle von Klassen|clústeres en lugar de las clases",
     "treats the pairs as independent": "als unabhängig|como independientes",
     "on which both also train": "mit denen beide auch trainieren|con las que también se entrenan las dos",
-    "other images could move it further": "andere Bilder könnten es weiter verschieben|otras imágenes podrían moverla más",
+    "other images could move it further": "andere Bilder könnten es weiter verschieben|otras imágenes podrían moverla",
     "whether or not they find the same wrong neighbor": "denselben falschen Nachbarn|el mismo vecino equivocado",
     "Other losses compare two images (contrastive)": "zwei Bilder (kontrastiv)|dos imágenes (contrastiva)",
     "triangle inequality": "Dreiecksungleichung|desigualdad triangular",
