@@ -1185,8 +1185,8 @@ def test_a_training_is_judged_with_the_steps_of_the_search_in_use(
     keep_opinion(trained, Interval(0.5, 0.5, 0.003), Interval(0.5, 0.5, 0.003))
     assert best_words(trained, dataset) == (
         "Keep your search, unless your eyes see more: compared with your search (whitening), judges see no clear "
-        "difference in first results and whole groups in this training with the same steps. What else they see as better does not "
-        "count, as the training alone is not better than the plain search")
+        "difference in first results and whole groups in this training with the same steps. What else they see as "
+        "better does not count, as the training alone is not better than the plain search")
     shutil.rmtree(analysis_at(trained, OF_RUN).folder)
     keep_opinion(trained, Interval(0.5, 0.53, 0.003), Interval(0.5, 0.53, 0.003))
     lab = opened("train", dataset="digits", live=trained.id)
