@@ -26,7 +26,7 @@ from udml_core.work.jobs.raced import raced_together
 from udml_core.work.jobs.verdicts import unraced_words
 
 from ..draw.palette import signed
-from ..runs.rivals import best_beside
+from ..runs.rivals import stand_beside
 from ..shell.analyses import request_analysis
 from ..shell.cached import dataset_of
 from ..shell.opinions import stored_opinion, verdict_cells
@@ -231,9 +231,8 @@ def _beside_best(named: Mapping[str, Sequence[Run]]) -> list[str]:
     sentences = []
     for name, runs in named.items():
         said = said_of(runs[0]) if len(runs) == 1 and runs[0].spec().method != FROZEN else None
-        if said is not None and not said.is_raced and (best := best_beside(runs[0])):
-            head, _, why = best.partition(": ")
-            sentences.append(f"**{escaped(name)}. {head}**: {escaped(why)}.")
+        if said is not None and not said.is_raced and (stand := stand_beside(runs[0])) is not None:
+            sentences.append(f"**{escaped(name)}. {stand.head}**: {escaped(stand.why)}.")
     return sentences
 
 

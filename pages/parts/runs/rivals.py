@@ -33,12 +33,6 @@ def _stand(run: Run, version: tuple[int, ...]) -> Stand | None:  # noqa: ARG001 
         return None
 
 
-def best_beside(run: Run) -> str:
-    """Return which of a run and the search in use, else the advised search, judges prefer; empty if none compares."""
-    stand = stand_beside(run)
-    return "" if stand is None else stand.words
-
-
 def show_stand(run: Run, stand: Stand, more: str | None = None) -> None:
     """Show how a run stands beside the search in use, else beside the advised search, and why.
 
@@ -84,7 +78,7 @@ def offer_choice(run: Run, key: str, can_keep: bool = True) -> None:
         rival = None
     keeps = adds_nothing(run) or (stand is not None and not stand.prefers_run)
     is_begun = stand is not None and stand.is_begun
-    if rival is not None and keeps and is_kept(run, rival) and not is_begun:
+    if rival is not None and keeps and _is_kept(run, rival) and not is_begun:
         st.caption(f"You kept {rival.name}.", width="content")
     elif rival is not None and keeps and can_keep:
         _keep_button(rival, key, "secondary")
@@ -104,7 +98,7 @@ def offer_choice(run: Run, key: str, can_keep: bool = True) -> None:
                   help="Blind: you see where the two searches differ, without their names.")
 
 
-def is_kept(run: Run, rival: Rival) -> bool:
+def _is_kept(run: Run, rival: Rival) -> bool:
     """Return whether the user chose a search after a run had ended."""
     return rival.name == IN_USE and chosen_at(rival.run) > (run.stored_status().finished or 0.0)
 
