@@ -28,8 +28,11 @@ from pages.parts.train.method_choice import (
 )
 from pages.parts.train.preview import has_little_to_correct, hindrance_of, show_preview, show_some
 from pages.parts.train.raced import (
+    EXISTS,
+    LAST,
     advises_training,
     exists,
+    last_training,
     raced_run,
     show_existing,
     show_trained_before,
@@ -184,6 +187,8 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
     if watched is None:  # beside a run, its own verdict says how it stands beside the search in use
         with rest:
             show_raced(dataset)
+            if (last := last_training(dataset)) is not None:
+                show_trained_before(last, LAST)
     with top:
         fields = main_form(method, settings)
         supervised, pairs = choose_supervision(method, dataset, settings.options)
@@ -216,7 +221,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
         if is_repeated := exists(spec, raced):
             show_existing(dataset)
         elif watched is None and (before := trained_before(spec)) is not None:
-            show_trained_before(before)
+            show_trained_before(before, EXISTS)
         tried = tried_alpha(spec, example, f"{form_key(method, settings)}-alpha", dataset.labels is not None)
         is_advised = not (is_repeated or before) and advises_training(dataset) and (
             not has_little_to_correct(spec, dataset, tried))

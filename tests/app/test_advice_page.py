@@ -6,6 +6,7 @@ import math
 import re
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ from udml_core.runs.used import use_search, used_search
 from udml_core.work import jobs
 from udml_core.work.jobs import concluding, first_method
 from udml_core.work.jobs.advising import planned_features, wanted_advice
+from udml_core.work.jobs.concluding import suggested_by_race
 from udml_core.work.jobs.estimate import encoding_kind, evaluation_kind, record_epoch, start_kind
 from udml_core.work.jobs.follow_ups import planned, steps_in_use, want, withdraw
 from udml_core.work.jobs.raced import judged_in_race, race_of, race_words_of, races_of
@@ -500,6 +502,13 @@ def test_train_opens_with_the_method_that_won_the_race(frozen: Run) -> None:
     assert first_method(dataset, runs_folder()) == "distill"
 
 
+def trained(run: Run) -> Outcome:
+    """Return a judged candidate with a training."""
+    of = comparison("cannot tell", "cannot tell")
+    return Outcome(name="PCA", setup=Setup(backbone="pixels", method="pca"), against_best=of, against_start=of,
+                   run=run.id)
+
+
 def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -> None:
     assert first_method(frozen.dataset(), runs_folder(), example="rpml") == "rpml"
     finished(frozen, outcomes(frozen))
@@ -507,7 +516,13 @@ def test_lab_follows_the_race_before_an_example_and_says_what_won(frozen: Run) -
     test = opened("train", dataset="digits")
     assert not test.exception
     assert test.query_params["method"] in ("deepcluster", ["deepcluster"])
-    assert SECOND == "If you train nevertheless"
+    assert SECOND == "To watch a training"
+    suggestion = suggested_by_race(frozen.dataset(), runs_folder())
+    assert suggestion is not None
+    judged = (*suggestion.race.outcomes, trained(frozen))
+    tried = replace(suggestion, race=suggestion.race.model_copy(update={"outcomes": judged}))
+    assert tried.needless == "It needs no training: the race tried 1 training and advises none."
+    assert replace(tried, conclusion=replace(tried.conclusion, use=trained(frozen))).needless == ""
     words = texts(test).replace("\\", "")
     assert mains(test) == ["Use the best search"], "one next step, and no training beside it"
     assert ":material/trophy: Whole groups: Best search: the refined search (whitening). It needs no training." in words
@@ -622,10 +637,11 @@ def test_one_race_answers_for_both_aims_and_says_by_which_it_chose(frozen: Run, 
     assert "Neighbor averaging: " in steps(test)
     assert "This race chose what to try by whole groups, and measured first results as well." in texts(test)
     assert "beat the best before it in whole groups is kept" in texts(test), "which it does not choose again"
-    button(test, "Try more for first results").click().run()
+    assert "Try more for first results" in [popover.proto.popover.label for popover in test.get("popover")]
+    test.button(key="advice-more-5").click().run()
     (started,) = launched
     kind = started.spec().build_kind()
-    assert (kind.serves, kind.budget) == ("first", 2.0)
+    assert (kind.serves, kind.budget) == ("first", 5.0), "in a time of its own"
 
 
 def test_what_the_user_looks_for_is_kept_and_decides_on_every_page(frozen: Run) -> None:

@@ -68,7 +68,8 @@ def array(part: dict[str, int], parts: bytes, kind: Any) -> np.ndarray:
     return np.frombuffer(parts[part["at"] : part["at"] + part["length"]], dtype=kind)
 
 
-def test_home_begins_with_the_folder_that_was_opened_until_it_has_a_search(done: Run, tmp_path: Path) -> None:
+def test_home_begins_with_the_folder_that_was_opened_until_it_has_a_search(
+        done: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "your folder is open" not in texts(opened("home"))
     folder = write_digits(tmp_path / "*birds*", 12)
     catalog.remember(folder)
@@ -80,6 +81,11 @@ def test_home_begins_with_the_folder_that_was_opened_until_it_has_a_search(done:
         assert "birds" in links["Open my images"]
         assert "view=advice" in links["Find the best search"]
         assert "Search opens when its images are compared" in texts(test)
+        live = SimpleNamespace(run=SimpleNamespace(spec=lambda: SimpleNamespace(dataset=str(folder))))
+        monkeypatch.setattr("pages.parts.home.own_images.live_races", lambda _: [live])
+        links = [link.proto.label for link in opened("home").get("page_link")]
+        assert "Follow the race for the best search" in links
+        assert "Find the best search" not in links
         assert "Search these images" not in [button.label for button in test.button]
     finally:
         catalog.forget(folder)

@@ -103,11 +103,17 @@ def test_the_map_shows_the_half_whose_embedding_a_run_shows(method: str, half: s
     assert np.sqrt((shown.positions ** 2).sum(axis=1).mean()) == pytest.approx(1, abs=1e-3), "at the scale of epochs"
 
 
-def test_what_the_search_finds_before_training_are_the_nearest_of_each_query() -> None:
+def test_what_the_search_finds_before_training_are_the_nearest_of_each_query(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.repeat(np.eye(5, dtype=np.float32), 5, axis=0)  # five groups of five equal images
     images = 100 + np.arange(25)
-    found = found_rows(Drawn(images, np.zeros((25, 2)), rows, None, catalog.load("digits")))
+    drawn = Drawn(images, np.zeros((25, 2)), rows, None, catalog.load("digits"))
+    found = found_rows(drawn)
     assert [query for query, _ in found] == [100, 106, 112, 118, 124], "spread over the images"
+    asked = np.arange(len(drawn.dataset)) != 124
+    monkeypatch.setattr("pages.parts.train.found_before.asked_images", lambda _: asked)
+    assert [query for query, _ in found_rows(drawn)] == [100, 105, 111, 117, 123], "a black image is no query"
+    monkeypatch.setattr("pages.parts.train.found_before.asked_images", lambda _: np.zeros_like(asked))
+    assert found_rows(drawn) == found, "unless all are"
     for query, near in found:
         group = (query - 100) // 5
         assert sorted([query, *near]) == [100 + 5 * group + number for number in range(5)]

@@ -729,6 +729,16 @@ def test_a_run_that_the_user_has_trained_is_named_until_a_setting_changes() -> N
     assert test.button(key="lab-begin").proto.type == "secondary"
     test.slider(key=key_of(test, "dimension")).set_value(8).run()
     assert "This run exists already" not in texts(test)
+    test = opened("train", dataset="digits", method="nce")
+    assert "**Your last training**: PCA on Digits." in texts(test)
+    (link,) = [link for link in test.get("page_link") if link.proto.label == "Show it"]
+    assert f"live={run.id}" in link.proto.query_string, "Lab finds it again in a new session"
+
+
+def test_a_run_that_a_link_opened_is_shown_again_after_a_visit_of_another_page() -> None:
+    run = worked(runs_folder(), method="pca", fields={"dimension": 4})
+    test = again(opened("train", dataset="digits", method="pca", live=run.id))
+    assert test.query_params["live"] in (run.id, [run.id])
 
 
 @pytest.mark.usefixtures("examples")

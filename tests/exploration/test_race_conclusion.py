@@ -104,6 +104,7 @@ def test_what_is_next_follows_from_how_sure_the_conclusion_is() -> None:
     assert of(RACES["empty"], "none").action == "again"
     stopped = conclude(RACES["empty"], is_done=False)
     assert (stopped.action, stopped.headline) == ("", "No candidate is judged yet.")
+    assert stopped.next_step.startswith("Continue the race: "), "the page's button stands above"
 
 
 def test_judgments_that_lean_against_the_advice_keep_the_plain_search_until_they_decide() -> None:

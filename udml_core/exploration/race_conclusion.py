@@ -273,8 +273,10 @@ def _next(race: Race, told: Advised, judgments: Judgments, use: Outcome | None, 
             return "Search with either; the plain search is simpler.", "search"
         if basis != "race":
             return "Search with the plain search.", "search"
-        if not is_done or not race.is_judged:
-            return "", "again" if is_done and not race.reason else ""
+        if not is_done:
+            return "Continue the race: until its end, the plain search stays.", ""
+        if not race.is_judged:
+            return "", "again" if not race.reason else ""
         return told.next_step or "Search with the plain search.", "search"
     if basis == "race" and use == race.best and (is_close(race, use) or needs_eyes(race)):
         return _confirm(race, use)

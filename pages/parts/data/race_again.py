@@ -35,7 +35,7 @@ def show_again(dataset: Dataset, encoder: EncoderSpec, race: Race) -> None:
 
 
 def show_chosen_for(dataset: Dataset, encoder: EncoderSpec, race: Race) -> None:
-    """Say that a race chose what to try by the other measure, with the button that starts one of its own for this one.
+    """Say that a race chose what to try by the other measure, with the times in which one of its own can run.
 
     Nothing is shown of a race that served what the user looks for.
     """
@@ -44,12 +44,17 @@ def show_chosen_for(dataset: Dataset, encoder: EncoderSpec, race: Race) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-other-aim"):
         st.caption(f":material/info: This race chose what to try by {MEASURES[race.chosen_for]}, and measured "
                    f"{MEASURES[race.serves]} as well.", width="content")
-        if st.button(f"Try more for {MEASURES[race.serves]}", icon=":material/trophy:", type="tertiary",
-                     key="advice-other", help=f"A race of {minutes_words(race.budget)}, which keeps this one."):
-            with show_user_errors():
-                start_advice(dataset, encoder, plan_analysis(Advice, budget=race.budget, serves=race.serves),
-                             runs_folder())
-                st.rerun()
+        with st.popover(f"Try more for {MEASURES[race.serves]}", icon=":material/trophy:", type="tertiary",
+                        key="advice-other"):
+            st.caption("A race of its own, which keeps this one.")
+            for minutes in BUDGETS:
+                if st.button(minutes_words(int(minutes)), icon=":material/play_arrow:", width="stretch",
+                             key=f"advice-more-{minutes}"):
+                    with show_user_errors():
+                        start_advice(dataset, encoder, plan_analysis(Advice, budget=float(minutes),
+                                                                     serves=race.serves), runs_folder())
+                        st.query_params["budget"] = minutes
+                        st.rerun()
 
 
 def race_for_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis) -> Race | None:

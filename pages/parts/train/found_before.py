@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import streamlit as st
 
 from udml_core.base.arrays import evenly_spaced
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.neighborhoods import nearest_rows
+from udml_core.runs.search.asked import asked_images
 
 from ..draw.gallery import gallery, mark_of
 from .start_map import Drawn
@@ -17,9 +19,14 @@ QUERIES, NEAR = 5, 4
 
 
 def found_rows(drawn: Drawn) -> list[tuple[int, list[int]]]:
-    """Return evenly spaced queries and the images nearest to each by the features, as data set indices."""
+    """Return evenly spaced queries and the images nearest to each by the features, as data set indices.
+
+    Images that the audit lists under Quality, such as black ones, are no queries.
+    """
+    rows = np.flatnonzero(asked_images(drawn.dataset)[drawn.images])
+    rows = rows if len(rows) else np.arange(len(drawn.images))
     return [(int(drawn.images[row]), [int(image) for image in drawn.images[nearest_rows(drawn.rows, int(row), NEAR)]])
-            for row in evenly_spaced(len(drawn.images), QUERIES)]
+            for row in rows[evenly_spaced(len(rows), QUERIES)]]
 
 
 def show_found(dataset: Dataset, drawn: Drawn, words: str) -> None:

@@ -35,7 +35,7 @@ from .watched import Watched, moments_of, watch_images
 
 PARAMETER = "live"
 STARTED = "lab-live"
-"""Key of the run that this session started on the page, which a later visit shows until the user leaves it."""
+"""Key of the run that this session started or opened here, which a later visit shows until the user leaves it."""
 STEP = 0.8
 """Seconds between two looks at a run that trains; points travel for 0.7 s."""
 CATCH_UP = 5
@@ -58,7 +58,7 @@ def watched_run() -> Run | None:
         if run is not None and (wanted or is_back or run.status().state in LIVE_STATES):
             if not wanted and run.spec().dataset != st.query_params.get("dataset"):
                 return None
-            st.query_params[PARAMETER] = run.id
+            st.query_params[PARAMETER] = st.session_state[STARTED] = run.id
             return run
     leave_run()
     return None

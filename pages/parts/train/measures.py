@@ -40,6 +40,7 @@ from .watched import rows_of_moments
 
 MOST_CURVES = 2
 HEIGHT = 190
+ONE_JUDGE = "One judge's view of each epoch, against the plain search. The verdict above is of all judges."
 
 
 def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: float | None, chosen: str) -> None:
@@ -168,6 +169,8 @@ def _show_curves(run: Run, names: Sequence[str], epoch: float | None, has_ended:
         st.markdown(f"**{titles[name]}**", help=curve_of(name).help)
         curve(name, {"": rows}, f"lab-{name}", height=HEIGHT, title=titles[name], beaten=beaten,
               cursor=epoch, narrow=True)
+        if has_ended and curve_of(name).axis == GAIN:
+            st.caption(ONE_JUDGE)
         if name == names[0] and (begins := _beginning_words(run, rows, name, beaten)):
             st.caption(begins)
         if has_ended and not adds_nothing(run) and (lost := lost_words(rows, name)):  # else the verdict says it

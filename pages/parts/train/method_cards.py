@@ -16,7 +16,7 @@ from ..shell.method_lines import line_of
 HTML = '<div class="cards" role="radiogroup"></div>\n'
 GROUPS = {"none": "Without labels", "few": "With a few labels", "pairs": "With pairs of images",
           "all": "With the class of every training image"}
-SUGGESTED, SECOND = "Suggested for these images", "If you train nevertheless"
+SUGGESTED, SECOND = "Suggested for these images", "To watch a training"
 """Headings of the first card: of the suggestion, and where a race advises no training."""
 MARKS = {"few": "needs labels", "pairs": "needs pairs", "all": "needs labels"}
 

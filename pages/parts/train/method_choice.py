@@ -124,12 +124,12 @@ def show_raced(dataset: Dataset) -> None:
         return
     of, own = suggestion.conclusion, chosen_search(dataset.name)
     if own is not None and not suggestion.is_trained:
-        show_own(*own, "lab-answer", "", lambda: view_link(
+        show_own(*own, "lab-answer", suggestion.needless, lambda: view_link(
             "retrieval", label="Search with it", icon=SEARCH, width="content", query_params=search_link(*own)))
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="lab-answer"):
-        needs = "" if of.use is None or suggestion.is_trained else " It needs no training."
-        st.markdown(f"{conclusion_icon(of)} {escaped(suggestion.words)}{needs}", width="stretch")
+        words = f"{suggestion.words} {suggestion.needless}".rstrip()
+        st.markdown(f"{conclusion_icon(of)} {escaped(words)}", width="stretch")
         _show_next(suggestion, dataset)
 
 

@@ -7,6 +7,8 @@ import streamlit as st
 from udml_core.data.dataset import Dataset
 from udml_core.methods import Method
 from udml_core.runs import Run, Spec, list_runs, runs_folder
+from udml_core.runs.search import FROZEN
+from udml_core.work.jobs.advising import is_trial
 from udml_core.work.jobs.concluding import suggested_by_race
 from udml_core.work.sweeps.group import key_of
 
@@ -14,7 +16,7 @@ from ..data.using import SEARCH, use_button
 from ..shell.run_status import escaped, run_title
 from ..shell.views import view_link
 
-EXISTS = "**This run exists already**{}. Training it again gives the same."
+EXISTS, LAST = "**This run exists already**{}. Training it again gives the same.", "**Your last training**{}."
 
 
 def raced_run(dataset: Dataset, method: type[Method]) -> Run | None:
@@ -44,11 +46,26 @@ def trained_before(spec: Spec) -> Run | None:
     return next((run for run in own if key_of(run.spec()) == key), None)
 
 
-def show_trained_before(run: Run) -> None:
-    """Say that a planned run exists already, with the link that shows what it learned and what judges say of it."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="lab-trained-before"):
-        st.caption(EXISTS.format(f": {escaped(run_title(run))}"))
-        view_link("runs", label="Show it", icon=":material/visibility:", query_params={"run": run.id}, width="content")
+def last_training(dataset: Dataset) -> Run | None:
+    """Return the newest run that the user trained on a data set and that finished; None without one."""
+    return next((run for run in list_runs(runs_folder()) if not run.is_example and run.spec().method != FROZEN
+                 and run.spec().dataset == dataset.name and run.stored_status().state == "done"
+                 and not is_trial(run)), None)
+
+
+def show_trained_before(run: Run, words: str) -> None:
+    """Show a finished run of the user, with the link that shows what it learned and what judges say of it.
+
+    Args:
+        run: The run.
+        words: What it is, `EXISTS` or `LAST`.
+    """
+    spec = run.spec()
+    key = "lab-last" if words == LAST else "lab-trained-before"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=key):
+        st.caption(words.format(f": {escaped(run_title(run))}"), width="content" if words == LAST else "stretch")
+        view_link("train", label="Show it", icon=":material/visibility:", width="content",
+                  query_params={"dataset": spec.dataset, "method": spec.method, "live": run.id})
 
 
 def show_existing(dataset: Dataset) -> None:

@@ -19,7 +19,6 @@ from udml_core.numerics.measures import curve_of
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import read_baselines
-from udml_core.runs.opinions import adds_nothing
 from udml_core.runs.selection import ERROR
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.work import jobs
@@ -152,7 +151,8 @@ def _after_training(status: Status, epoch: float) -> Cell:
 def score_of(run: Run, epoch: float | None) -> list[Cell]:
     """Return the score at an epoch beside PCA's; nothing if the epoch has none.
 
-    Without labels, it is what judges say until then: a gain without a unit says nothing.
+    Without labels, it is what a judge says until then, as a gain without a unit says nothing; once the run has ended,
+    the verdict of all judges beside the map says more.
 
     Args:
         run: The run.
@@ -163,10 +163,10 @@ def score_of(run: Run, epoch: float | None) -> list[Cell]:
     for name in titles:
         judged = [row for row in known if f"{name}{ERROR}" in row]
         if judged and curve_of(name).axis == GAIN:
-            at, is_live = judged[-1], run.stored_status().state in LIVE_STATES
-            is_idle = not is_live and bool(at["epoch"]) and adds_nothing(run)
-            when = " before training" * (not at["epoch"]) or " so far" * is_live or ", like the start" * is_idle
-            against = f"{titles[name].partition(',')[0]}, against {words_of('plain').sentence}"
+            if run.stored_status().state not in LIVE_STATES:
+                return []
+            at, against = judged[-1], f"{titles[name].partition(',')[0]}, against {words_of('plain').short.lower()}"
+            when = " so far" if at["epoch"] else " before training"
             return [(against, f"{_judged_words(at[name], at[f'{name}{ERROR}'])}{when}", "")]
     row = next((row for row in known if row["epoch"] == epoch), {})
     measured = next((name for name in titles if row.get(name) is not None), "")

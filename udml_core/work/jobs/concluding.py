@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from udml_core.base.errors import UserError, listed
+from udml_core.base.errors import UserError, counted, listed
 from udml_core.base.memory import Memory
 from udml_core.data.dataset import Dataset
 from udml_core.data.given import duplicate_decisions, exclusions, judged_pairs, judgments
@@ -220,6 +220,15 @@ class Suggestion:
     def is_trained(self) -> bool:
         """Whether the search to use needs a training."""
         return self.method not in ("", FROZEN)
+
+    @property
+    def needless(self) -> str:
+        """That no training is needed, in sentences; empty if one is advised, or if the plain search stays."""
+        if self.conclusion.use is None or self.is_trained:
+            return ""
+        tried = len({of.run for of in self.race.judged if of.setup.method != FROZEN})
+        also = f": the race tried {counted(tried, 'training')} and advises none" if tried else ""
+        return f"It needs no training{also}."
 
     @property
     def training(self) -> Outcome | None:
