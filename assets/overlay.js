@@ -283,7 +283,7 @@ class Overlay {
   }
 
   drawGuest(pen, { at, word }) {
-    const [x, y] = this.chart.toScreen(...at);
+    const [x, y] = this.chart.toScreen(...this.chart.drawnAt(at));
     pen.fillStyle = this.chart.text;
     pen.font = "20px sans-serif";
     pen.textAlign = "center";

@@ -3,7 +3,7 @@
 // header: {label, height, group, count, positions, steps: {low, width}, bounds, fitKey, ids, color: {label, kind,
 //          values, names, pictures | low, high, unit}, classes, classNames, names, sheets, neighbors, width (k), segments,
 //          selection: {mask, revision}, marks, placed, linked, below, tiles, plain, fills, camera, cameraKey,
-//          ahead: [part], grid: {right, down, columns, rows, low, high}}
+//          ahead: [part], roomy, grid: {right, down, columns, rows, low, high}}
 // answers: state "selection" {mask, revision}; trigger "picked" id; trigger "searched" id (right-click, long press or
 //          Q: the image becomes the query)
 const TRAVEL = 700;
@@ -23,15 +23,17 @@ const ICONS = {
   clear: '<path d="M6 6l12 12M18 6L6 18"/>',
   images: '<path d="M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M9 9h.01"/>',
   names: '<path d="M4 7V5h16v2M12 5v14M9 19h6"/>',
+  apart: '<path d="M9 12H3M15 12h6M12 9V3M12 15v6M5 10l-2 2 2 2M19 10l2 2-2 2M10 5l2-2 2 2M10 19l2 2 2-2"/>',
   save: '<path d="M12 4v11M7 11l5 5 5-5M5 20h14"/>',
 };
 const TOOLS = [["pan", "Pan: drag to move the map", true], ["lasso", "Lasso: drag around points (or Shift and drag)", true],
   ["box", "Box: drag a rectangle", true], ["closer", "Zoom in (+)"], ["farther", "Zoom out (−)"],
   ["fit", "Show all points (0)"], ["clear", "Clear the selection (Esc)"], ["images", "Show thumbnails when zoomed in"],
+  ["apart", "Make room: images that lie on each other move apart (off: the computed positions)"],
   ["names", "Show the names of colors on the map"],
   ["save", "Save the map as PNG"]];
 
-const SWITCHES = { images: true, names: true };
+const SWITCHES = { images: true, names: true, apart: true };
 
 class Chart {
   constructor(root) {
@@ -44,6 +46,7 @@ class Chart {
     this.mode = "pan";
     this.images = true;
     this.names = true;
+    this.apart = true;
     this.lit = null; // the category under the pointer in the legend; the points of all others are gray
     this.revision = 0;
     this.turn = 0;
@@ -88,6 +91,7 @@ class Chart {
     this.root.style.setProperty("--height", tall(header.height));
     this.root.classList.toggle("below", Boolean(header.below));
     this.root.classList.toggle("plain", Boolean(header.plain));
+    this.root.classList.toggle("roomy", Boolean(header.roomy));
     this.root.classList.toggle("pictured", Boolean(header.color.pictures));
     const fresh = header.count !== old?.count || differs("ids");
     const refit = differs("fitKey");
@@ -100,7 +104,7 @@ class Chart {
       this.rowOf = null;
       this.hovered = NONE;
     }
-    const moved = fresh || differs("positions");
+    const moved = fresh || differs("positions") || differs("roomy");
     const recolored = fresh || old.color.token !== header.color.token;
     if (moved) this.move(inSteps(positions, header.steps), fresh, refit, earlier);
     if (recolored) this.recolor(values);
@@ -161,11 +165,12 @@ class Chart {
     return places;
   }
 
-  move(flat, fresh, refit, earlier) {
+  move(computed, fresh, refit, earlier) {
     const first = !this.camera;
-    this.flat = flat;
+    this.computed = computed;
+    this.flat = this.apart && this.header.roomy ? withRoom(computed) : computed;
     this.stretch = this.stretchOf();
-    const positions = this.stretched(flat);
+    const positions = this.stretched(this.flat);
     this.from = this.begin(positions, fresh, earlier);
     this.to = positions;
     this.index = null;
@@ -194,6 +199,17 @@ class Chart {
     const { width, height } = this.free();
     const ratio = (width * Math.max(top - bottom, 1e-6)) / (height * Math.max(right - left, 1e-6));
     return Math.max(1 / MOST_STRETCH, Math.min(MOST_STRETCH, ratio));
+  }
+
+  // Where a place among the computed positions lies among the drawn ones: beside the image that is nearest there.
+  drawnAt([x, y]) {
+    if (this.flat === this.computed) return [this.stretch * x, y];
+    let [near, least] = [0, Infinity];
+    for (let at = 0; at < this.computed.length; at += 2) {
+      const square = (this.computed[at] - x) ** 2 + (this.computed[at + 1] - y) ** 2;
+      if (square < least) [near, least] = [at, square];
+    }
+    return [this.stretch * (this.flat[near] + x - this.computed[near]), this.flat[near + 1] + y - this.computed[near + 1]];
   }
 
   stretched(flat) {
@@ -588,7 +604,8 @@ class Chart {
       fit: () => { this.fit(); clearTimeout(this.writing); this.writeCamera(); this.ask(); },
       clear: () => this.choose(new Uint8Array(this.header.count)),
       images: () => { this.images = !this.images; this.ask(); },
-      names: () => { this.names = !this.names; this.ask(false); }, save: () => this.save(),
+      names: () => { this.names = !this.names; this.ask(false); },
+      apart: () => { this.apart = !this.apart; this.move(this.computed, false, false, null); this.ask(); }, save: () => this.save(),
     };
     if (actions[tool]) actions[tool](); else this.mode = tool;
     for (const button of this.root.querySelectorAll(".tools button[aria-pressed]")) {

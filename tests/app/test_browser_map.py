@@ -321,3 +321,56 @@ def test_neighborhoods_with_proxies_fit_the_window_pass_axe_and_open_a_clicked_i
     page.get_by_role("group", name="Images nearest to the proxy").get_by_role("button").nth(3).click()
     page.wait_for_url(re.compile(r"picked=(?!5\b)"))
     settle(page)
+
+
+ROOMY = """async (root) => {
+    const { chart } = root;
+    const computed = Float32Array.from({ length: 2 * chart.header.count }, (_, at) => {
+        const group = (at >> 1) % 5; // five groups within a hundredth of the map, with equal points
+        return 10 * (at % 2 ? group % 2 : group) + 0.1 * Math.sin(at % 40);
+    });
+    const nearest = (flat) => {
+        const of = [];
+        for (let row = 0; row < chart.header.count; row += 1) {
+            let least = Infinity;
+            for (let other = 0; other < chart.header.count; other += 1) {
+                const away = Math.hypot(flat[2 * row] - flat[2 * other], flat[2 * row + 1] - flat[2 * other + 1]);
+                if (other !== row) least = Math.min(least, away);
+            }
+            of.push(least);
+        }
+        return of.sort((a, b) => a - b);
+    };
+    const center = (flat, group) => [0, 1].map((axis) => {
+        const of = [...flat].filter((_, at) => at % 2 === axis && (at >> 1) % 5 === group);
+        return of.reduce((sum, value) => sum + value, 0) / of.length;
+    });
+    chart.header = { ...chart.header, roomy: true, bounds: null };
+    chart.move(computed, true, true, null);
+    const [drawn, spots, bounds] = [chart.to, nearest(chart.to), chart.boundsOf(chart.to)];
+    const guest = chart.drawnAt([computed[8], computed[9]]);
+    const apart = Math.max(...[0, 1, 2, 3, 4].map((group) => Math.hypot(
+        ...center(drawn, group).map((value, axis) => value - center(computed, group)[axis]))));
+    root.querySelector('[data-tool="apart"]').click();
+    return {
+        before: nearest(computed)[0], least: spots[0], middle: spots[spots.length >> 1], bounds, apart,
+        room: Math.sqrt((0.45 * 40.2 * 10.2) / chart.header.count),
+        computedBounds: chart.boundsOf(computed), guest, drawn: [drawn[8], drawn[9]],
+        isBack: chart.to.every((value, at) => value === computed[at]),
+    };
+}"""
+
+
+def test_images_that_lie_on_each_other_have_room_until_a_button_shows_the_computed_map(page: Page, mapped: Run) -> None:
+    page.goto(f"/explore?run={mapped.id}")
+    chart = drawn_map(page)
+    settle(page)
+    expect(chart.locator("[data-tool=apart]")).to_be_hidden()  # of PCA, whose distances tell something
+    got = chart.evaluate(ROOMY)
+    assert got["before"] == 0
+    assert got["least"] > 0.2 * got["room"], "no two points lie on each other"
+    assert 0.4 * got["room"] < got["middle"] < got["room"]
+    assert got["bounds"] == pytest.approx(got["computedBounds"], abs=1e-4), "the view stays"
+    assert got["apart"] < 4, "groups keep their places"
+    assert got["guest"] == pytest.approx(got["drawn"], abs=1e-4), "a new image lies beside its nearest image"
+    assert got["isBack"]

@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.maps.coloring import _distances, colorings
 from pages.parts.maps.excluding import without_excluded
 from pages.parts.maps.frame import load_map
+from pages.parts.maps.layouts import _layouts
 from pages.parts.maps.spreading import SPREAD
 from pages.parts.shell.cached import load_split
 from tests.app.opening import opened, texts
@@ -88,6 +89,16 @@ def whole_map(run: Run) -> str:
 
 def epochs_map(run: Run) -> str:
     return next(analysis.id for analysis in list_analyses(run, PCA) if analysis.spec().scope == "sample")
+
+
+def test_maps_that_group_tightly_have_room_also_without_some_images(run: Run) -> None:
+    maps = {name: load_map(run, finish_map(run, plan_analysis(kind=name)).id) for name in ("umap", "tsne", "pca")}
+    assert {name: shown.layout.is_roomy for name, shown in maps.items()} == {"umap": True, "tsne": True, "pca": False}
+    layout = maps["umap"].layout
+    colors = Color("none", np.zeros(len(layout.indices)), ("all",))
+    assert without_excluded(layout, colors, layout.indices[:3])[0].is_roomy
+    moved, = (of for of in _layouts(run) if of.moves)
+    assert not moved.draw(moved.load(run, moved.frames[-1])).is_roomy, "epochs would jump"
 
 
 def test_a_better_map_is_shown_when_it_finishes_unless_the_user_chose_another(run: Run) -> None:

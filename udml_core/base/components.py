@@ -22,7 +22,7 @@ Address = Callable[[bytes, str, str], str]
 """A function of a file's content, media type and name, which keeps the file and returns where the browser finds it."""
 MOST_INSIDE = 2**20
 """Bytes of an array above which it is fetched once even if it changes often: a message travels at every change."""
-PARTS = {"scatter": ("palette", "points", "ink", "fingers", "tiles", "names", "overlay", "legend"),
+PARTS = {"scatter": ("palette", "points", "ink", "fingers", "tiles", "names", "overlay", "legend", "room"),
          "instrument": ("palette", "points", "ink", "fingers")}
 """Scripts that a component's script depends on; they are joined into one module, as there is no build step."""
 GALLERY_HTML = '<div class="grid" role="group"></div>\n'

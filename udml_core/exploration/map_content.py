@@ -76,6 +76,7 @@ class Layout:
         name: The name of the map; layouts of the same name keep the view.
         bounds: x0, y0, x1, y1 of all layouts of the map; the layout's own if None.
         neighbors: Rows of the nearest neighbors in the embedding, (n, k), drawn for the point under the pointer.
+        is_roomy: Whether points that lie on each other move apart in the browser, where a button undoes it.
     """
 
     indices: Array
@@ -83,6 +84,7 @@ class Layout:
     name: str = ""
     bounds: tuple[float, float, float, float] | None = None
     neighbors: Array | None = None
+    is_roomy: bool = False
 
 
 def points_header(message: Message, layout: Layout, color: Color, selected: Array, revision: int, whole: bool
@@ -100,7 +102,8 @@ def points_header(message: Message, layout: Layout, color: Color, selected: Arra
     positions, steps = _positions(layout)
     return {
         "count": len(layout.indices), "fitKey": layout.name, "bounds": layout.bounds,
-        "positions": message.once(positions), "steps": steps, "neighbors": message.once(row_array(layout.neighbors)),
+        "positions": message.once(positions), "steps": steps, "roomy": layout.is_roomy,
+        "neighbors": message.once(row_array(layout.neighbors)),
         "ids": None if whole else message.once(layout.indices.astype(np.int32)), "color": coloring(message, color),
         "width": 0 if layout.neighbors is None else layout.neighbors.shape[1],
         "selection": {"mask": message.inside(pack_mask(selected, len(layout.indices))), "revision": revision},

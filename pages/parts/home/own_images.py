@@ -96,7 +96,7 @@ def show_own_map(runs: Sequence[Run]) -> bool:
     title = run.spec().dataset_title
     st.markdown(f"**The map of {escaped(title)}**: similar images are near each other. Click an image to search with "
                 "it.")
-    picked = show_map(shown, color, f"Map of {title}", MAP, NONE, legend_below=True)
+    picked = show_map(shown, color, f"Map of {title}", MAP, NONE, legend_below=True, fills=True)
     if picked is not None:
         open_search(shown.dataset, picked)
     return True

@@ -89,4 +89,5 @@ def visible_layout(layout: Layout, excluded: Array) -> Layout:
     if kept.all():
         return layout
     neighbors = None if layout.neighbors is None else keep_neighbors(layout.neighbors, kept)
-    return Layout(layout.indices[kept], layout.positions[kept], f"{layout.name} {(~kept).sum()}", None, neighbors)
+    return Layout(layout.indices[kept], layout.positions[kept], f"{layout.name} {(~kept).sum()}", None, neighbors,
+                  layout.is_roomy)

@@ -11,7 +11,7 @@ from udml_core.base.arrays import LARGE, Array, rows_of
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.map_content import Layout
 from udml_core.runs import Run
-from udml_core.runs.analyses import Projection, finished_maps
+from udml_core.runs.analyses import Projection, find_analysis, finished_maps
 
 from ..shell.analyses import load_projection
 from ..shell.cached import dataset_of
@@ -31,6 +31,7 @@ class MapFrame:
         map_id: The id of the analysis.
         projection: The map with all its layouts.
         frame: Position of the layout among the map's layouts.
+        is_roomy: Whether images that lie on each other move apart, as on maps by UMAP and t-SNE, which group tightly.
     """
 
     run: Run
@@ -38,6 +39,7 @@ class MapFrame:
     map_id: str
     projection: Projection
     frame: int
+    is_roomy: bool = False
 
     @property
     def neighbors(self) -> Array:
@@ -69,7 +71,7 @@ class MapFrame:
         """The positions of the points, with bounds of all the map's layouts."""
         projection = self.projection
         return Layout(projection.indices, projection.positions[self.frame], f"{self.run.id} {self.map_id}",
-                      projection.bounds, None if self.is_large else self.neighbors)
+                      projection.bounds, None if self.is_large else self.neighbors, self.is_roomy)
 
 
 def load_map(run: Run, map_id: str, frame: int = -1) -> MapFrame:
@@ -82,7 +84,8 @@ def load_map(run: Run, map_id: str, frame: int = -1) -> MapFrame:
     """
     projection = load_projection(run, map_id)
     last = len(projection.frames) - 1
-    return MapFrame(run, dataset_of(run), map_id, projection, frame if 0 <= frame <= last else last)
+    is_roomy = not find_analysis(run, map_id).spec().declared.is_linear
+    return MapFrame(run, dataset_of(run), map_id, projection, frame if 0 <= frame <= last else last, is_roomy)
 
 
 def covering_map(run: Run, indices: Array, map_id: str = "") -> MapFrame | None:

@@ -84,7 +84,7 @@ class MapLayout:
         ground = load_projection(shown.run, shown.map_id)
         after = ground.positions[ground.frames.index("final")]
         (left, bottom), (right, top) = after.min(axis=0).tolist(), after.max(axis=0).tolist()
-        return replace(points, name=f"{shown.run.id} {self.id}", bounds=(left, bottom, right, top))
+        return replace(points, name=f"{shown.run.id} {self.id}", bounds=(left, bottom, right, top), is_roomy=False)
 
     def following(self, shown: MapFrame, frame: str) -> Layout | None:
         """Return the points of the embedding after one; None after the last, and for images too many to fetch ahead."""

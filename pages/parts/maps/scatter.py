@@ -130,7 +130,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
 def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array, *, layout: Layout | None = None,
              grid: ImageGrid | None = None, current: int | None = None, marks: Sequence[Ring] | None = None,
              most: int | None = None, placed: Sequence[Mapping[str, Any]] = (), linked: bool = False,
-             legend_below: bool = False, ahead: Layout | None = None) -> int | None:
+             legend_below: bool = False, ahead: Layout | None = None, fills: bool = False) -> int | None:
     """Draw a map of a run or the grid of it, with the current image marked.
 
     Args:
@@ -148,6 +148,7 @@ def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array,
         linked: Whether another map on the page shows the same selection.
         legend_below: Whether the legend lies below the map.
         ahead: The positions that are likely next; see `draw_map`.
+        fills: Whether the map is stretched to the shape of its frame; see `draw_map`.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
@@ -158,7 +159,8 @@ def show_map(shown: MapFrame, color: Color, title: str, key: str, hidden: Array,
     count = len(visible_images(layout.indices, hidden))
     return draw_map(shown.dataset, layout, color, f"{title}, {count:,} images", key, hidden=hidden, grid=grid,
                     marks=current_ring(layout, current, most) if marks is None else marks, placed=placed,
-                    linked=linked, height=HEIGHT, legend_below=legend_below, ahead=ahead)
+                    linked=linked, height=HEIGHT, legend_below=legend_below, ahead=ahead,
+                    tiles="all" if layout.is_roomy else "some", fills=fills)
 
 
 def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection, title: str, caption: str) -> bytes:

@@ -58,7 +58,7 @@ def show_trained_before(run: Run, words: str) -> None:
 
     Args:
         run: The run.
-        words: What it is, `EXISTS` or `LAST`.
+        words: `EXISTS` or `LAST`.
     """
     spec = run.spec()
     key = "lab-last" if words == LAST else "lab-trained-before"
