@@ -440,7 +440,7 @@ def test_the_card_says_that_others_do_as_well_and_that_one_judge_decides(frozen:
     test = opened("data", **LINK)
     inside = next(each for each in test.expander if each.label == "Details").markdown
     card = [each.value for each in test.markdown if each not in inside]
-    decides = "One judge decides: A judge."
+    decides = "One judge decides: A judge, a network that took no part."
     assert any(decides in words.replace("\\", "") for words in card)
     assert any("1 other candidate does about as well. Why this search: its gain is the largest." in
                each.value.replace("\\", "") for each in test.caption)
@@ -637,6 +637,8 @@ def test_one_race_answers_for_both_aims_and_says_by_which_it_chose(frozen: Run, 
     assert "Neighbor averaging: " in steps(test)
     assert "This race chose what to try by whole groups, and measured first results as well." in texts(test)
     assert "beat the best before it in whole groups is kept" in texts(test), "which it does not choose again"
+    assert "budget" not in test.query_params, "a race for first results could have the same time"
+    stopped_again(frozen, rows[:1], plan_analysis(Advice, budget=2.0, serves="first"))
     assert "Try more for first results" in [popover.proto.popover.label for popover in test.get("popover")]
     test.button(key="advice-more-5").click().run()
     (started,) = launched

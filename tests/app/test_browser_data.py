@@ -265,7 +265,7 @@ def test_the_best_search_is_found_in_the_background_and_used(
         page.goto(f"/data?{urlencode({'dataset': str(folder), 'view': 'advice', 'budget': 2, 'serves': 'groups'})}")
         details, other = page.get_by_text("Details", exact=True), page.get_by_text("Use another candidate")
         expect(details).to_be_visible()  # the race has ended
-        said = re.compile("Best search: |Nothing is better|No clear winner: ")
+        said = re.compile("Best search: |Nothing is better|No clear winner for ")
         expect(page.get_by_text(said).first).to_be_visible()
         expect(other).not_to_be_visible()
         details.click()

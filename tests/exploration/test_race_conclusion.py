@@ -104,7 +104,7 @@ def test_what_is_next_follows_from_how_sure_the_conclusion_is() -> None:
     assert of(RACES["empty"], "none").action == "again"
     stopped = conclude(RACES["empty"], is_done=False)
     assert (stopped.action, stopped.headline) == ("", "No candidate is judged yet.")
-    assert stopped.next_step.startswith("Continue the race: "), "the page's button stands above"
+    assert stopped.next_step == "Continue the race.", "the page's button stands above"
 
 
 def test_judgments_that_lean_against_the_advice_keep_the_plain_search_until_they_decide() -> None:
@@ -151,7 +151,7 @@ def test_a_judge_that_decides_alone_is_named() -> None:
     race = WON.model_copy(update={"titles": {"net": "The net"}})
     shares = {share: decider_words(race.model_copy(update={"weights": {"net": share, "pixels": 1 - share}}))
               for share in (0.83, 0.74, 0.1)}
-    assert shares == {0.83: "One judge decides: The net.", 0.74: "",
+    assert shares == {0.83: "One judge decides: The net, a network that took no part.", 0.74: "",
                       0.1: "One judge decides: the raw pixels."}
     assert decider_words(race.model_copy(update={"weights": {"net": 1.0}})) == "", "there is no other"
 
@@ -213,7 +213,7 @@ def test_a_recipe_stands_once_behind_the_first_mention_of_its_search() -> None:
 
 def test_no_judge_decides_where_judgments_do() -> None:
     weighed = WON.model_copy(update={"weights": {"net": 0.9, "pixels": 0.1}, "titles": {"net": "The net"}})
-    decides = "One judge decides: The net."
+    decides = "One judge decides: The net, a network that took no part."
     assert decides in conclude(weighed).sentences
     confirmed = conclude(weighed, Judgments("better", 12, "", "12 for it", "it is better"))
     assert confirmed.basis == "confirmed"

@@ -183,10 +183,10 @@ def _tell_no_winner(race: Race, gaps: str, for_other_aim: Race | None) -> Advise
         return _advised("Nothing is better: keep the plain search.",
                         [f"{means}: no candidate is better in {name}.", otherwise], [gaps])
     if gain.said == "better":
-        return _advised("No clear winner: keep the plain search.",
+        return _advised(f"No clear winner for {name}: keep the plain search.",
                         [f"{means}: what gains in {name} loses more in {MEASURES[OTHER[race.serves]]}.",
                          otherwise], [outcome_words(first, race), gaps], _next_words(race))
-    return _advised("No clear winner: keep the plain search.",
+    return _advised(f"No clear winner for {name}: keep the plain search.",
                     [f"{means}: in {name}, {_none_of(len(race.judged))} is better beyond chance.", otherwise],
                     [_largest_words(race), gaps], _next_words(race))
 

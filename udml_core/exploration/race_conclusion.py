@@ -274,7 +274,7 @@ def _next(race: Race, told: Advised, judgments: Judgments, use: Outcome | None, 
         if basis != "race":
             return "Search with the plain search.", "search"
         if not is_done:
-            return "Continue the race: until its end, the plain search stays.", ""
+            return "Continue the race.", ""
         if not race.is_judged:
             return "", "again" if not race.reason else ""
         return told.next_step or "Search with the plain search.", "search"

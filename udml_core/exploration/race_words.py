@@ -127,7 +127,8 @@ def decider_words(race: Race) -> str:
     name = max(race.weights, key=race.weights.__getitem__, default="")
     if len(race.weights) < 2 or race.weights[name] < QUORUM * total:
         return ""
-    return f"One judge decides: {_judge_name(race, name)}."
+    outside = "" if name in WEAK else ", a network that took no part"
+    return f"One judge decides: {_judge_name(race, name)}{outside}."
 
 
 def judge_lines(race: Race, outcome: Outcome) -> list[str]:

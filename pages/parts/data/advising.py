@@ -127,7 +127,8 @@ def _show_race_of(dataset: Dataset, encoder: EncoderSpec, awaited: Analysis | No
         _offer(dataset, encoder, aim)
         return
     key = f"{spec.id}-{dataset.fingerprint[:12]}-{encoder.key}"
-    write_address("budget", f"{kind_of(spec).budget:g}")
+    # A race of the other aim that answers for this one has no name in the address: another race may have its time.
+    write_address("budget", f"{kind_of(spec).budget:g}" if kind_of(spec).serves == aim else "")
     if state.analysis is None and state.run is not None:
         _await_features(dataset, encoder, spec, state.run)
     elif state.analysis is not None and not is_ended:
@@ -220,7 +221,7 @@ def _await_features(dataset: Dataset, encoder: EncoderSpec, spec: AnalysisSpec, 
     left = _preparing_left(run, dataset, status)
     phase = "what the network sees in each image" if step_name(status.phase) in OF_TRAINING else status.phase
     line = f"Preparing the race: {phase if status.state == 'running' else BEHIND}{left}"
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", key="advice-progress"):
         st.progress(min(ALMOST, status.share), escaped(f"{line}. The race follows, even if you leave the page."))
         if st.button("Stop", icon=":material/stop:", key="advice-cancel-features", type="tertiary",
                      help="The race does not begin. What is computed of the images stays for the next time."):
@@ -273,7 +274,7 @@ def _show_live(analysis: Analysis, key: str, aim: Serves) -> None:
     line = status.phase or f"starting, {minutes_words(race.budget)} in all"
     if status.state == "running" and silent > SILENT:  # a judge reports only when it has finished many images
         line += f", and {duration(silent)} since"
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", key="advice-progress"):
         words = f"{line[0].upper()}{line[1:]}. {advice_words(race, is_done=False)}"
         st.progress(min(1.0, status.share), escaped(words))
         if st.button("Stop and keep what is judged" if race.judged else "Stop", icon=":material/stop:",
