@@ -31,6 +31,7 @@ from udml_core.runs.analyses import Analysis, AnalysisSpec, create_analysis, lis
 from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.analyses.kinds.tsne import TSNE
 from udml_core.runs.search import Frames
+from udml_core.runs.tasks import Status
 from udml_core.work.jobs import follow_ups
 from udml_core.work.workers.analyse import keep
 
@@ -330,6 +331,17 @@ def test_curves_are_drawn_when_their_part_is_opened(run: Run) -> None:
     test.run()
     assert "Clusters at this epoch" in texts(test)
     assert test.get("plotly_chart")
+
+
+def test_explore_names_a_map_that_was_stopped_and_leaves_a_race_to_its_own_page(run: Run) -> None:
+    create_analysis(run, plan_analysis(kind="umap")).write_status(Status(state="stopped", message="Stopped."))
+    create_analysis(run, plan_analysis(kind="advice", budget=2.0, serves="first"), state="stopped")
+    test = opened("explore", run=run.id)
+    (warning,) = test.warning
+    assert "UMAP" in warning.value
+    assert "is stopped. Resume it" in warning.value, "which it says once"
+    next(button for button in test.button if button.label == "Remove").click().run()
+    assert not test.warning
 
 
 def test_interrupted_maps_are_resumed_without_a_click_and_shown_as_queued(

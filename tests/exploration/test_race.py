@@ -532,7 +532,8 @@ def test_a_gain_that_may_be_chance_is_no_winner() -> None:
     others = [judged(f"Other {number}", -0.1, 1.0) for number in range(10)]
     race = race_of(lucky, *others)
     assert advice_words(race) == (
-        "No clear winner for first results: keep the plain search. That is the pretrained network as it is: in first results, "
+        "No clear winner for first results: keep the plain search. "
+        "That is the pretrained network as it is: in first results, "
         "none of 11 candidates is better beyond chance. Keep the plain search; to decide it, judge the largest gain "
         "yourself: the refined search (whitening). The largest gain, of the refined search, may be chance (+2.200, "
         "−1.091 to 5.491). "
@@ -1052,7 +1053,8 @@ def test_a_certain_gain_with_too_large_a_price_is_no_winner_and_says_the_price()
     of = comparison("better", "worse", 0.03)
     dear = Outcome(name="Whitening", setup=BY_SIMPLICITY[0], against_best=of, against_start=of, run="run")
     assert advice_words(race_of(dear)) == (
-        "No clear winner for first results: keep the plain search. That is the pretrained network as it is: what gains in first "
+        "No clear winner for first results: keep the plain search. "
+        "That is the pretrained network as it is: what gains in first "
         "results loses more in whole groups. Keep the plain search; to decide it, judge the largest gain yourself: "
         "the refined search (whitening). Whitening: "
         "better first results (+0.020, 0.003 to 0.037), worse whole groups (−0.030, −0.055 to −0.005), which lose more "

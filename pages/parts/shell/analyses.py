@@ -122,7 +122,8 @@ def show_analysis_progress(run: Run, in_corner: bool = True) -> None:
             _show_live(run, done, in_corner)
         return
     for analysis in unfinished:
-        _show_ended(analysis)
+        if not isinstance(analysis.spec().build_kind(), Advice):  # a race has its place on Data
+            _show_ended(analysis)
     if jobs.wants(run, "maps"):
         _offer_wanted_maps(run)
 
@@ -195,14 +196,15 @@ def _show_progress(analysis: Analysis) -> None:
 def _show_ended(analysis: Analysis) -> None:
     """Show why an analysis did not finish, with buttons to retry or remove it."""
     status = analysis.status()
-    reason = " ".join(part for part in (status.message, ADVICE[status.state]) if part)
+    said = "" if status.message.rstrip(".").lower() == status.state else status.message
+    reason = " ".join(part for part in (said, ADVICE[status.state]) if part)
     message = f"{title_of_analysis(analysis.spec())} is {status.state}. {reason}"
-    left, middle, right = st.columns([6, 1, 1], vertical_alignment="center")
-    (left.error if status.state == "failed" else left.warning)(escaped_message(message))
-    if middle.button("Retry", icon=":material/replay:", key=f"again-{analysis.id}", width="stretch"):
-        with show_user_errors():
-            jobs.resume(analysis)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        (st.error if status.state == "failed" else st.warning)(escaped_message(message), width="stretch")
+        if st.button("Retry", icon=":material/replay:", key=f"again-{analysis.id}"):
+            with show_user_errors():
+                jobs.resume(analysis)
+                st.rerun()
+        if st.button("Remove", icon=":material/delete:", key=f"forget-{analysis.id}"):
+            analysis.remove()
             st.rerun()
-    if right.button("Remove", icon=":material/delete:", key=f"forget-{analysis.id}", width="stretch"):
-        analysis.remove()
-        st.rerun()
