@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.maps import frame as map_frame
 from pages.parts.maps.coloring import _distances, colorings
 from pages.parts.maps.excluding import without_excluded
 from pages.parts.maps.frame import load_map
@@ -331,6 +333,14 @@ def test_curves_are_drawn_when_their_part_is_opened(run: Run) -> None:
     test.run()
     assert "Clusters at this epoch" in texts(test)
     assert test.get("plotly_chart")
+
+
+def test_the_map_of_all_images_of_a_run_needs_no_image_that_the_run_excludes(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert map_frame.whole_map(run) is not None
+    monkeypatch.setattr(map_frame, "load_split", lambda _: SimpleNamespace(excluded=np.array([0, 5])))
+    monkeypatch.setattr(map_frame, "covering_map", lambda _, indices: indices)
+    assert np.array_equal(map_frame.whole_map(run), np.setdiff1d(np.arange(1797), [0, 5]))
 
 
 def test_explore_names_a_map_that_was_stopped_and_leaves_a_race_to_its_own_page(run: Run) -> None:

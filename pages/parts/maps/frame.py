@@ -14,7 +14,7 @@ from udml_core.runs import Run
 from udml_core.runs.analyses import Projection, find_analysis, finished_maps
 
 from ..shell.analyses import load_projection
-from ..shell.cached import dataset_of
+from ..shell.cached import dataset_of, load_split
 from ..shell.views import view_link
 
 UNITS = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. "
@@ -105,6 +105,11 @@ def covering_map(run: Run, indices: Array, map_id: str = "") -> MapFrame | None:
             if (rows_of(shown.projection.indices, indices) >= 0).all():
                 return shown
     return None
+
+
+def whole_map(run: Run) -> MapFrame | None:
+    """Find the preferred map that shows all images of a run, which may exclude some of the data set."""
+    return covering_map(run, np.setdiff1d(np.arange(len(dataset_of(run))), load_split(run).excluded))
 
 
 def link_to_map(run: Run, label: str) -> None:

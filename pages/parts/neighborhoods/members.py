@@ -13,7 +13,7 @@ from ..draw.gallery import clicked_tile, gallery, tile_of
 from ..draw.palette import CLASSES, color_legend
 from ..draw.tables import table_behind
 from ..maps.coloring import default_color
-from ..maps.frame import UNITS, covering_map, distortion_words, link_to_map
+from ..maps.frame import UNITS, distortion_words, link_to_map, whole_map
 from ..maps.scatter import Ring, draw_map
 from .center import Center
 
@@ -24,7 +24,7 @@ def draw_members(center: Center, hoods: LinearNeighborhoods, second: int) -> int
     Returns:
         The index of the image that was clicked just now.
     """
-    shown = covering_map(center.run, np.arange(len(center.dataset)))
+    shown = whole_map(center.run)
     if shown is None:
         link_to_map(center.run, "Compute a map of all images to see this image on it")
         return None

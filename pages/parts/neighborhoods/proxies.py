@@ -13,7 +13,7 @@ from udml_core.runs import Run
 
 from ..draw.gallery import clicked_tile, gallery, tile_of
 from ..maps.coloring import default_color
-from ..maps.frame import UNITS, covering_map
+from ..maps.frame import UNITS, whole_map
 from ..maps.scatter import draw_map
 from ..shell.address import number_from_address, write_address
 from ..shell.cached import dataset_of
@@ -63,7 +63,7 @@ def explore_proxies(run: Run) -> None:
 
 
 def _draw_proxies(run: Run, dataset: Dataset, nearest: Array, current: int) -> None:
-    shown = covering_map(run, np.arange(len(dataset)))
+    shown = whole_map(run)
     if shown is None:
         return
     positions = views.mean_positions(shown.layout.positions, nearest[:, :AVERAGED])
