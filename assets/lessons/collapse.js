@@ -14,7 +14,7 @@ const LESSON = {
     shows: { rate: 3, step: 10 },
     because: "The free projection lowers the loss by giving up directions: about 3 of the 8 remain in use. The orthonormal projection still uses 5 to 6, and more digits lie apart.",
   },
-  touch: "At step size 30, go through the training steps 0 to 20: which projection ends with the lower loss, and which with the better map? Then raise the step size to 100 and go through them again. This is another failure: the free projection diverges, and its loss rises without limit.",
+  touch: "At step size 30, set the training step to 0 and raise it to 20: which projection ends with the lower loss, and which with the better map? Then do the same at step size 100. This is another failure: the free projection diverges, and its loss rises without limit.",
   see: "The free projection may stretch and shrink its directions; the orthonormal projection keeps them at right angles and at length 1. Each character is an image of a handwritten digit, drawn in the two main directions of its 8 numbers. The bars are the shares of all 8 directions. Effective rank counts the directions in use. R@1 is the share of the 400 images, on which both also train, whose nearest image is the same digit; it has no ±, because each projection trains once. Each map is scaled to fit.",
   controls: [
     { name: "rate", kind: "slider", label: "Step size s, how far a training step goes", low: 0, high: 4, step: 1, start: 3, format: (value) => ["1", "3", "10", "30", "100"][value] },
@@ -64,12 +64,13 @@ const LESSON = {
       return { kind, canvas, bars, recall, color: colors[row] };
     });
     const isLarge = isPresented || leastLetters(stage) > 0;
+    if (!isLarge) grid.append(element("div", { class: "controls-place", style: "grid-column:1/-1" })); // both maps and all charts stay in view while they are used
     const isWide = isCrowded(leastLetters(stage), stage.clientWidth); // room for one chart beside another only if letters are small
     const charts = [["effective rank", [0, 8], plain], ["R@1", [0, 1], (value) => percent(value, 0)], ["loss", [0.5, LESSON.highest], (value) => fixed(value, 2)]].map(([label, y, format], at) => {
       const isAlone = parts && !LESSON.charts.some((part, other) => other !== at && parts.includes(part));
       const box = element("div", { class: "later", "data-part": LESSON.charts[at], style: isWide || isAlone || isPhone || (isLarge && at === 2) ? "grid-column:1/-1" : isRow ? "grid-column:span 2" : null });
       grid.append(box);
-      const chart = new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", title: LESSON.measures[at], label, width: isWide || isAlone ? 640 : at === 2 && isLarge && !isNarrow ? 820 : 400, height: isWide ? 150 : isPhone ? 90 : isNarrow ? 112 : 175, right: 104, ticks: [0, 10, 20], format });
+      const chart = new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", title: LESSON.measures[at], label, width: isWide || isAlone ? 640 : at === 2 && isLarge && !isNarrow ? 820 : 400, height: isWide ? 150 : isPhone ? 62 : isNarrow ? 112 : 175, right: 104, ticks: [0, 10, 20], format });
       if (isPhone && at < 2) chart.xLabel = ""; // the chart below has it
       if (isWide && at === 0 && LESSON.charts.slice(1).some((part) => parts?.includes(part))) chart.xLabel = ""; // the chart below has it
       return chart;

@@ -146,39 +146,47 @@ const LESSON = {
       const outline = (points) => `M${points.join("L")}Z`;
       plane.add("path", { d: outline(edge(1)) + outline(edge(-1)), fill: COLORS.refined, "fill-rule": "evenodd", "fill-opacity": 0.6, class: "later" });
     };
-    // The similarity at places of the ring and at ◇, outside of the ring, where no number covers another or a handle.
-    const numberRing = ({ ring, best, center }, taken, words) => {
+    // The similarity at places of the ring and at ◇, where no number covers another, a handle, a point or its rim: outside of the ring, inside of it, or above or below ◇.
+    const numberRing = ({ ring, best, center, points, rim, tested }, taken, words) => {
       const letters = Math.max(13, plane.least);
-      const [wide, high] = [widthOf("0.00", letters), letters];
+      const [wide, high] = [widthOf("0.00", letters) + letters / 3, letters];
       const [left, top] = plane.at(center);
-      const boxes = [...taken.map((point) => [...plane.at(point), 17, 17]), ...words];
-      const spots = Array.from({ length: NUMBERED }, (_none, at) => ring[Math.round((at + 0.5) * RING / NUMBERED) % RING]);
-      for (const { place, similarity } of [best, ...spots]) {
+      const marked = new Set([...rim, ...tested.map(({ row }) => row)]); // with a rim or a cross
+      const marks = points.map((point, row) => [...plane.at(point), ...Array(2).fill(plane.radius(4) + (marked.has(row) ? 6 : 1))]);
+      const boxes = [...taken.map((point) => [...plane.at(point), 17, 17]), ...words, ...marks];
+      const places = Array.from({ length: NUMBERED }, (_none, at) => ring[Math.round((at + 0.5) * RING / NUMBERED) % RING]);
+      for (const { place, similarity } of [best, ...places]) {
         const [x, y] = plane.at(place);
         const length = Math.hypot(x - left, y - top) || 1;
         const [across, down] = [(x - left) / length, (y - top) / length];
-        const away = (place === best.place ? 20 : 8) + (Math.abs(across) * wide + Math.abs(down) * high) / 2;
-        const spot = [x + away * across, y + away * down];
-        const isFree = boxes.every(([boxX, boxY, halfWide, halfHigh]) => Math.abs(spot[0] - boxX) > wide / 2 + halfWide || Math.abs(spot[1] - boxY) > high / 2 + halfHigh);
-        if (!isFree || spot[0] < wide / 2 || spot[0] > plane.width - wide / 2 || spot[1] < high / 2 || spot[1] > plane.height - high / 2) continue;
+        const isBest = place === best.place;
+        const away = (isBest ? 20 : 8) + (Math.abs(across) * wide + Math.abs(down) * high) / 2;
+        const beside = isBest ? [1, -1].flatMap((side) => [0, 0.6, -0.6, 1.2, -1.2].map((turn) => [x + turn * wide, y - side * (21 + high / 2)])) : [];
+        const spots = [...[0, 6, 12, 20].map((far) => [x + (away + far) * across, y + (away + far) * down]), ...beside, ...(isBest ? [] : [0, 6].map((far) => [x - (away + far) * across, y - (away + far) * down]))];
+        const spot = spots.find(([left, top]) => left > wide / 2 && left < plane.width - wide / 2 && top > high / 2 && top < plane.height - high / 2
+          && boxes.every(([boxX, boxY, halfWide, halfHigh]) => Math.abs(left - boxX) > wide / 2 + halfWide || Math.abs(top - boxY) > high / 2 + halfHigh));
+        if (!spot) continue;
         boxes.push([...spot, wide / 2, high / 2]);
-        plane.text(plane.from(spot), fixed(similarity, 2), { dy: 0.35 * letters, size: 13, class: "later", ...HALO });
+        plane.text(plane.from(spot), fixed(similarity, 2), { dy: 0.35 * letters, size: 13, class: isBest ? "later best" : "later", ...HALO });
       }
     };
     const drawBars = ({ tested }, threshold) => {
       strip.clear();
       if (!isTight) strip.text([-0.9, 0.9], say("share"), { size: 11, dx: 4, anchor: "end" });
+      const step = 24 / Math.max(tested.length, LESSON.controls[0].start); // few candidates have wide bars
       tested.forEach(({ worst, isMember, row }, position) => {
-        const [[left, top], [right, bottom]] = [strip.at([position + 0.12, worst]), strip.at([position + 0.88, 0])];
+        const [[left, top], [right, bottom]] = [strip.at([step * (position + 0.12), worst]), strip.at([step * (position + 0.88), 0])];
         strip.add("rect", { x: left, y: top, width: right - left, height: Math.max(bottom - top, 1.5),
           fill: isMember ? COLORS.after : "none", stroke: isMember ? COLORS.after : COLORS.miss, "stroke-width": 1.5 });
         if (!isTight) {
-          strip.text([position + 0.5, -0.27], `${isMember ? "✓" : "✕"}${CURVES[row].curve ? "□" : ""}`, { size: 12 });
+          strip.text([step * (position + 0.5), -0.27], `${isMember ? "✓" : "✕"}${CURVES[row].curve ? "□" : ""}`, { size: 12 });
           return;
         }
-        const [x, y] = strip.at([position + 0.5, -0.16]); // drawn, because large signs would overlap
-        strip.add("path", { d: isMember ? `M${x - 6} ${y}l4 5l8 -11` : `M${x - 5} ${y - 5}l10 10m0 -10l-10 10`, fill: "none", stroke: "currentColor", "stroke-width": 2 });
-        if (CURVES[row].curve) strip.add("rect", { x: x - 5, y: y + 9, width: 10, height: 10, fill: "none", stroke: "currentColor", "stroke-width": 2 });
+        const [x, y] = strip.at([step * (position + 0.5), -0.16]); // drawn, because large signs would overlap
+        const sign = Math.min(6, 0.36 * step * strip.scale[0]) / 6;
+        const d = (isMember ? [[-6, 0], [-2, 5], [6, -6]] : [[-5, -5], [5, 5], [5, -5], [-5, 5]]).map(([dx, dy], at) => `${(isMember ? at : at % 2) ? "L" : "M"}${x + sign * dx} ${y + sign * dy}`).join("");
+        strip.add("path", { d, fill: "none", stroke: "currentColor", "stroke-width": 2 });
+        if (CURVES[row].curve) strip.add("rect", { x: x - 5 * sign, y: y + 9, width: 10 * sign, height: 10 * sign, fill: "none", stroke: "currentColor", "stroke-width": 2 });
       });
       strip.line([0, threshold], [24.2, threshold], { dashed: true, color: COLORS.query, width: 2 });
       strip.text([24.4, threshold], "T", { size: 13, dy: 4, anchor: "start" });
@@ -198,7 +206,8 @@ const LESSON = {
       plane.line(foot, b, { color: COLORS.miss, width: 2, dashed: true });
       const words = []; // boxes of words: their middle, and half their width and height
       if (fromA.across > 0.12) {
-        const [side, across] = [direction[0] > 0 ? -1 : 1, say("across {distance}", { distance: fixed(fromA.across, 2) })];
+        const far = best.place[0] - center[0]; // the words stand on the side without ◇
+        const [side, across] = [Math.abs(far) > 0.1 ? -Math.sign(far) : direction[0] > 0 ? -1 : 1, say("across {distance}", { distance: fixed(fromA.across, 2) })];
         const halfway = [(foot[0] + b[0]) / 2, (foot[1] + b[1]) / 2];
         plane.text(halfway, across, { dx: 8 * side, dy: 5, size: 13, anchor: side < 0 ? "end" : "start", ...HALO });
         const half = widthOf(across, Math.max(13, plane.least)) / 2;

@@ -225,7 +225,8 @@ const LESSON = {
     const painted = new Map();
     let shown = null;
     const paint = () => {
-      const reach = Math.max(...maps.map(({ name }) => { // half the width that holds all maps
+      const drawn = maps.filter(({ canvas }) => canvas.clientWidth);
+      const reach = Math.max(...(drawn.length ? drawn : maps).map(({ name }) => { // half the width that holds all maps that are shown
         const { positions, middle } = shown.results[name];
         return positions.reduce((most, part, at) => Math.max(most, Math.abs(part - middle[at % 2])), 0);
       }));

@@ -67,11 +67,11 @@ const LESSON = {
   build({ stage, data: { instances: { views, classes } }, change }) {
     const count = classes.length;
     const pixels = (view) => views.subarray(64 * view, 64 * view + 64);
-    const [choice, competitors] = [element("div"), element("div", { class: "strongest" })];
+    const [choice, competitors] = [element("div", { "data-part": "tiles" }), element("div", { class: "strongest", "data-part": "tiles" })];
     stage.append(choice);
     const plane = new Plane(stage, { x: [LOWEST_COSINE - 0.16, 1.08], y: [-0.2, leastLetters(stage) ? 1.35 : 1.1], height: 200, equal: false, label: "Shares of the push" });
     const strip = new Plane(stage, { x: [-0.02, 1.02], y: [0, 1], height: Math.max(38, 1.5 * leastLetters(stage) / shareOf(stage, 640)), equal: false, label: "Push by class" });
-    for (const { svg } of [plane, strip]) svg.setAttribute("role", "img");
+    for (const { svg } of [plane, strip]) fill(svg, { role: "img", "data-part": "chart" }, []);
     plane.svg.style.marginBottom = `${Math.max(0, 8 + 2.2 * Math.max(12, plane.least) - 0.2 * plane.scale[1])}px`; // for the words below the axis
     plane.svg.style.marginTop = `${Math.max(0, plane.least + 4 - 0.19 * plane.scale[1])}px`; // and for those above it
     stage.append(competitors);
@@ -155,6 +155,7 @@ const LESSON = {
   },
   caption: [0, 1, 3],
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1] },
+  parts: { chart: "see0 see1" }, // its tiles would leave it a third of the slide
   states: { see: [{}, {}], fails: { image: 0, temperature: 0.1 } },
   fails: "Choose the 0 or the 1 and set τ to 0.1. A random crop changed its second view so much that other images are more similar: P is nearly zero. At τ = 0.05 a few look-alikes take nearly the whole push. At τ = 1 nearly all views share it, even views of very different digits, and the model learns little from any of them.",
   takeaway: "Instance discrimination pushes look-alikes apart, because it treats every image as a class of its own. τ decides how many of them share the push.",

@@ -19,7 +19,7 @@ const LESSON = {
   controls: [
     { name: "data", kind: "choice", label: "Points", start: "bands",
       options: [{ value: "bands", words: "Two bands" }, { value: "ring", words: "Two rings" }] },
-    { name: "query", kind: "slider", label: "Query: the points from left to right", low: 1, high: 40, step: 1, start: 17 },
+    { name: "query", kind: "slider", label: "Query: the points from left to right", low: 1, high: 40, step: 1, start: 17, told: ({ query }) => [say("Query"), plain(query)] },
   ],
   hidden: [
     { name: "axis", start: [0.8, 0], low: [-2, -2], high: [2, 2] }, // first half axis: its direction and length
@@ -62,10 +62,15 @@ const LESSON = {
     const at = Math.round(query) - 1;
     const ranked = order(at);
     const count = isHit.filter(Boolean).length;
-    return { points, classes, matrix, length, angle, at, ranked, nearest, isHit, count, recall: count / points.length,
+    const straight = (one, next) => Math.hypot(...points[one].map((part, side) => part - points[next][side]));
+    const onCircle = points.filter((_point, row) => {
+      const others = [...points.keys()].filter((index) => index !== row);
+      return classes[others.reduce((one, next) => (straight(next, row) < straight(one, row) ? next : one))] === classes[row];
+    }).length;
+    return { onCircle, points, classes, matrix, length, angle, at, ranked, nearest, isHit, count, recall: count / points.length,
       distances: ranked.map((row) => Math.sqrt(squared(points[at], points[row]))), turn: ((angle * 180 / Math.PI) % 180 + 180) % 180 };
   },
-  readout: ({ count, recall, classes, ranked, at }) => [[say("R@1 of all points"), say("{share}, {count} of {all}", { share: percent(recall), count, all: classes.length })],
+  readout: ({ onCircle, recall, classes, ranked, at }) => [[say("R@1 of all points"), say("{share} (circle: {circle})", { share: percent(recall), circle: percent(onCircle / classes.length) })],
     [say("same class among the 3 nearest of ★"), say("{count} of {all}", { count: ranked.slice(0, 3).filter((row) => classes[row] === classes[at]).length, all: 3 })]],
   build({ stage, state, change }) {
     const limits = [[-3.1, -2.0], [3.1, 2.0]];
@@ -150,7 +155,7 @@ const LESSON = {
   },
   caption: [2, 3, 5],
   presented: { see: [[0, 1], [2, 3]], fails: [0, 1] },
-  states: { fails: { data: "ring", axis: [1.4, 0.765], other: 0.4 } },
+  states: { fails: { data: "ring", axis: [0.75, 1.06], other: 0.4, query: 11 } },
   fails: "Choose “Two rings”. An ellipse that helps at one place of the rings harms at another. The direction that separates the classes changes from place to place, but the ellipse is the same everywhere. Such data need a model that bends the plane first, for example a neural network. The points that it returns are called an embedding. And with two bands, turn the ellipse across them: now it is worse than the circle.",
   takeaway: "A metric is a choice of what counts as near. Metric learning makes this choice so that neighbors share a class.",
   open: { page: "retrieval", label: "nearest images before and after a metric was learned" },

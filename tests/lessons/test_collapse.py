@@ -171,3 +171,24 @@ def test_a_slide_shows_the_loss_up_to_its_step_and_pairs_of_numbers(open_lesson:
             beside = abs(one["y"] - other["y"]) < 1 and one["x"] < other["x"]
             below = abs(one["x"] - other["x"]) < 1 and one["y"] < other["y"]
             assert beside or below, (width, one, other)
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1400, 900)])
+def test_the_sliders_stand_between_the_maps_and_the_charts(open_lesson: Callable[..., Page], width: int,
+                                                           height: int) -> None:
+    page = open_lesson("collapse")
+    page.set_viewport_size({"width": width, "height": height})
+    page.reload()
+    page.wait_for_selector(".lesson[data-drawn]")
+    page.locator(".question input").first.check()
+    page.wait_for_timeout(100)
+    maps, controls, charts = page.evaluate("""() => [".stage canvas", ".controls", ".stage [data-part=loss]"].map(
+        (part) => document.querySelector(part).getBoundingClientRect()).map(({ top, bottom }) => [top, bottom])""")
+    assert maps[1] < controls[0] < controls[1] < charts[1]
+    assert charts[1] - maps[0] <= height - 24  # all stand on one screen
+    page.locator(".stage input[type=range]").nth(1).press("ArrowLeft")
+    assert page.evaluate("lesson.state.step") == 9
+    page.evaluate("lesson.presentation.set(true)")
+    expect(page.locator(".panel > .controls")).to_have_count(1)
+    page.evaluate("lesson.presentation.set(false)")
+    expect(page.locator(".stage .controls")).to_have_count(1)

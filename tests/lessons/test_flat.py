@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,7 @@ def test_the_ring_has_the_library_s_similarities(compute: Callable[..., Any], st
     assert [place["similarity"] for place in shown["ring"]] == pytest.approx(wanted.tolist(), abs=1e-6)
 
 
-SPOTS = """() => [...document.querySelectorAll(".plane text.later")].map((text) => {
+SPOTS = """() => [...document.querySelectorAll(".plane text.later:not(.best)")].map((text) => {
     const plane = document.querySelector(".plane");
     const box = text.getBoundingClientRect();
     const at = (x, y) => new DOMPoint(x, y).matrixTransform(plane.getScreenCTM().inverse());
@@ -217,3 +218,50 @@ def test_nothing_drawn_leaves_the_picture(open_lesson: Callable[..., Any], width
             clip.height.baseVal.value === height, drawn.every((part) => part.ownerSVGElement === clip),
             box.left >= edge.left && box.right <= edge.right && box.top >= edge.top && box.bottom <= edge.bottom];
     }""") == [True, "hidden", True, True, True, True]
+
+
+@pytest.mark.parametrize("size", [(1400, 900), (390, 844), (1280, 720)])
+@pytest.mark.parametrize("state", [{}, {"b": [0.2, 0.629]}])
+def test_no_number_covers_a_point_or_its_rim(open_lesson: Callable[..., Any], size: tuple[int, int],
+                                             state: dict[str, Any]) -> None:
+    page = open_lesson("flat", "?present=1" if size[0] == 1280 else "")
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.reload()
+    page.wait_for_selector(".lesson[data-drawn]")
+    page.evaluate("window.lesson.keep('before', 0)")
+    page.wait_for_timeout(100)
+    page.evaluate("state => window.lesson.show(state)", state)
+    words, points, best = page.evaluate("""() => {
+        const boxes = (parts) => [...document.querySelectorAll(parts)].map((part) => part.getBoundingClientRect())
+            .map(({ left, top, right, bottom }) => [left, top, right, bottom]);
+        const own = boxes(".plane text.later.best");
+        const circles = boxes(".plane circle:not(.handle circle), .plane rect");
+        return [boxes(".plane text.later"), circles,
+            [own.length, document.querySelector(".plane text.best").textContent, lesson.numbers.diamond.toFixed(2)]];
+    }""")
+    assert best[0] == 1
+    assert best[1] == best[2]
+    for left, top, right, bottom in words:
+        middle, high = (top + bottom) / 2, 0.3 * (bottom - top)  # of the digits, without the room around them
+        for point in points:
+            assert right <= point[0] or point[2] <= left or middle + high <= point[1] or point[3] <= middle - high
+
+
+@pytest.mark.parametrize(("width", "query"), [(1400, ""), (390, ""), (1280, "?present=1")])
+@pytest.mark.parametrize("k", [12, 24])
+def test_signs_below_the_bars_do_not_touch(open_lesson: Callable[..., Any], width: int, query: str, k: int) -> None:
+    page = open_lesson("flat", query)
+    page.set_viewport_size({"width": width, "height": 800})
+    page.reload()
+    page.wait_for_selector(".lesson[data-drawn]")
+    page.evaluate("window.lesson.keep('before', 0)")
+    page.evaluate("k => window.lesson.show({ k })", k)
+    signs = page.evaluate("""() => {
+        const strip = document.querySelectorAll(".plane")[1];
+        const drawn = [...strip.querySelectorAll("path")];
+        const written = [...strip.querySelectorAll("text")].filter(({ textContent }) => /[✓✕]/.test(textContent));
+        return (drawn.length ? drawn : written).map((sign) => sign.getBoundingClientRect())
+            .map(({ left, right }) => [left, right]);
+    }""")
+    assert len(signs) == k
+    assert all(one[1] + 1 < other[0] for one, other in pairwise(signs)), signs

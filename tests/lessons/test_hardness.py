@@ -362,3 +362,22 @@ def test_r1_on_new_images_is_the_library_s_and_stands_beside_that_on_training_im
     page.click(".skip")
     for words in ("Your R@1 on training images", "Your R@1 on new images"):
         expect(page.locator(".readout")).to_contain_text(words)
+
+
+def test_the_maps_of_the_failure_fill_their_frames(open_lesson: Open) -> None:
+    page = open_lesson("hardness", "?present=1")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.evaluate("""() => { const { presentation } = lesson;
+        presentation.turn(presentation.slides.findIndex(({ kind }) => kind === "fails") - presentation.slide); }""")
+    filled = page.evaluate("""() => {
+        const [canvas] = [...document.querySelectorAll(".trained canvas")].filter(({ clientWidth }) => clientWidth);
+        const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        const drawn = [...Array(width * height).keys()].filter((at) => data[4 * at + 3]);
+        const rows = drawn.map((at) => Math.floor(at / width));
+        const columns = drawn.map((at) => at % width);
+        const span = (values, side) => (values.reduce((one, other) => Math.max(one, other))
+            - values.reduce((one, other) => Math.min(one, other))) / side;
+        return [span(columns, width), span(rows, height)];
+    }""")
+    assert filled[0] > 0.8
+    assert filled[1] > 0.6

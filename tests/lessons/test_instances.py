@@ -89,3 +89,18 @@ def test_the_text_describes_the_pictures(open_lesson: Callable[..., Any]) -> Non
     assert warm["competitors"] > 0.9 * len(warm["others"])
     assert max(zero["probability"], one["probability"]) < 0.05
     assert cold["competitors"] < 4 < start["competitors"] < warm["competitors"]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1024, 768)])
+def test_slides_that_explain_the_chart_show_it_alone(open_lesson: Callable[..., Any], width: int, height: int) -> None:
+    page = open_lesson("instances", "?present=1")
+    page.set_viewport_size({"width": width, "height": height})
+    shares = {}
+    for slide, kind in enumerate(page.evaluate("lesson.presentation.slides.map(({ kind }) => kind)")):
+        page.evaluate("slide => Object.assign(lesson.presentation, { slide }).show()", slide)
+        chart = page.locator(".stage .plane").first.bounding_box()
+        assert chart
+        shares[slide] = chart["width"] * chart["height"] / (width * height)
+        assert page.locator(".stage .tile").first.is_visible() == (kind != "see")
+        if kind == "see":
+            assert shares[slide] > 2 * shares[1] > 0, shares

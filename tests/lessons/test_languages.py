@@ -168,7 +168,8 @@ def test_texts_are_found_in_fields_and_in_code() -> None:
 @pytest.fixture
 def pseudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The course in a language of known texts in brackets; what replaces a placeholder needs its own."""
-    known = {text: "⟦" + re.sub(r"\{\w+\}", r"⟧\g<0>⟦", text) + "⟧" for text in TEXTS}
+    gaps = r"\{\w+\}|[.!?]\s+"  # a sentence may stand apart from the others of its text
+    known = {text: "⟦" + re.sub(gaps, r"⟧\g<0>⟦", text) + "⟧" for text in TEXTS}
     monkeypatch.setattr(lesson_texts, "translations", lambda: {PSEUDO: known})
     export_course(tmp_path)
     return tmp_path

@@ -84,3 +84,22 @@ def test_the_sign_of_the_query_leaves_its_class_to_see(open_lesson: Callable[...
         return [star, star.previousElementSibling].map((part) => part.getBoundingClientRect().width);
     }""")
     assert form > star
+
+
+def test_the_failure_stands_beside_the_circle_and_its_ellipse_stays_in_the_frame(
+        open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("metric", "?present=1")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.evaluate("""() => { const { presentation } = lesson;
+        presentation.turn(presentation.slides.findIndex(({ kind }) => kind === "fails") - presentation.slide); }""")
+    shown = page.evaluate("lesson.numbers")
+    circle = recall_at_k(np.array(shown["points"]), np.array(shown["classes"]), (1,))[1]
+    assert shown["recall"] < circle
+    assert f"(circle: {100 * circle:.1f}\N{NO-BREAK SPACE}%)" in page.locator(".readout").inner_text()
+    assert [shown["classes"][row] for row in shown["ranked"][:3]] == [shown["classes"][shown["at"]]] * 3  # it helps
+    frame, *drawn = page.evaluate("""() => [...document.querySelectorAll(".plane, .plane path, .plane text")].map(
+        (part) => [part.getBoundingClientRect(), part.matches("text") ? part.getBoundingClientRect().height / 6 : 0])
+        .map(([{ left, top, right, bottom }, line]) => [left, top + line, right, bottom - line])""")
+    for box in drawn:  # of a letter without the room of its line
+        assert frame[0] <= box[0] < box[2] <= frame[2], box
+        assert frame[1] <= box[1] < box[3] <= frame[3], box

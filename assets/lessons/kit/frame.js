@@ -131,7 +131,15 @@ class Lesson {
     this.view = lesson.build({ stage, data, state: () => this.state, change: (to) => this.change(to), parts });
     for (const part of stage.querySelectorAll("[data-part]")) part.classList.toggle("away", parts !== null && !parts.includes(part.dataset.part));
     this.placeCaptions();
+    this.placeControls();
     this.update();
+  }
+
+  // The controls stand beside the picture, or within a high one that has a place for them, such as between its maps and its charts.
+  placeControls() {
+    const place = this.presentation.isOn ? null : this.stage.querySelector(".controls-place");
+    if (place) place.append(this.controls);
+    else if (!this.panel.contains(this.controls)) this.readout.before(this.controls);
   }
 
   // Sentences of `see` that explain one part of the picture stand below this part, but not on a telephone, whose controls stand near the picture.

@@ -74,6 +74,7 @@ class Presentation {
     Object.assign(this, { isOn, slide: 0, answers: {}, prepared: null, decided: this.frame.undecided() });
     this.keys.hidden = this.blank.hidden = this.now.hidden = true;
     this.frame.root.classList.toggle(PRESENT, isOn);
+    this.frame.placeControls();
     this.frame.lock();
     if (wasOn && !isOn) this.frame.show(this.own);
     document.body.classList.toggle("udml-present", isOn);
