@@ -114,7 +114,7 @@ const LESSON = {
   isShown: ({ isDone }, { opinion }) => isDone || opinion === "now",
   opinionWords: (numbers, state) => (LESSON.isShown(numbers, state) ? LESSON.counted(numbers.opinion) : say("after {count} judgments", { count: PLANNED })),
   readout: (numbers, state) => [[say("you"), LESSON.ownWords(numbers)], [say("second opinion"), LESSON.opinionWords(numbers, state)],
-    [say("R@1 from labels"), numbers.isDone ? LESSON.change(numbers.recall) : say("after {count} judgments", { count: PLANNED })]],
+    [say("R@1 by labels (first result right)"), numbers.isDone ? LESSON.change(numbers.recall) : say("after {count} judgments", { count: PLANNED })]],
   build({ stage, data: { digits }, state, change }) {
     const asking = element("div", { "data-part": "pair", style: "display:grid;gap:6px;justify-items:start;min-height:128px;align-content:start" });
     stage.append(asking);

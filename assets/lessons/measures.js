@@ -69,12 +69,13 @@ const LESSON = {
         show: (value) => buttons.forEach((button, at) => button.setAttribute("aria-pressed", String(isSame(choices[at][1], value)))) };
     };
     let numbers = null; // what is shown now
+    const isPhone = stage.clientWidth < 500 && !leastLetters(stage); // there two rows hold the ranking
 
     // The ranking: ten places, whose pictures move while one is dragged.
     const slots = PIXEL_RANKING.map((_image, rank) => {
-      const canvas = picture(52);
+      const canvas = picture(isPhone ? 38 : 52);
       const [top, bottom] = [element("span", {}), element("span", {})];
-      const button = element("button", { type: "button", class: "tile", style: "touch-action:none;cursor:grab;width:65px" }, top, canvas, bottom);
+      const button = element("button", { type: "button", class: "tile", style: `touch-action:none;cursor:grab;width:${isPhone ? 50 : 65}px` }, top, canvas, bottom);
       return { button, canvas, top, bottom, rank };
     });
     const move = (from, to) => {
@@ -115,9 +116,9 @@ const LESSON = {
     }
     const rankingCases = cases(say("Ranking"), RANKINGS, "order");
     const row = element("div", { class: "tiles", role: "group", style: "gap:3px;max-width:clamp(337px,(100% - 752px) * 999,100%)" }, slots.map(({ button }) => button));
-    const query = picture(52);
+    const query = picture(isPhone ? 38 : 52);
     paint(query, 0);
-    const searched = element("div", { style: "display:flex;gap:12px;margin:6px 0 16px" },
+    const searched = element("div", { style: `display:flex;gap:${isPhone ? 4 : 12}px;margin:6px 0 16px` },
       element("div", { class: "tile query", role: "img", "aria-label": say("Query: digit {digit}", { digit: classes[0] }), style: "align-self:start" },
         element("span", {}, say("query")), query, element("span", {}, "★")), row);
 
@@ -196,7 +197,7 @@ const LESSON = {
   caption: [0, 1, 3, 4],
   presented: { do: [0, 1], see: [[0, 1, 2], [3, 4, 6]], fails: [0] },
   states: { see: [{}, {}], formula: {} },
-  parts: { ranking: "predict do see0 fails" },
+  parts: { ranking: "predict do see0 formula fails check takeaway" },
   fails: "Press <b>A hit first, then misses</b>: R@1 is at its maximum, although the other hits are last. Press <b>Every picture alone</b>: no two pictures share a cluster, yet NMI stays above one half. NMI tends to grow with the number of clusters, and is far above 0 even for meaningless ones, so compare it only at the same number. And with <b>Nearest pixels</b> and <b>k-means</b>, all 8s share a cluster while R@1 is 0. Each measure alone tells half of the story.",
   takeaway: "Choose the measure by what your user sees: the first result, the first k results, all images of a class, or groups. Report it with its k and the number of queries.",
   open: { page: "retrieval", label: "hits and misses of a query" },

@@ -86,8 +86,9 @@ const LESSON = {
     [say("hits of the query"), `${hitsBefore} → ${hitsAfter}`],
     ["R@1", change100(measuresBefore.recall, measures.recall)],
     ["MAP@R", change100(measuresBefore.map, measures.map)]],
-  build({ stage, data: { reranking }, change }) {
-    const plane = new Plane(stage, { x: [-0.68, 0.62], y: [-0.52, 0.5], height: 285, label: "Images before and after averaging" });
+  build({ stage, data: { reranking }, change, parts }) {
+    const plane = new Plane(stage, { x: [-0.68, 0.62], y: [-0.52, 0.5], height: parts && innerWidth >= 1.5 * innerHeight ? 380 : 285, // alone on a wide slide it takes the room of the curves
+      label: "Images before and after averaging" });
     plane.svg.dataset.part = "plane";
     const handle = plane.handle({ label: "Query", sign: "★", low: [-0.6, -0.5], high: [0.6, 0.48], step: 0.02, moved: (query) => change({ query }) });
     const curves = element("div", { "data-part": "curves" }, element("small", {}, say("Galleries of digits, by k")));
@@ -141,9 +142,9 @@ const LESSON = {
       <p class="aside">${say("<b>k-reciprocal re-ranking</b> (pink) moves nothing. It calls two images reciprocal neighbors if each is among the k nearest of the other, and ranks by how many such neighbors two images share.")}</p>`;
   },
   caption: [0, 1, 3],
-  presented: { see: [[0, 1, 2], [3, 4]], fails: [0] },
+  presented: { see: [[0, 1, 3], [4, 5]], fails: [0] },
   states: { do: { k: 0 }, see: [{}, {}] },
-  parts: { plane: "see0" },
+  parts: { plane: "predict do see0 fails takeaway", curves: "see1" },
   fails: "With k = 10, twice, the five triangles cannot fill a neighborhood, and their means leave them. With k = 20 every class is smaller than a neighborhood, and all classes move together. And drag the query a little to the right, into the gap: averaging decides for a side, and the few hits that the query had are lost. On the digits with k = 5, once, MAP@R rises from 54 % to 66 %, by 11.8 ± 1.5 points, and R@1 falls from 93 % to 90 %, by 3.0 ± 2.9; ± bounds in 19 of 20 cases what the draw of the ten galleries leaves open.",
   takeaway: "Neighbors vote without labels. Their vote helps while a neighborhood is smaller than its class. It makes a query between two classes more certain, not more correct.",
   open: { page: "refine", label: "this recipe", query: ({ k, times }) => ({ recipe: `average:k=${k}${times === "1" ? "" : ",times=2"}+expand:k=${k}` }) },

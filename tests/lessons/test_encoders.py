@@ -142,3 +142,18 @@ def test_no_number_stands_on_an_edge(open_lesson: Callable[..., Page]) -> None:
                     }).map((text) => text.textContent);
                 }""")
                 assert not crossed, (width, second, weight)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("language", ["en", "de", "es"])
+def test_a_telephone_cuts_no_table(open_lesson: Callable[..., Page], language: str) -> None:
+    page = open_lesson("encoders", f"?language={language}")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    page.wait_for_selector(".lesson[data-drawn]")
+    page.locator(".skip").click()
+    right = page.evaluate("document.querySelector('.formula').getBoundingClientRect().right")
+    for table in page.locator(".formula table").all():
+        box = table.bounding_box()
+        assert box
+        assert box["x"] + box["width"] <= right

@@ -101,3 +101,14 @@ def test_a_picture_moves_by_mouse_and_by_keyboard(open_lesson: Callable[..., Pag
     assert page.evaluate("lesson.numbers.ranking") == order[1:6] + order[:1] + order[6:]
     page.click("[aria-label^='The query']")
     assert page.evaluate("lesson.numbers.assignment")[0] != first_clusters()[0]
+
+
+@pytest.mark.browser
+def test_a_telephone_shows_the_ranking_in_two_rows(open_lesson: Callable[..., Any]) -> None:
+    page = open_lesson("measures")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    page.wait_for_selector(".lesson[data-drawn]")
+    tops = page.evaluate("""() => [...document.querySelector(".stage .tiles").children].map(
+        (tile) => Math.round(tile.getBoundingClientRect().top))""")
+    assert [tops.count(top) for top in sorted(set(tops))] == [5, 5]

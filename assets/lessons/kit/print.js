@@ -15,7 +15,7 @@ const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page 
   .boxes { display: flex; flex-wrap: wrap; gap: 0 16pt; padding: 0; list-style: none; } .boxes li::before { content: "□ "; } .name { float: right; }`;
 const PAPER = [210, 272]; // mm with the margins of 10 mm, which a page has itself: in margins of the sheet a browser writes its address
 const MM = 96 / 25.4; // pixels of a millimeter
-const PICTURES = [[1, false], [0.85, false], [0.7, false], [0.7, true]]; // shares, and whether text stands beside it: the largest picture with which its sheet holds all
+const PICTURES = [[1, false], [0.85, false], [0.7, false], [0.62, true], [0.7, true]]; // shares, and whether text stands beside it: the largest picture with which its sheet holds all
 const HIGHEST = [13, 11, 9, 7.5]; // cm of a drawing: the highest with which its sheet holds all
 const LARGER = [13, 12.5, 12, 11.5, 11]; // points of the letters: the largest with which the sheet holds all
 const PRINTED_LETTERS = 20.5; // of a picture of 640 pixels: at least 9 points on the smallest
