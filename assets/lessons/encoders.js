@@ -138,13 +138,13 @@ const LESSON = {
     const number = (value, count = digits) => `<mn>${fixed(value, count)}</mn>`;
     const cells = (list) => list.map((words) => `<td style="padding:0 4px;text-align:right;white-space:nowrap">${words}</td>`).join("");
     const ofImages = (value, images) => `${fixed(value, 1)} ± ${fixed(LESSON.reach(value, images), 1)}`;
-    const table = (measure, words) => `<table><thead><tr><td></td><th scope="colgroup" colspan="3" style="padding:0 4px">${measure}</th></tr><tr><td></td>${["E", "S", say("both")].map((name) => `<th scope="col" style="padding:0 4px">${name}</th>`).join("")}</tr></thead>
+    const table = (measure, words) => `<table style="width:auto"><thead><tr><td></td><th scope="colgroup" colspan="3" style="padding:0 4px">${measure}</th></tr><tr><td></td>${["E", "S", say("both")].map((name) => `<th scope="col" style="padding:0 4px">${name}</th>`).join("")}</tr></thead>
       <tbody>${encoders.record.map(({ name, images, ...spaces }) => `<tr><th scope="row" style="text-align:left">${IMAGE_SETS[name]}</th>${cells(["first", "second", "both"].map((space) => words(spaces[space], images)))}</tr>`).join("")}</tbody></table>`; // one for each measure: a telephone shows them one below the other
     const mean = `<math><mi>c</mi><mo>=</mo><mfrac><mrow><msub><mi>c</mi><mi>A</mi></msub><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup><msub><mi>c</mi><mi>${NAMES[second]}</mi></msub></mrow><mrow><mn>1</mn><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup></mrow></mfrac></math>
       <math><mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${fixed(weight ** 2, 2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${fixed(1 + weight ** 2, 2)}</mn></mfrac><mo>=</mo>${number(cosines[2], 3)}</math>`;
     return `<p>${say("Both vectors have length 1 before they are joined, so the cosine of the joined vectors is a weighted mean of both cosines: {formula}, for the query ★ and its nearest image by the joined vector.", { formula: mean })}</p>
       <p class="aside">${say("Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent. ± bounds in 19 of 20 cases what the choice of images leaves open; the record has no such bound for MAP@R. A shared error above is an image on which both fail, whether or not they find the same wrong neighbor.")} ${say("These numbers cannot tell whether both together have a higher R@1 than the better encoder for: {names}.", { names: LESSON.undecided(encoders.record).map((name) => IMAGE_SETS[name]).join(", ") })}</p>
-      <div class="aside"><div style="display:flex;flex-wrap:wrap;gap:6px 24px;font-size:0.85em">${table("R@1", ([recall], images) => ofImages(recall, images))}${table("MAP@R", ([, map]) => fixed(map, 1))}</div></div>`;
+      <div class="aside"><div style="display:flex;flex-wrap:wrap;gap:6px 24px">${table("R@1", ([recall], images) => ofImages(recall, images))}${table("MAP@R", ([, map]) => fixed(map, 1))}</div></div>`;
   },
   caption: [0, 1, 2, 3],
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1, 2] },

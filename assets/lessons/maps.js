@@ -250,7 +250,7 @@ const LESSON = {
       paint: (context, row, size) => paintDigit(context, picture(row), size), picked: (row) => change({ image: row }) });
     const thumbnails = SIZES.tsne.map((_size, at) => {
       const canvas = element("canvas", { width: 260, height: 260, style: "width:130px;max-width:100%;aspect-ratio:1;display:block;margin:auto;background:var(--paper);color:var(--text);border-radius:4px" });
-      const caption = element("span", { style: "white-space:nowrap" });
+      const caption = element("span", { style: "white-space:pre;display:block;line-height:1.1" });
       return { canvas, caption, button: element("button", { type: "button", style: `padding:3px ${stage.closest(".present") ? 1 : 6}px;min-width:0`,
         onclick: () => change({ size: at }) }, canvas, caption) };
     });
@@ -295,7 +295,7 @@ const LESSON = {
         const value = SIZES[method][at];
         const places = maps[points].maps[`${method}${value}`].positions;
         const tight = groups && tightGroups(places);
-        caption.textContent = tight ? `${value}:\u2009${tight.count}` : String(value);
+        caption.textContent = tight ? `${value}:${stage.closest(".present") ? "\n" : "\u2009"}${tight.count}` : String(value); // large letters need two lines
         button.setAttribute("aria-label", tight ? say("{size}: {count} tight groups", { size: sizeWords(method, value), count: tight.count }) : sizeWords(method, value));
         if (key === shown) return;
         const dark = tight?.inGroup;

@@ -16,6 +16,7 @@ const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page 
 const PAPER = [210, 272]; // mm with the margins of 10 mm, which a page has itself: in margins of the sheet a browser writes its address
 const MM = 96 / 25.4; // pixels of a millimeter
 const PICTURES = [[1, false], [0.85, false], [0.7, false], [0.62, true], [0.7, true]]; // shares, and whether text stands beside it: the largest picture with which its sheet holds all
+const LEAST_DRAWN = 0.7; // share of a picture with drawn letters, which grow small with it
 const HIGHEST = [13, 11, 9, 7.5]; // cm of a drawing: the highest with which its sheet holds all
 const LARGER = [13, 12.5, 12, 11.5, 11]; // points of the letters: the largest with which the sheet holds all
 const PRINTED_LETTERS = 20.5; // of a picture of 640 pixels: at least 9 points on the smallest
@@ -166,7 +167,9 @@ function fitPaper(page) {
     root.style.setProperty("--high", `${high}cm`);
     return isWithin();
   });
+  const isDrawn = body.querySelector(".picture svg") !== null;
   const picture = PICTURES.find(([share, isBeside]) => {
+    if (isDrawn && share < LEAST_DRAWN) return false;
     root.style.setProperty("--share", share);
     body.classList.toggle("beside", isNarrow || isBeside);
     return isWithin();
