@@ -346,3 +346,17 @@ def test_the_first_image_has_kept_neighbors_beside_it_and_a_note_covers_none(ope
         }""")
         assert seen[0] >= 2, size
         assert seen[1] == 0, size
+
+
+def test_a_slide_keeps_the_numbers_of_small_maps_within_their_buttons(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("maps", "?present=1")
+    for width, height in ((1024, 768), (1280, 720)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate("Object.assign(lesson.presentation, { slide: 1 }).show()")
+        over = page.evaluate("""() => [...document.querySelectorAll("[data-part=small] button")].map((button) => {
+            const range = document.createRange();
+            range.selectNodeContents(button.querySelector("span"));
+            return range.getBoundingClientRect().right - button.getBoundingClientRect().right;
+        })""")
+        assert len(over) == 4
+        assert max(over) <= 0, (width, over)
