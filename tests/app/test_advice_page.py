@@ -1396,21 +1396,21 @@ def test_the_caption_of_the_chart_and_the_table_mean_the_same_by_kept(frozen: Ru
 
 
 def test_the_size_of_a_whole_group_stands_at_its_verdict(frozen: Run) -> None:
-    race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=frozen.id, group=25,
+    race = Race(serves="groups", budget=2, start=Setup(backbone="pixels"), run=frozen.id, group=25, near=30,
                 outcomes=tuple(outcomes(frozen)))
     create_analysis(frozen, SPEC, state="done", result={"race": np.array(race.model_dump_json())})
     page = opened("data", **LINK)
     helps = [caption.help for caption in page.caption if "95 % intervals" in caption.value]
     (words,) = helps
     assert words.endswith(
-        "A judge looks at the first 25 results, because a typical image has about 25 images near it. Where you judge "
-        "by eye, you see a few of those in which the two searches differ.")
+        "A judge looks at the first 25 results: it sees about 25 images near a typical image. Where you judge by eye, "
+        "you see a few of those in which the two searches differ.")
     said = next(element.value for element in page.markdown if "A judge compares looks only" in element.value)
     assert "17 fewer to 14 more of 100 groups were better than judges said" in said
     found = opened("retrieval", run=frozen.id, add="3")
-    button(found, "Show a group (a guess: 25)").click().run()
+    button(found, "Show a group (a guess: 30)").click().run()
     assert not found.exception
-    assert found.slider(key="k").value == 25
+    assert found.slider(key="k").value == 30
     assert not any("Show a group" in each.label for each in found.button), "they are shown"
     keep_aim(frozen, "first")
     found = opened("retrieval", run=frozen.id, add="3")

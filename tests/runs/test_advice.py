@@ -102,6 +102,17 @@ def raced(of: Any, **fields: Any) -> Race:
     return kind.result(kind.compute(of))
 
 
+def test_the_images_of_a_kind_are_counted_as_the_search_sees_them_also_among_some_of_the_images() -> None:
+    rng = np.random.default_rng(0)
+    rows = (np.repeat(rng.normal(size=(20, 32)), 50, axis=0) + 0.3 * rng.normal(size=(1000, 32))).astype(np.float32)
+    judged_by = np.repeat(rng.normal(size=(100, 32)), 10, axis=0).astype(np.float32)  # another world
+    of = Vectors({"frozen": rows, "views": rows}, judged_by)
+    assert 40 <= kind_module._near(of, np.arange(1000)) <= 60
+    assert 40 <= kind_module._near(of, np.arange(0, 1000, 2)) <= 60, "of all images, though half are compared"
+    race = raced(of, encoders=())
+    assert race.near == kind_module._near(of, np.arange(1000)) != race.group
+
+
 def test_each_outcome_is_stored_at_once_and_the_result_holds_the_same() -> None:
     of = material()
     race = raced(of)

@@ -160,6 +160,8 @@ class Race(BaseModel):
         duels: The simpler candidates that were compared with the largest certain gain, the simplest first.
         reason: Why nothing could be judged; empty if the race was possible.
         group: Number of results that the judges see as a whole group; 0 where an earlier version did not store it.
+        near: Number of images near a typical image, as the network of the plain search sees them: a guess of how many
+            images a kind has; 0 where an earlier version did not store it.
         images: Number of images that are compared; 0 where an earlier version did not store it.
         seconds: Time that judges and candidates took, without waiting; 0 where an earlier version did not store it.
         refused: Why judges were left out, in sentences.
@@ -181,6 +183,7 @@ class Race(BaseModel):
     duels: tuple[Duel, ...] = ()
     reason: str = ""
     group: int = 0
+    near: int = 0
     images: int = 0
     seconds: float = 0.0
     refused: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ def group_size_words(group: int) -> str:
     """
     if not group:
         return ""
-    return (f"A judge looks at the first {group} results, because a typical image has about {group} images near it. "
+    return (f"A judge looks at the first {group} results: it sees about {group} images near a typical image. "
             "Where you judge by eye, you see a few of those in which the two searches differ.")
 
 

@@ -158,8 +158,8 @@ def offer_more(run: Run, search_filter: Filter, shown: int) -> None:
         if search_filter.k < group <= MORE[-1]:
             st.button(f"Show a group (a guess: {group})", key="results-of-group", icon=":material/select_all:",
                       on_click=_set_count, args=(group,),
-                      help=f"A typical image has about {group} images near it: judges of whole groups look at so many. "
-                           "A kind can have more: go on while the last results are right.")
+                      help=f"A typical image has about {group} images near it. A kind can have more: go on while the "
+                           "last results are right.")
         st.button("Show more", key="retrieval-more", icon=":material/expand_more:", on_click=_set_count, args=(more,),
                   help=f"Shows the {more} nearest images.")
 

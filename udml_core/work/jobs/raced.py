@@ -135,8 +135,8 @@ def raced_together(run: Run, other: Run) -> Race | None:
 
 
 def group_size_of(run: Run) -> int:
-    """Return how many images a typical group of a run's images has, by the newest race; 0 without a race."""
-    return next((race.group for race in races_of(run) if race.group), 0)
+    """Return a guess of how many images a kind has among a run's images, by the newest race; 0 without a race."""
+    return next((race.near or race.group for race in races_of(run) if race.group), 0)
 
 
 def races_of(run: Run) -> Iterator[Race]:

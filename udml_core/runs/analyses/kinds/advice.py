@@ -166,7 +166,7 @@ class Advice(AnalysisKind):
             embeddings.deadline = math.inf  # what was judged is stored, and ranked again in seconds
             race = race.model_copy(update={
                 "outcomes": tuple(outcomes.values()), "weights": jury.weights, "group": jury.depth,
-                "images": len(indices), "seconds": took, "refused": refused})
+                "near": _near(material, indices), "images": len(indices), "seconds": took, "refused": refused})
             progress.announce("the best candidates against each other", left := seconds_to_settle(race), left)
             race, examples = settle(race, track), list[Example]()
             for serves in get_args(Serves):
@@ -354,6 +354,17 @@ def _source(setup: Setup) -> tuple[str, str]:
 def _refusal(race: Race, setup: Setup) -> str:
     """Return why a search cannot be judged, and what to install."""
     return no_judge_words(race.titles[race.start.backbone], race.titles[setup.backbone])
+
+
+def _near(material: Material, indices: Integers) -> int:
+    """Return how many of all images lie near a typical image, as the network of the plain search sees those compared.
+
+    It sees them as a judge does, whitened and averaged; a judge that is a weaker network can count fewer.
+    """
+    from udml_core.numerics.second_opinion import Judge
+
+    share = len(indices) / len(material.indices("all"))
+    return round(Judge.of(material.vectors("final", indices)).group / share)
 
 
 def _telling(material: Material, words: str, clock: RaceClock, deadline: float = math.inf, count: int = 0) -> Material:
