@@ -178,7 +178,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
     example = offered_example(dataset, method.card.name)
     raced = raced_run(dataset, method)
     known = known_runs(raced, example)
-    wanted = wanted_settings(known, method.card.name)
+    wanted = wanted_settings(known, method.card.name, advises_training(dataset))
     box, top = st.container(), st.container()
     start, details = st.container(key="lab-start"), st.container()
     with details, st.expander("About these values", icon=":material/info:"):

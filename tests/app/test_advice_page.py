@@ -1512,6 +1512,23 @@ def label_of_next(test: AppTest) -> str:
                 and button.proto.type == "primary")
 
 
+def test_eyes_decide_about_a_search_in_use_that_judges_underrate(frozen: Run) -> None:
+    of = comparison("worse", "better")
+    row = Outcome(name="Averaging", setup=Setup(backbone="pixels", recipe="average:k=3"), kept=True, against_best=of,
+                  against_start=of, run=frozen.id)
+    finished(frozen, [row])
+    plan = plan_analysis(Refinement, recipe="average:k=3")
+    create_analysis(frozen, plan, state="done", result=worker.compute(frozen, plan, lambda *_: None))
+    use_search(frozen, plan.id)
+    test = opened("data", **LINK)
+    look_for(test, "first")
+    assert not test.exception
+    assert ("**Next:** judge your search by eye, as judges underrate searches like it, or go back to the plain search."
+            ) in texts(test)
+    assert "nothing speaks" not in texts(test)
+    assert label_of_next(test) == "Judge it"
+
+
 @pytest.mark.parametrize(("answers", "headline", "action", "said"), [
     ("", "Best search: the refined search", "Name groups", "better"),
     ("BA", "Best search: the refined search", "Continue judging", "better"),

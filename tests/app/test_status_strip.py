@@ -58,7 +58,7 @@ def test_the_line_follows_the_map_and_says_in_words_that_the_training_is_ahead(
     measured = Status(state="running", phase="evaluation", epoch=3, epochs=3)
     monkeypatch.setattr(jobs, "training_left", lambda *_: None)
     cells = cells_of(run, measured, 1, 3)
-    assert cells[0] == ("Training is done, showing", "epoch 1 of 3", "")
+    assert cells[0] == ("Trained, showing", "epoch 1 of 3", "")
     assert cells[-1] == ("Results follow after", "evaluation", "")
     monkeypatch.setattr(jobs, "training_left", lambda *_: 40.0)
     assert cells_of(run, measured, 1, 3)[-1] == ("Results in", "about 45 s", "")
@@ -66,7 +66,7 @@ def test_the_line_follows_the_map_and_says_in_words_that_the_training_is_ahead(
     assert cells_of(run, measured, 1, 3)[-1] == ("Results in", "about 45 s", "then 30 s for the judges")
     assert cells[1:-1] == score_of(run, 1), "the score of the shown epoch"
     done = Status(state="done", epoch=3, epochs=3)
-    assert cells_of(run, done, 2, 3)[0] == ("Training is done, showing", "epoch 2 of 3", "")
+    assert cells_of(run, done, 2, 3)[0] == ("Trained, showing", "epoch 2 of 3", "")
     assert cells_of(run, done, 2, 3, is_moving=False) == score_of(run, 2), "the slider names the epoch of a map at rest"
 
 
@@ -95,7 +95,7 @@ def test_a_gain_that_another_encoder_sees_is_a_verdict_and_no_bare_number(
     monkeypatch.setattr("pages.parts.train.status_strip.rows_of_moments", lambda _: rows)
     assert score_of(run, 1) == [], "the verdict of all judges stands beside the map then"
     monkeypatch.setattr(Run, "stored_status", lambda _: Status(state="running"))
-    assert score_of(run, 1) == score_of(run, 1.5) == [("Whole group, against plain", word, "")]
+    assert score_of(run, 1) == score_of(run, 1.5) == [("Whole group", word, "")]
     rows[0]["epoch"] = 0
     before = f"{word.removesuffix(' so far')} before training"
     assert score_of(run, 1)[0][1] == before, "which is no news of the training"

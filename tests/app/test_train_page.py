@@ -735,6 +735,21 @@ def test_a_run_that_the_user_has_trained_is_named_until_a_setting_changes() -> N
     assert f"live={run.id}" in link.proto.query_string, "Lab finds it again in a new session"
 
 
+@pytest.mark.parametrize(("gain", "preset"), [(0.03, "default"), (0.01, "race")])
+def test_lab_begins_with_the_settings_of_a_race_only_if_the_race_advises_the_training(gain: float, preset: str) -> None:
+    """A race gives whitening a gain, and a training 0.02."""
+    frozen = worked(runs_folder(), method="frozen", split="all")
+    run = worked(runs_folder(), method="pca", split="all", select="last", fields={"dimension": 4})
+    white, trained = (comparison("better", "better", size=size) for size in (gain, 0.02))
+    finished(frozen, [Outcome(name="Whitening", setup=Setup(backbone="pixels", recipe="whiten"), kept=True,
+                              against_best=white, against_start=white, run=frozen.id),
+                      Outcome(name="PCA", setup=Setup(backbone="pixels", method="pca"), against_best=trained,
+                              against_start=trained, run=run.id)])
+    test = opened("train", dataset="digits", method="pca")
+    assert values_of(test)["preset"] == preset
+    assert ("This run exists already" in texts(test)) == (preset == "race")
+
+
 def test_a_run_that_a_link_opened_is_shown_again_after_a_visit_of_another_page() -> None:
     run = worked(runs_folder(), method="pca", fields={"dimension": 4})
     test = again(opened("train", dataset="digits", method="pca", live=run.id))

@@ -71,7 +71,7 @@ def test_of_a_group_a_few_images_are_drawn_uniformly_among_those_that_differ() -
     assert counts.max() <= 34
     assert (comparison.shared(0), comparison.mean_changed) == (12, 12.0)
     assert differing_words(comparison) == (
-        "60 of 60 queries, drawn from 2,220 images differ in their groups of results (100 %), on average in 12.0 of 24 "
+        "60 of 60 queries, drawn from 2,220 images, find other groups of results (100 %), on average in 12.0 of 24 "
         "images")
 
 
@@ -184,7 +184,7 @@ def test_the_words_say_what_was_judged() -> None:
     judging = Judging(rows_of("words"))
     answer(judging, np.ones(TOTAL))
     assert differing_words(judging.comparison) == (
-        "60 of 60 queries, drawn from 900 images differ in their first ten results (100 %), "
+        "60 of 60 queries, drawn from 900 images, differ in their first ten results (100 %), "
         f"on average in {np.mean([len(judging.comparison.options(at)[0]) for at in range(TOTAL)]):.1f} of 10 images")
     words = result_words(judging.share("me"), judging.comparison)
     assert "the share of B is 1 to 100 % of the differing queries" in words

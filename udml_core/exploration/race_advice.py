@@ -176,18 +176,18 @@ def _unclear_words(race: Race) -> str:
 def _tell_no_winner(race: Race, gaps: str, for_other_aim: Race | None) -> Advised:
     """Return that no gain over the frozen features is certain, what to do next, and the largest gain."""
     first, name = race.judged[0], MEASURES[race.serves]
-    gain, means, otherwise = race.gain(first), f"That is {PLAIN[FROZEN]}", otherwise_words(race)
+    gain, means, otherwise = race.gain(first), f"The plain search is {PLAIN[FROZEN]}.", otherwise_words(race)
     if otherwise and for_other_aim is not None:
         otherwise = own_race_words(for_other_aim) or otherwise
     if gain.difference <= 0:
         return _advised("Nothing is better: keep the plain search.",
-                        [f"{means}: no candidate is better in {name}.", otherwise], [gaps])
+                        [f"{means} No candidate is better in {name}.", otherwise], [gaps])
     if gain.said == "better":
         return _advised(f"No clear winner for {name}: keep the plain search.",
-                        [f"{means}: what gains in {name} loses more in {MEASURES[OTHER[race.serves]]}.",
+                        [f"{means} What gains in {name} loses more in {MEASURES[OTHER[race.serves]]}.",
                          otherwise], [outcome_words(first, race), gaps], _next_words(race))
     return _advised(f"No clear winner for {name}: keep the plain search.",
-                    [f"{means}: in {name}, {_none_of(len(race.judged))} is better beyond chance.", otherwise],
+                    [f"{means} In {name}, {_none_of(len(race.judged))} is better beyond chance.", otherwise],
                     [_largest_words(race), gaps], _next_words(race))
 
 
@@ -293,8 +293,10 @@ def reason_words(race: Race) -> str:
         return "Why this search: its gain is the largest." if equals_of(race) else ""
     other = other_search(race, largest.setup, best.setup)
     if duel.comparison.served(race.serves).is_undervalued:
-        return (f"Why this search: it is simpler than {other}. Judges rate that one higher, but in tests with known "
-                "classes they rated searches like this one too low.")
+        higher = [of for of in race.certain if race.gain(of).difference > race.gain(best).difference]
+        rated = other if len(higher) == 1 else f"{len(higher)} other searches, such as {other},"
+        return (f"Why this search: judges rate {rated} higher, but in tests with known classes they rated searches "
+                "like this one too low, and it is simpler.")
     return f"Why this search: it is simpler than {other}, and the judges see no clear difference between the two."
 
 

@@ -106,7 +106,7 @@ def show_ended(analysis: Analysis, key: str, dataset: Dataset, encoder: EncoderS
         if awaited is not None:
             show_awaited(awaited)
         elif own is not None and is_kept(of, relation, part):
-            show_kept(race, of, own, relation, elsewhere)
+            show_kept(race, of, own, relation, part, elsewhere)
         else:
             show_next(race, of, own, relation, elsewhere, again)
         if of.use is not None:

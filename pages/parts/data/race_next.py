@@ -49,18 +49,36 @@ def is_kept(of: Conclusion, relation: Relation, own: Outcome | None) -> bool:
     return relation == "equal" or (relation == "same" and of.action in ("use", "name"))
 
 
-def show_kept(race: Race, of: Conclusion, own: tuple[Run, str], relation: Relation,
+def show_kept(race: Race, of: Conclusion, own: tuple[Run, str], relation: Relation, part: Outcome | None,
               elsewhere: Elsewhere | None) -> None:
-    """Show that the search that the user chose can stay where nothing speaks against it, and how to search with it."""
+    """Show that the search that the user chose can stay where nothing speaks against it, and how to search with it.
+
+    Where judges found it worse and the race does not tell it, because they underrate such searches, eyes decide.
+
+    Args:
+        race: The race.
+        of: Its conclusion.
+        own: The search.
+        relation: How it stands to the conclusion.
+        part: Its candidate in the race; None if it took no part.
+        elsewhere: What another race says of its best search; None without such a race.
+    """
+    is_other = relation not in ("same", "equal")
+    doubted = part if is_other and part is not None and race.gain(part).is_undervalued else None
+    keeps = ("keep your search, against which nothing speaks here" if doubted is None else
+             "judge your search by eye, as judges underrate searches like it")
     says = {"same": "search with it, as you do already.", "equal": "keep your search, which does about as well."}.get(
-        relation, "keep your search, against which nothing speaks here, or go back to the plain search.")
+        relation, f"{keeps}, or go back to the plain search.")
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="advice-next"):
         st.markdown(f"**Next:** {says}", width="stretch" if len(says) > LONG else "content")
-        _search_with_own(own, "primary", "Search with it" if relation == "same" else KEEP)
+        if doubted is not None:
+            use_button("Judge it", JUDGE, race, doubted, "compare", JUDGING, kind="primary")
+        _search_with_own(own, "primary" if doubted is None else "tertiary",
+                         "Search with it" if relation == "same" else KEEP)
         if relation == "equal":
             _use(race, of, elsewhere, "tertiary", "Use this one instead")
             return
-        if relation != "same":
+        if is_other:
             use_plain(race, "tertiary")
             return
         if of.candidate is not None and not of.is_judged:

@@ -124,9 +124,9 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def _state_mark(run: Run) -> str:
-    """Return the mark of an unfinished run; a race that has no more time stops its trainings."""
+    """Return the mark of an unfinished run; a race that ends or is stopped stops its trainings."""
     state = run.status().state
-    return "■ out of time" if state == "stopped" and is_trial(run) else STATE_MARKS.get(state, "")
+    return "■ race ended" if state == "stopped" and is_trial(run) else STATE_MARKS.get(state, "")
 
 
 def _refined_in_use(runs: Sequence[Run]) -> dict[str, tuple[str, str]]:

@@ -18,7 +18,7 @@ from ..shell.run_hash import RUN_HASH
 
 FIRST = {"sample recall@1": "First result right", FIRST_OPINION: "First result, judged: above 0, better"}
 GROUPS = {"sample map@r": "Whole group found", OPINION: "Whole group, judged: above 0, better"}
-OTHERS = {"loss": "Loss, which training lowers", "effective rank": "Spread of the images (effective rank)"}
+OTHERS = {"loss": "Loss, which training aims to lower", "effective rank": "Spread of the images (effective rank)"}
 """Short titles of the curves: of first results, of whole groups, and what is known without a judge."""
 GAIN = "cosine gain"
 """The axis of a curve that is a gain in similarity."""

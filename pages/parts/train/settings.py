@@ -101,17 +101,20 @@ def offered_example(dataset: Dataset, method: str = "") -> Run | None:
     return jobs.find_example(dataset, runs_folder(), method)
 
 
-def wanted_settings(known: KnownRuns, method: str) -> str:
+def wanted_settings(known: KnownRuns, method: str, is_advised: bool) -> str:
     """Return the name of the settings to begin with, which the address decides.
 
-    If it states no values, these are a race's, else an example's, else the default values.
+    If it states no values, these are a race's that advises a training, else an example's, else the default values: a
+    training of a race that advises none was short, and exists already.
 
     Args:
         known: The runs on the same images whose settings are offered.
         method: The method.
+        is_advised: Whether the newest race does not keep the user from a training.
     """
     stated = {jobs.FIELDS, *jobs.OPTIONS} - {"labels", "labels_per_class"}
-    first = "default" if any(name in st.query_params for name in stated) else next(iter(known), "default")
+    first = "default" if any(name in st.query_params for name in stated) else next(
+        (name for name in known if is_advised or name != "race"), "default")
     wanted = choice_from_address(BOX, _titles(known, method), first)
     st.session_state[BOX] = wanted  # also after another data set was chosen
     return wanted

@@ -16,7 +16,6 @@ from udml_core.data.dataset import step_name
 from udml_core.exploration.race_figures import SAID
 from udml_core.exploration.race_measured import ERRORS, WIDER, Verdict
 from udml_core.numerics.measures import curve_of
-from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import read_baselines
 from udml_core.runs.selection import ERROR
@@ -145,7 +144,7 @@ def _start_left(run: Run, status: Status) -> float | None:
 def _after_training(status: Status, epoch: float) -> Cell:
     """Return what the line says of an epoch that the map shows when the training is done."""
     total = f" of {status.epochs}" if status.epochs else ""
-    return "Training is done, showing", f"epoch {round(epoch, 1):g}{total}", ""
+    return "Trained, showing", f"epoch {round(epoch, 1):g}{total}", ""
 
 
 def score_of(run: Run, epoch: float | None) -> list[Cell]:
@@ -165,9 +164,9 @@ def score_of(run: Run, epoch: float | None) -> list[Cell]:
         if judged and curve_of(name).axis == GAIN:
             if run.stored_status().state not in LIVE_STATES:
                 return []
-            at, against = judged[-1], f"{titles[name].partition(',')[0]}, against {words_of('plain').short.lower()}"
+            at, served = judged[-1], titles[name].partition(",")[0]
             when = " so far" if at["epoch"] else " before training"
-            return [(against, f"{_judged_words(at[name], at[f'{name}{ERROR}'])}{when}", "")]
+            return [(served, f"{_judged_words(at[name], at[f'{name}{ERROR}'])}{when}", "")]
     row = next((row for row in known if row["epoch"] == epoch), {})
     measured = next((name for name in titles if row.get(name) is not None), "")
     if not measured or curve_of(measured).axis == GAIN:

@@ -184,4 +184,5 @@ def judgments_words(comparison: Comparison, names: Names, said: Verdict | None =
         return f"{result} Both are equally good."
     if said in (None, "cannot tell"):
         return result
-    return f"{result} {'They agree with' if verdict == said else 'They contradict'} {other}."
+    judged = WHAT["first" if comparison.results == "first" else "group"]  # encoders judge no first ten results
+    return f"{result} {'They agree with' if verdict == said else 'They contradict'} {other} on {judged}."

@@ -38,7 +38,7 @@ QUESTIONS: dict[Results, str] = {"first": "Which image shows the same kind of th
 WHAT: dict[Results, str] = {"first": "first results", "ten": "the first ten results", "group": "whole groups"}
 DIFFERS: dict[Results, tuple[str, str]] = {
     "first": ("differs", "differ"), "ten": ("differs in its first ten results", "differ in their first ten results"),
-    "group": ("differs in its group of results", "differ in their groups of results")}
+    "group": ("finds another group of results", "find other groups of results")}
 """What a query, and several, do."""
 UNSURE = "unsure"
 EQUAL = ("both right", "both wrong")
@@ -49,7 +49,7 @@ BETTER: dict[Results, str] = {"first": "finds the better image", "ten": "finds t
 
 def differing_words(comparison: Comparison) -> str:
     """Say how many queries differ, such as "512 of 1,509 queries differ (34 %)"."""
-    drawn = f", drawn from {comparison.images:,} images" if comparison.queries < comparison.images else ""
+    drawn = f", drawn from {comparison.images:,} images," if comparison.queries < comparison.images else ""
     verb = DIFFERS[comparison.results][len(comparison.differing) != 1]
     return (f"{len(comparison.differing):,} of {comparison.queries:,} queries{drawn} {verb} "
             f"({percent_words(comparison.share)} %){_changed_words(comparison)}")
