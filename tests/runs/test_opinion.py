@@ -155,6 +155,15 @@ def test_a_judge_with_the_features_that_training_began_with_is_refused() -> None
         opinions_of(SecondOpinion(judges=("copy",)), WithoutLabels(vectors, {"copy": vectors["frozen"]}))
 
 
+def test_a_judge_that_is_the_judged_embedding_is_refused() -> None:
+    vectors, _ = embeddings()
+    assert set(SecondOpinion().frames) == {"frozen", "final"}
+    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(vectors["final"].shape[1],) * 2))[0]
+    for features in (vectors["final"], 3 * vectors["final"] @ rotation.astype(np.float32)):
+        with pytest.raises(UserError, match="took no part"):
+            opinions_of(SecondOpinion(judges=("own.npy",)), WithoutLabels(vectors, {"own.npy": features}))
+
+
 def test_a_twin_is_left_out_with_its_reason_while_another_judge_decides() -> None:
     vectors, features = embeddings()
     material = WithoutLabels(vectors, {"efficientnet-lite0": features, "twin": 2 * vectors["frozen"]})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from udml_core.exploration.race_figures import counts_words
 from udml_core.numerics.second_opinion import Interval, Opinion
 from udml_core.runs import Run, create_run
 from udml_core.runs.analyses import analysis_at, create_analysis, plan_analysis
-from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
+from udml_core.runs.analyses.kinds.opinion import Opinions, SecondOpinion, Verdicts
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.opinions import (
     OF_REFINEMENTS,
@@ -26,7 +28,9 @@ from udml_core.runs.opinions import (
     agreement,
     agreement_words,
     judge_weights,
+    newest_opinion,
     obstacle,
+    opinion_at,
     opinion_lines,
     opinion_of,
     opinion_words,
@@ -35,6 +39,7 @@ from udml_core.runs.opinions import (
 from udml_core.runs.recipe_choice import recipe_choice
 from udml_core.runs.search_opinion import run_against_run
 from udml_core.work import jobs
+from udml_core.work.jobs import verdicts
 from udml_core.work.jobs.follow_ups import planned
 from udml_core.work.jobs.verdicts import said_lines
 from udml_core.work.workers import analyse as worker
@@ -81,6 +86,37 @@ def test_a_damaged_second_opinion_counts_as_missing_and_is_computed_again_on_req
     assert judge_weights([run], ["squeezenet"]) == {"squeezenet": 1.0}
     jobs.analyse(run, OF_RUN)
     assert again == [OF_RUN.id]
+
+
+def test_what_further_judges_say_counts_once_they_have_judged(tmp_path: Path) -> None:
+    run = worked(tmp_path)
+    keep_opinion(run, WORSE, UNCLEAR)
+    keep_opinion(run, BETTER, BETTER, OF_REFINEMENTS, "whiten")
+    assert opinion_at(run).spec() == OF_RUN
+    assert said_lines(run)[0].startswith("First result: worse. Whole group: no clear difference.")
+    further = plan_analysis(SecondOpinion, judges=("timm:resnet18",))
+    time.sleep(0.01)
+    analysis = create_analysis(run, further)
+    assert opinion_at(run).spec() == OF_RUN, "until they have judged"
+    analysis.remove()
+    keep_opinion(run, BETTER, BETTER, further)
+    assert opinion_at(run).spec() == further
+    assert newest_opinion(run) == opinion_of(run, further)
+    assert said_lines(run)[0].startswith("First result: better. Whole group: better.")
+    assert opinion_of(run) is not None, "sweeps compare runs by the same judges"
+
+
+@pytest.mark.parametrize(("said", "agreed"), [("better", "The labels agree."), ("worse", TRUST)])
+def test_labels_stand_beside_what_a_race_says_of_a_run(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Any, agreed: str) -> None:
+    run = worked(tmp_path)
+    keep_opinion(run, UNCLEAR, UNCLEAR)
+    raced = SimpleNamespace(is_raced=True, note="", verdicts=Verdicts("cannot tell", said))
+    monkeypatch.setattr(verdicts, "said_of_run", lambda *_: raced)
+    monkeypatch.setattr(verdicts, "race_words_of", lambda *_: "In the race.")
+    first = said_lines(run)[0]
+    assert first.startswith("In the race. ")
+    assert first.endswith(agreed), "the run finds more of a group"
 
 
 def test_the_sentence_states_both_verdicts_and_the_judges() -> None:

@@ -166,7 +166,7 @@ def summarize_run(run: Run, ahead: int | None = None) -> dict[str, Any]:
         ahead: Number of runs ahead in the queue, if it is known.
     """
     from udml_core.numerics.evaluation import headline_measures
-    from udml_core.runs.opinions import opinion_of
+    from udml_core.runs.opinions import newest_opinion
     from udml_core.work.jobs import engine_of, memory_by_part, queue_position
     from udml_core.work.jobs.verdicts import said_of_run
 
@@ -175,7 +175,7 @@ def summarize_run(run: Run, ahead: int | None = None) -> dict[str, Any]:
         ahead = queue_position(run, run.folder.parent) if status.state == "waiting" else 0
     verdicts = None
     with suppress(UserError):  # a damaged file of the second opinion
-        said = said_of_run(run, opinion_of(run)) if status.state == "done" else None
+        said = said_of_run(run, newest_opinion(run)) if status.state == "done" else None
         verdicts = None if said is None else said.verdicts
     return {"run": run.id, "folder": str(run.folder), "state": status.state, "message": status.message,
             "epoch": status.epoch, "epochs": status.epochs, "phase": status.phase, "ahead": ahead,

@@ -20,7 +20,7 @@ from udml_core.data.judging import encoder_title, judges_words, without_kin
 from udml_core.exploration.race_figures import HEADINGS, MEASURES, said_of_measured
 from udml_core.exploration.race_measured import FAMILY
 from udml_core.numerics.measures import measure_of
-from udml_core.runs.analyses import AnalysisSpec, analysis_at, list_analyses, plan_analysis
+from udml_core.runs.analyses import Analysis, AnalysisSpec, analysis_at, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
 from udml_core.runs.analyses.kinds.opinion import JUDGES, QUESTIONS, RECIPES, Opinions, SecondOpinion, Verdicts
 from udml_core.runs.finding import frozen_runs
@@ -62,6 +62,25 @@ def opinion_of(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
     with suppress(UserError):  # its file is damaged
         return analysis.result_of(SecondOpinion) if analysis.is_done() else None
     return None
+
+
+def newest_opinion(run: Run) -> Opinions | None:
+    """Read the newest finished second opinion of a run against the frozen features, whoever judged; None without one.
+
+    A user may have named further judges, on the command line.
+    """
+    analysis = opinion_at(run)
+    return opinion_of(run, analysis.spec()) if analysis.is_done() else None
+
+
+def opinion_at(run: Run) -> Analysis:
+    """Return the newest finished second opinion of a run against the frozen features, else the standard one."""
+    standard, asked = analysis_at(run, OF_RUN), OF_RUN.build_kind()
+    if {folder.name for folder in standard.folder.parent.glob("opinion-*")} <= {OF_RUN.id, OF_REFINEMENTS.id}:
+        return standard  # as most runs, of which a table shows many
+    finished = (analysis for analysis in list_analyses(run, SecondOpinion) if analysis.is_done())
+    return next((analysis for analysis in finished if analysis.spec().build_kind().model_copy(
+        update={"judges": JUDGES}) == asked), standard)
 
 
 def judge_weights(runs: Sequence[Run], names: Collection[str]) -> dict[str, float]:
@@ -251,7 +270,7 @@ def opinion_lines(run: Run, note: str = "") -> list[str]:
     Returns:
         Lines; none if the run has no second opinion.
     """
-    opinions = opinion_of(run)
+    opinions = newest_opinion(run)
     if opinions is None:
         return []
     said = agreement_words(opinions.verdicts("final"), run.evaluation())

@@ -8,15 +8,18 @@ from udml_core.exploration.race_figures import SAID
 from udml_core.runs import Run
 from udml_core.runs.analyses import AnalysisSpec, analysis_at
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
-from udml_core.runs.opinions import OF_RUN, opinion_of
+from udml_core.runs.opinions import OF_RUN, opinion_at, opinion_of
 
 from .run_hash import RUN_HASH
 
 
 def stored_opinion(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
-    """Return a finished second opinion of a run, read once; None if there is none or its file is damaged."""
-    analysis = analysis_at(run, request)
-    return _read(run, analysis.id, analysis.stored_status().ticket, request) if analysis.is_done() else None
+    """Return a finished second opinion of a run, read once; None if there is none or its file is damaged.
+
+    Against the frozen features, the newest one counts, whoever judged.
+    """
+    analysis = opinion_at(run) if request == OF_RUN else analysis_at(run, request)
+    return _read(run, analysis.id, analysis.stored_status().ticket, analysis.spec()) if analysis.is_done() else None
 
 
 # The ticket changes when the second opinion is computed again.

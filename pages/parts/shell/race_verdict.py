@@ -19,9 +19,8 @@ from udml_core.exploration.search_names import named_search
 from udml_core.numerics.refinement import Recipe
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, find_run, runs_folder
-from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import Verdicts
-from udml_core.runs.opinions import OF_REFINEMENTS, OF_RUN, judge_words
+from udml_core.runs.opinions import OF_REFINEMENTS, judge_words, opinion_at
 from udml_core.runs.recipe_choice import plainly
 from udml_core.work.jobs.concluding import conclusion_on
 from udml_core.work.jobs.raced import judged_in_race, race_words_of
@@ -143,7 +142,7 @@ def joint_verdicts(runs: Sequence[Run]) -> Verdicts | None:
 
 def said_of(run: Run) -> Said | None:
     """Return what judges say of a run's own embedding, as every page shows it; None if nothing judged it."""
-    analysis = analysis_at(run, OF_RUN)
+    analysis = opinion_at(run)
     return _said_of(run, analysis.stored_status().ticket if analysis.is_done() else 0.0)
 
 

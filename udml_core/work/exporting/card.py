@@ -18,7 +18,7 @@ from udml_core.numerics.measures import measure_of
 from udml_core.numerics.same_pairs import NEIGHBORS
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, list_runs
-from udml_core.runs.opinions import QUESTION_WORDS, opinion_of
+from udml_core.runs.opinions import QUESTION_WORDS, newest_opinion
 from udml_core.runs.run_comparison import grouped_by_seed, spread
 from udml_core.runs.search import FROZEN, Retrieval
 from udml_core.runs.verdict import has_labels, verdict
@@ -158,7 +158,7 @@ clusters of k-means with the classes.
 
 def _verdict_without_labels(run: Run) -> str:
     """Return what judges say of a run, in a sentence and a table; without labels no measure says whether it helped."""
-    lines, opinions = said_lines(run), opinion_of(run)
+    lines, opinions = said_lines(run), newest_opinion(run)
     if not lines:
         return f"## Figures\n\n{PLAIN if run.spec().method == FROZEN else UNJUDGED}\n"
     text = f"## Figures\n\n{lines[0]}\n"

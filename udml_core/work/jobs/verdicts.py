@@ -22,7 +22,7 @@ from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run, find_run, list_runs
 from udml_core.runs.analyses import analysis_at, find_analysis
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
-from udml_core.runs.opinions import kept_words, opinion_lines, opinion_of
+from udml_core.runs.opinions import agreement_words, kept_words, newest_opinion, opinion_lines
 from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.search_opinion import run_against_run
@@ -88,12 +88,14 @@ def said_lines(run: Run) -> list[str]:
     Returns:
         The verdicts, then each judge's figures if the run has a second opinion; none if nothing judged it.
     """
-    said = said_of_run(run, opinion_of(run))
+    said = said_of_run(run, newest_opinion(run))
     with suppress(UserError):  # the images, the advised search or a judge's features are gone
         if said is not None and not said.is_raced and (best := best_words(run, run.dataset())):
             said = replace(said, unraced=f"{best}.")
     lines = opinion_lines(run, "" if said is None else said.note)
-    lines = [race_words_of(run, ""), *lines[1:]] if said is not None and said.is_raced else lines
+    if said is not None and said.is_raced:
+        agreed = agreement_words(said.verdicts, run.evaluation())
+        lines = [" ".join(filter(None, (race_words_of(run, ""), agreed))), *lines[1:]]
     return lines + list(filter(None, [kept_words(run)])) if lines else lines
 
 
@@ -277,7 +279,7 @@ def newer_training(runs: Sequence[Run]) -> Run | None:
 
 def _held_by_training(verdicts: Verdicts, run: Run) -> Verdicts:
     """Return the verdicts on a training with further steps; a gain counts only if the training alone has it, too."""
-    said = said_of_run(run, opinion_of(run))
+    said = said_of_run(run, newest_opinion(run))
     if said is None:
         return verdicts
     return Verdicts(*("cannot tell" if verdict == "better" != alone else verdict

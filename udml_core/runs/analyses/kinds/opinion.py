@@ -221,14 +221,17 @@ class SecondOpinion(AnalysisKind):
         """Prepare the judges of some images, and say why others were left out.
 
         Raises:
-            UserError: No judge is left whose features are not the frozen features of the run, or almost.
+            UserError: No judge is left whose features are not those of a judged frame or of the run's encoder, or
+                almost.
         """
         from udml_core.data.judging import encoder_title, kin_reasons
         from udml_core.data.speed import measured_step
         from udml_core.numerics.second_opinion import VIEWED, Judge
 
         seen, judges, reasons = evenly_spaced(len(indices), VIEWED), dict[str, Judge](), dict[str, str]()
-        judged = [material.vectors("frozen", indices), *(part[indices] for part in material.part_features())]
+        frames = [name for name in dict.fromkeys(("frozen", *self.frames)) if not name.startswith(REFINED)]
+        judged = [*(material.vectors(name, indices) for name in frames),
+                  *(part[indices] for part in material.part_features())]
         for name in self.independent(material.backbone):
             features = material.judge_features(name)[indices]
             kin = kin_reasons({name: features}, material.backbone, judged)
