@@ -502,6 +502,18 @@ def test_train_opens_with_the_method_that_won_the_race(frozen: Run) -> None:
     assert first_method(dataset, runs_folder()) == "distill"
 
 
+def test_lab_proposes_a_training_to_watch_where_a_race_needs_none(frozen: Run) -> None:
+    rows = [Outcome(name=name, setup=Setup(backbone="pixels", method=method, recipe=recipe), kept=True,
+                    against_best=(of := comparison("better", "better", size=size)), against_start=of, run=frozen.id)
+            for name, method, recipe, size in (("Whitening", "frozen", "whiten", 0.05), ("Short", "distill", "", 0.03),
+                                               ("Long", "plm", "", 0.02))]
+    finished(frozen, rows)
+    assert first_method(frozen.dataset(), runs_folder()) == "plm", "two epochs show nothing"
+    shutil.rmtree(frozen.folder / "analyses")
+    finished(frozen, rows[:2])
+    assert first_method(frozen.dataset(), runs_folder()) == "distill", "the only one"
+
+
 def trained(run: Run) -> Outcome:
     """Return a judged candidate with a training."""
     of = comparison("cannot tell", "cannot tell")

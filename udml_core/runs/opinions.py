@@ -65,7 +65,7 @@ def opinion_of(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
 
 
 def newest_opinion(run: Run) -> Opinions | None:
-    """Read the newest finished second opinion of a run against the frozen features, whoever judged; None without one.
+    """Read the newest finished second opinion of a run against the frozen features, by any judges.
 
     A user may have named further judges, on the command line.
     """

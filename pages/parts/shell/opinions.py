@@ -16,7 +16,7 @@ from .run_hash import RUN_HASH
 def stored_opinion(run: Run, request: AnalysisSpec = OF_RUN) -> Opinions | None:
     """Return a finished second opinion of a run, read once; None if there is none or its file is damaged.
 
-    Against the frozen features, the newest one counts, whoever judged.
+    Against the frozen features, the newest one counts, by any judges.
     """
     analysis = opinion_at(run) if request == OF_RUN else analysis_at(run, request)
     return _read(run, analysis.id, analysis.stored_status().ticket, analysis.spec()) if analysis.is_done() else None

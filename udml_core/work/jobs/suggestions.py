@@ -27,6 +27,8 @@ BEST = Path(__file__).with_name("best.toml")
 QUICK_SECONDS = 60.0
 """Expected time of a quick run."""
 QUICK_VIEWS = 2
+WATCHED = 10
+"""Epochs by default from which a training is worth watching."""
 
 
 def best_settings(method: type[Method], images: ImageKind) -> Settings:
@@ -47,9 +49,9 @@ def first_method(dataset: Dataset, root: Path, example: str = "") -> str:
     """Return the name of the method that the page Lab opens with, which needs no labels.
 
     It is the method of the best search of the newest race on these images; if that search needs no training, that of
-    the best training that was surely better there. Else it is the only method that the benchmark supports on every data
-    set, unless the race has tried it already: then the training with the largest gain there, or the first that races
-    try. Without a race, an example on the data set comes first. A link comes before all of them.
+    the training with the largest gain there, if possible one that trains long enough to be watched. Else it is the only
+    method that the benchmark supports on every data set, unless the race has tried it already: then the first that
+    races try. Without a race, an example on the data set comes first. A link comes before all of them.
 
     Args:
         dataset: The data set.
@@ -63,14 +65,21 @@ def first_method(dataset: Dataset, root: Path, example: str = "") -> str:
     suggestion = suggested_by_race(dataset, root)
     if suggestion is None:
         return example or SUPPORTED
-    if suggestion.training is not None:
-        return suggestion.training.setup.method
+    if suggestion.is_trained:
+        return suggestion.method
     race = suggestion.race
     trained = [outcome for outcome in race.judged if outcome.setup.method != FROZEN]
-    if trained:
-        return max(trained, key=lambda outcome: race.gain(outcome).difference).setup.method
+    watched = [outcome for outcome in trained if default_epochs(outcome.setup.method) >= WATCHED] or trained
+    if watched:
+        return max(watched, key=lambda outcome: race.gain(outcome).difference).setup.method
     is_tried = any(step.name == SUPPORTED for outcome in race.judged for step in outcome.setup.parsed.steps)
     return METHODS[0] if is_tried else SUPPORTED
+
+
+def default_epochs(method: str) -> int:
+    """Return for how many epochs a method trains by default; 0 if it trains none."""
+    field = find_method(method).model_fields.get("epochs")
+    return 0 if field is None else int(field.default)
 
 
 def race_settings(run: Run) -> Settings:

@@ -221,8 +221,7 @@ class SecondOpinion(AnalysisKind):
         """Prepare the judges of some images, and say why others were left out.
 
         Raises:
-            UserError: No judge is left whose features are not those of a judged frame or of the run's encoder, or
-                almost.
+            UserError: No judge is left: the features of each are, or almost are, a judged frame or its encoder's.
         """
         from udml_core.data.judging import encoder_title, kin_reasons
         from udml_core.data.speed import measured_step
