@@ -577,9 +577,15 @@ TASKS: Mapping[str, Task] = {
         {**DIGITS, "method": "frozen"}, two_refinements, {},
         ("udml refine RUN --recipe average:k=40",)),
     "better": Task(
-        "Find an angle α at which the second opinion is sure that whole groups are better than with the pixels. Read "
-        "no label.",
-        RPML, sure_judges, {"dimension": 8, "alpha": 45.0}, ("udml opinion RUN",)),
+        "Find an angle α at which the second opinion is sure that whole groups are better than with the pixels. Only "
+        "then look at the labels.",
+        RPML, sure_judges, {"dimension": 8, "alpha": 45.0}, ("udml opinion RUN",), terms=(
+            said("Whole groups: not the first result alone, as in the lesson, but as many results as there are images "
+                 "near a typical image.").text,
+            said("The verdict: it follows the run by itself and stands on the page Runs, under “Judged without "
+                 "labels”.").text,
+            said("Sure: the interval of the difference lies above 0. Judges are encoders that took no part in the "
+                 "run.").text)),
     "encoders": Task(
         f"Join two encoders so that their MAP@R is {JOINED_POINTS} points above the better one alone. Train each alone "
         "as well.",
