@@ -91,7 +91,7 @@ class Chart {
     this.root.style.setProperty("--height", tall(header.height));
     this.root.classList.toggle("below", Boolean(header.below));
     this.root.classList.toggle("plain", Boolean(header.plain));
-    this.root.classList.toggle("roomy", Boolean(header.roomy));
+    this.root.classList.toggle("roomy", Boolean(header.roomy) && header.count <= MOST_ROOMY);
     this.root.classList.toggle("pictured", Boolean(header.color.pictures));
     const fresh = header.count !== old?.count || differs("ids");
     const refit = differs("fitKey");

@@ -90,7 +90,8 @@ def test_the_verdict_on_ones_search_begins_with_what_one_looks_for(frozen: Run) 
     assert opened("home").caption[0].value.startswith("Whole group"), "all pages answer for the choice in view"
 
 
-def test_one_button_keeps_ones_search_beside_a_newer_training(frozen: Run) -> None:
+def test_one_button_keeps_ones_search_beside_a_newer_training(frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.parts.runs.rivals._stand", lambda *_: None)  # as without a judge's stored features
     finished(frozen, [outcomes(frozen)[1], reranked(frozen, comparison("cannot tell", "better"))])
     use_search(frozen, worker.keep(frozen, plan_analysis(Refinement, recipe="rerank"), lambda _share, _step: None).id)
     trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})

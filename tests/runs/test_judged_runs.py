@@ -36,7 +36,7 @@ def test_words_stay_blind_until_judgments_decide_and_then_name_the_agreement() -
     words = [judgments_words(comparison, names, said) for said in ("better", "worse", "cannot tell", None)]  # type: ignore[arg-type]
     assert all("; that is too one-sided for chance (95 % certainty)." in of for of in words)
     assert words[0].endswith("They agree with the second opinion on whole groups.")
-    assert words[1].endswith("They contradict the second opinion.")
+    assert words[1].endswith("They contradict the second opinion on whole groups.")
     assert words[2] == words[3]
     assert words[3].endswith("for Y; that is too one-sided for chance (95 % certainty).")
     ana = Judging(comparison, "Ana")
