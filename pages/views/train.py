@@ -184,8 +184,9 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
     with details, st.expander("About these values", icon=":material/info:"):
         settings = explain_settings(wanted, method, dataset, known)
         more = st.container()
+    above = rest.container(key="lab-above")  # also beside a run, so that the map below stays in its place
     if watched is None:  # beside a run, its own verdict says how it stands beside the search in use
-        with rest:
+        with above:
             show_raced(dataset)
             if (last := last_training(dataset)) is not None:
                 show_trained_before(last, LAST)
