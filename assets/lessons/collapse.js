@@ -14,7 +14,7 @@ const LESSON = {
     shows: { rate: 3, step: 10 },
     because: "The free projection lowers the loss by giving up directions: about 3 of the 8 remain in use. The orthonormal projection still uses 5 to 6, and more digits lie apart.",
   },
-  touch: "At step size 30, set the training step to 0 and raise it to 20: which projection ends with the lower loss, and which with the better map? Then do the same at step size 100. This is another failure: the free projection diverges, and its loss rises without limit.",
+  touch: "At step size 30, set the training step to 0 and raise it to 20: compare the losses and the maps. Then do the same at step size 100: what does the loss of the free projection do now?",
   see: "The free projection may stretch and shrink its directions; the orthonormal projection keeps them at right angles and at length 1. Each character is an image of a handwritten digit, drawn in the two main directions of its 8 numbers. The bars are the shares of all 8 directions. Effective rank counts the directions in use. R@1 is the share of the 400 images, on which both also train, whose nearest image is the same digit; it has no ±, because each projection trains once. Each map is scaled to fit.",
   controls: [
     { name: "rate", kind: "slider", label: "Step size s, how far a training step goes", low: 0, high: 4, step: 1, start: 3, format: (value) => ["1", "3", "10", "30", "100"][value] },

@@ -1,7 +1,7 @@
 const SMALL = [0.3, 0.45, 0.65, 0.9];
 const TABLE = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 
-// Authority ascent. The parent of an image is its first step whose relevancy exceeds ε; without such a step it is a mode.
+// Authority ascent. All stored steps lead to a larger ω. The parent of an image is its first step, the steepest, whose relevancy exceeds ε; without such a step it is a mode.
 function ascend({ rows, columns, relevancy, classes }, epsilon) {
   const parents = Int32Array.from(classes, (_class, row) => row);
   for (let step = rows.length - 1; step >= 0; step -= 1) if (relevancy[step] > epsilon) parents[rows[step]] = columns[step];
@@ -34,18 +34,18 @@ const LESSON = {
   claim: "Without labels, clusters of similar images can serve as classes. A low threshold ε merges true classes, and a high ε shatters them.",
   data: ["digits", "epsilon"],
   before: {
-    text: "ε is the minimum strength of a link between two images. Linked images form a cluster. You lower ε: what happens to the clusters?",
+    text: "Links stronger than ε lead from image to image, up to denser places, to a peak. Images that lead to the same peak form a cluster. You lower ε: what happens to the clusters?",
     choices: ["Fewer, larger clusters", "More, smaller clusters", "The same clusters"],
     right: 0,
-    why: ["", "A higher ε does this: it removes links, and clusters fall apart.", "ε decides which links count, so the groups that they join change with it."],
-    because: "A lower threshold admits more links, so more images are linked to each other.",
+    why: ["", "A higher ε does this: it removes links, and clusters fall apart.", "ε decides which links count, so with it changes to which peak an image leads."],
+    because: "A lower threshold admits more links. Then fewer images are left from which no link leads on to a denser place, and each of these is the peak of one cluster.",
   },
   touch: "Move ε slowly from left to right, or press a small map. Then do the same with the digits.",
-  see: "Each image follows its links (lines) to a mode (large point), where no link leads on. All images with the same mode are a cluster and share a color. Training then uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units. Coverage: the share of images in clusters of two or more. Purity: the share whose class is the most frequent of their cluster.",
+  see: "Each line is the one link that an image follows, to an image in a denser place, up to a mode (peak, large point), where no link leads on. All images with the same mode are a cluster and share a color. Training then uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units. Coverage: the share of images in clusters of two or more. Purity: the share whose class is the most frequent of their cluster.",
   summary: { epsilon: 0.5 },
   controls: [
     { name: "images", kind: "choice", label: "Images", start: "points", options: [{ value: "points", words: "45 points in 3 groups" }, { value: "digits", words: "1,797 digits" }] },
-    { name: "epsilon", kind: "slider", label: "ε, minimum relevancy (strength) of a link", low: 0.2, high: 0.95, step: 0.01, start: 0.3 },
+    { name: "epsilon", kind: "slider", label: "ε, minimum strength (relevancy) of a link", low: 0.2, high: 0.95, step: 0.01, start: 0.3 },
   ],
   compute: ({ images, epsilon }, data) => ascend(data.epsilon[images], epsilon),
   readout: ({ count, largest, singletons, coverage, purity }, { images }) => [[say("clusters"), plain(count)],
@@ -58,7 +58,7 @@ const LESSON = {
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
     stage.append(element("div", { class: "with-small-maps", style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr))" }, map, small));
     const clouds = { // the one of the points has no pictures
-      points: new Cloud(map, { label: "45 points", height: 320, title: nameOf }),
+      points: new Cloud(map, { label: "45 points", height: 320, title: nameOf, turns: stage.closest(".present") !== null }),
       digits: new Cloud(map, { label: "Map of the digits", height: 320, title: nameOf, paint: (context, row, size) => paintDigit(context, image(row), size) }),
     };
     const isLow = stage.clientWidth > 500 && !stage.closest(".present"); // a page, where small maps use the width of their buttons
@@ -113,19 +113,20 @@ const LESSON = {
         : [element("div", {}, say("Sizes of the largest clusters: {sizes}", { sizes: largestTen.map(([, members]) => members.length).join(", ") }))]));
     } };
   },
-  formula: ({ epsilon }, { count, singletons, coverage }) => `<p>${say("Each image ascends along its steepest link with {bound}, where the relevancy ψ is", {
-    bound: `<math><mi>ψ</mi><mo>&gt;</mo><mi>ε</mi><mo>=</mo><mn>${fixed(epsilon, 2)}</mn></math>` })}<br>
+  formula: ({ epsilon }, { count, singletons, coverage }) => `<p>${say("For image i, only links count that lead to an image j with larger ω and have a strength (relevancy) {bound}. It follows the steepest: the one with the largest {slope}. The strength is", {
+    bound: `<math><msub><mi>ψ</mi><mi>ij</mi></msub><mo>&gt;</mo><mi>ε</mi><mo>=</mo><mn>${fixed(epsilon, 2)}</mn></math>`,
+    slope: "<math><msub><mi>W</mi><mi>ij</mi></msub><mo>(</mo><msub><mi>ω</mi><mi>j</mi></msub><mo>−</mo><msub><mi>ω</mi><mi>i</mi></msub><mo>)</mo></math>" })}<br>
     <math><msub><mi>ψ</mi><mi>ij</mi></msub><mo>=</mo><msub><mi>W</mi><mi>ij</mi></msub><mo>exp</mo><mo>(</mo><mo>−</mo><mi>γ</mi>
     <msup><mrow><mo>(</mo><msub><mi>ω</mi><mi>j</mi></msub><mo>−</mo><msub><mi>ω</mi><mi>i</mi></msub><mo>)</mo></mrow><mn>2</mn></msup><mo>)</mo></math>.<br>
-    ${say("W is the similarity of two neighbors, and γ is a constant. ω is the share of time that a random walk from neighbor to neighbor spends at an image.")}</p>
-    <p>${say("Here {count} images have no such link: they are the modes, and {singletons} of these modes are alone in their clusters.", { count, singletons })}</p>
+    ${say("W is the similarity of two neighbors, and γ is a constant. ω tells how dense the place of an image is: the sum of its W, as a share of this sum over all images. A random walk from neighbor to neighbor spends this share of its time there.")}</p>
+    <p>${say("Here {count} images have no link that counts: they are the modes, and {singletons} of these modes are alone in their clusters.", { count, singletons })}</p>
     <p class="aside">${say("<b>Coverage</b> is the share of images in clusters of two or more, here {coverage}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.", { coverage: percent(coverage) })}</p>`,
   caption: [0, 1, 3],
   presented: { see: [[0, 1], [2, 3, 5, 6]], fails: [0, 1, 2] },
   states: { see: [{}, { epsilon: 0.5 }], fails: { images: "digits", epsilon: 0.3 } },
   parts: { map: "predict see0 see1 formula fails check takeaway", sizes: "formula check", small: "fails takeaway" },
   fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two images share a pseudo-label to learn from. High purity alone is not a success: there it comes from singletons.",
-  takeaway: "ε is the minimum relevancy of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",
+  takeaway: "ε is the minimum strength of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",
   open: { page: "clusters", label: "clusters of a run", query: ({ epsilon }) => ({ epsilon: String(epsilon) }) },
   after: {
     text: "A colleague labels 200 of 10,000 clustered photographs and finds a purity of 99 %. What must you know before you trust the clustering?",

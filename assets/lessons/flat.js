@@ -72,7 +72,7 @@ const LESSON = {
     shows: { b: [-0.04, 0.957] }, // at the diamond
     because: "Distance cannot tell these places apart. Nor can the cosine of embeddings of length 1, the usual similarity, which depends on the distance alone. But the green line continues A’s curve, and the inner curve is a different curve.",
   },
-  touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then raise k to test more points, lower T, and turn A’s flat with the handle ↻.",
+  touch: "Drag B around the dashed circle, and watch the distance and the similarity. Then raise k to test more points, lower T, and turn A’s flat with the handle ↻.",
   see: "The green line is A’s <b>flat</b>, which fits A’s neighbors best; the pink line is B’s, fitted to the points with pink rims. All points on the dashed circle are as far from A as B. Thickness and numbers of the ring say how similar B would be there; at ◇ most. The ring jumps where B’s neighbors, and so B’s flat, change. Each bar tests one of A’s nearest points (□: on the inner curve): the lowest share along the flat, of this point and the members. If it reaches T, the point becomes a member (✓); else it is rejected (✕). Away from both curves, B’s flat fits only a few points and can point at A by chance: there the similarity rises again.",
   controls: [
     { name: "k", kind: "slider", label: "k, nearest points to test", low: 1, high: 24, step: 1, start: 12 },

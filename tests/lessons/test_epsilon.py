@@ -40,3 +40,23 @@ def test_what_the_text_says_of_its_cases() -> None:
     counts = [cluster_summary(smallest_ascent().graph.clusters(epsilon)).count for epsilon in (0.3, 0.45, 0.9)]
     assert counts[:2] == [2, 3]
     assert counts[2] > 20
+
+
+@pytest.mark.parametrize("epsilon", [0.305, 0.555, 0.805])
+def test_each_image_follows_the_link_that_the_formula_names(compute: Callable[..., Any], epsilon: float) -> None:
+    """The steepest of the links with ψ > ε to an image with larger ω, where ω is the share of the sum of W."""
+    graph = smallest_ascent().graph
+    count = len(graph.authority)
+    similarity = np.zeros((count, count))
+    similarity[graph.rows, graph.columns] = similarity[graph.columns, graph.rows] = graph.affinity
+    authority = similarity.sum(axis=1) / similarity.sum()
+    assert authority == pytest.approx(graph.authority)
+    gain = authority[None, :] - authority[:, None]
+    relevancy = similarity * np.exp(-100 * gain**2)
+    slope = np.where((relevancy > epsilon) & (gain > 0), similarity * gain, 0)
+    wanted = np.where(slope.any(axis=1), slope.argmax(axis=1), np.arange(count))
+    shown = compute("epsilon", {"images": "points", "epsilon": epsilon}, """n => ({ parents: Array.from(n.parents),
+        modes: Array.from(n.modes), count: n.count })""")
+    assert shown["parents"] == wanted.tolist()
+    assert shown["count"] == int((~slope.any(axis=1)).sum())
+    assert (relevancy[np.unique(shown["modes"])] > epsilon).any()  # links reach modes, but none leads on to a larger ω

@@ -190,13 +190,15 @@ class Plane {
 }
 
 // Many points on a canvas, as large as its column. Hover shows `title(row)` and the picture of `paint(context, row, size)`.
-// options: {label, height = 420, title, paint, picked(row), stretch: fill the width, for maps whose axes carry no units}; `draw` takes {positions: [x, y, x, y, …], colors: row => color,
+// options: {label, height = 420, title, paint, picked(row), stretch: fill the width, for maps whose axes carry no units, turns: may turn the points in a high picture}; `draw` takes {positions: [x, y, x, y, …], colors: row => color,
 //          radius: number | row => number, segments: [[row, row], …], order: rows to draw last, ringed: lists of rows, each with a ring around it in a presentation, whose points then stay small}
 const HALO_WIDTH = 4; // around the chosen point
 const LINE_SHARES = Array.from({ length: 21 }, (_none, step) => step / 20); // along a line
+const WORTH_A_TURN = 1.15; // how much larger points without axes are drawn turned, to be turned
+
 class Cloud {
-  constructor(stage, { label, height = 420, title = null, paint = null, picked = null, stretch = false }) {
-    Object.assign(this, { title, paint, stretch, content: null });
+  constructor(stage, { label, height = 420, title = null, paint = null, picked = null, stretch = false, turns = false }) {
+    Object.assign(this, { title, paint, stretch, turns, isTurned: false, content: null });
     this.canvas = element("canvas", { class: "cloud", role: "img", "aria-label": say(label), style: `height:calc(${height}px * var(--tall, 1))` });
     this.tip = element("div", { class: "tip", hidden: true });
     this.box = element("div", { class: "cloud-box" }, this.canvas, this.tip);
@@ -217,19 +219,24 @@ class Cloud {
 
   // Where a row is on the canvas, in pixels.
   spot(row) {
-    const { positions } = this.content;
-    return [this.offset[0] + this.units[0] * positions[2 * row], this.offset[1] - this.units[1] * positions[2 * row + 1]];
+    const [x, y] = this.turned(this.content.positions[2 * row], this.content.positions[2 * row + 1]);
+    return [this.offset[0] + this.units[0] * x, this.offset[1] - this.units[1] * y];
   }
+
+  // A position as it is drawn: a quarter turn clockwise if a high picture holds more of the points so.
+  turned(x, y) { return this.isTurned ? [y, -x] : [x, y]; }
 
   fit() {
     const { positions } = this.content;
-    const [low, high] = [[Infinity, Infinity], [-Infinity, -Infinity]];
-    for (let at = 0; at < positions.length; at += 1) {
-      low[at % 2] = Math.min(low[at % 2], positions[at]);
-      high[at % 2] = Math.max(high[at % 2], positions[at]);
-    }
+    const extent = (part) => [Math.min, Math.max].map((pick) => positions.reduce((most, value, at) => (at % 2 === part ? pick(most, value) : most), pick === Math.min ? Infinity : -Infinity));
+    const [across, up] = [0, 1].map(extent);
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
     const around = 2 * Math.max(12, this.largest + 1);
+    const unitOf = (wide, high) => Math.min((width - around) / wide, (height - around) / high);
+    const [wide, tall] = [across[1] - across[0] || 1, up[1] - up[0] || 1];
+    this.isTurned = this.turns && unitOf(tall, wide) > WORTH_A_TURN * unitOf(wide, tall);
+    const corners = [this.turned(across[0], up[0]), this.turned(across[1], up[1])];
+    const [low, high] = [Math.min, Math.max].map((pick) => [0, 1].map((part) => pick(...corners.map((corner) => corner[part]))));
     this.units = [(width - around) / (high[0] - low[0] || 1), (height - around) / (high[1] - low[1] || 1)];
     if (!this.stretch) this.units.fill(Math.min(...this.units));
     this.offset = [width / 2 - this.units[0] * (low[0] + high[0]) / 2, height / 2 + this.units[1] * (low[1] + high[1]) / 2];
