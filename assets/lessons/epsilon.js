@@ -124,7 +124,7 @@ const LESSON = {
   caption: [0, 1, 3],
   presented: { see: [[0, 1], [2, 3, 5, 6]], fails: [0, 1, 2] },
   states: { see: [{}, { epsilon: 0.5 }], fails: { images: "digits", epsilon: 0.3 } },
-  parts: { map: "predict see0 see1 formula fails check takeaway", sizes: "formula check", small: "fails takeaway" },
+  parts: { map: "predict see0 see1 formula fails check takeaway", small: "fails takeaway" },
   fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two images share a pseudo-label to learn from. High purity alone is not a success: there it comes from singletons.",
   takeaway: "ε is the minimum strength of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",
   open: { page: "clusters", label: "clusters of a run", query: ({ epsilon }) => ({ epsilon: String(epsilon) }) },

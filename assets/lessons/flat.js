@@ -116,14 +116,16 @@ const LESSON = {
     [say("cosine, if of length 1"), fixed(cosine, 2)], [say("similarity"), fixed(similarity, 2)], [say("similarity at ◇"), fixed(diamond, 2)],
     [say("members"), say("{count} of {all}", { count: members, all: tested.length })], [say("their share along the flat"), percent(explained)]],
   build({ stage, change }) {
-    const plane = new Plane(stage, { x: [-1.25, 1.25], y: [0.02, 1.32], height: 335, label: "Two curves of points" });
+    const isFailing = stage.closest(".present[data-slide=fails]") !== null; // its steep flat needs a higher picture, and its many marks need room
+    const top = isFailing ? 1.5 : 1.32;
+    const plane = new Plane(stage, { x: [-1.25, 1.25], y: [0.02, top], height: 335 * (top - 0.02) / 1.3, label: "Two curves of points" });
     plane.svg.prepend(shape("svg", { width: plane.width, height: plane.height }, plane.drawn)); // an inner picture clips what leaves it
     plane.svg.dataset.part = "curves";
     const strip = new Plane(stage, { x: [-2.2, 25.6], y: [leastLetters(stage) || stage.clientWidth < 500 ? -0.5 : -0.32, 1.12], height: leastLetters(stage) || stage.clientWidth < 500 ? 110 : 84, equal: false, label: "Candidates" });
     strip.svg.setAttribute("role", "img");
     const isTight = strip.isCrowded || strip.width < 500 || leastLetters(stage) > 0;
     const edge = { low: CORNERS[0], high: CORNERS[1] };
-    const reach = 0.47;
+    const reach = 0.54;
     let numbers = null;
     const grips = {
       a: plane.handle({ label: "A, along the outer curve", sign: "A", ...edge, step: 0.12, color: COLORS.query, moved: (a) => change({ a }) }),
@@ -155,19 +157,21 @@ const LESSON = {
       const marks = points.map((point, row) => [...plane.at(point), ...Array(2).fill(plane.radius(4) + (marked.has(row) ? 6 : 1))]);
       const boxes = [...taken.map((point) => [...plane.at(point), 17, 17]), ...words, ...marks];
       const places = Array.from({ length: NUMBERED }, (_none, at) => ring[Math.round((at + 0.5) * RING / NUMBERED) % RING]);
-      for (const { place, similarity } of [best, ...places]) {
+      const meetings = [ring[0], ring[RING / 2]].filter(({ place }) => Math.hypot(...minus(place, best.place)) > 0.1); // of the circle and the green line
+      for (const { place, similarity } of [best, ...meetings, ...places]) {
         const [x, y] = plane.at(place);
         const length = Math.hypot(x - left, y - top) || 1;
         const [across, down] = [(x - left) / length, (y - top) / length];
         const isBest = place === best.place;
+        const isMeeting = meetings.some((meeting) => meeting.place === place);
         const away = (isBest ? 20 : 8) + (Math.abs(across) * wide + Math.abs(down) * high) / 2;
-        const beside = isBest ? [1, -1].flatMap((side) => [0, 0.6, -0.6, 1.2, -1.2].map((turn) => [x + turn * wide, y - side * (21 + high / 2)])) : [];
-        const spots = [...[0, 6, 12, 20].map((far) => [x + (away + far) * across, y + (away + far) * down]), ...beside, ...(isBest ? [] : [0, 6].map((far) => [x - (away + far) * across, y - (away + far) * down]))];
+        const beside = isBest || isMeeting ? [1, -1].flatMap((side) => [0, 0.6, -0.6, 1.2, -1.2].map((turn) => [x + turn * wide, y - side * (21 + high / 2)])) : [];
+        const spots = [...(isMeeting ? beside : []), ...[0, 6, 12, 20].map((far) => [x + (away + far) * across, y + (away + far) * down]), ...beside, ...(isBest ? [] : [0, 6].map((far) => [x - (away + far) * across, y - (away + far) * down]))];
         const spot = spots.find(([left, top]) => left > wide / 2 && left < plane.width - wide / 2 && top > high / 2 && top < plane.height - high / 2
           && boxes.every(([boxX, boxY, halfWide, halfHigh]) => Math.abs(left - boxX) > wide / 2 + halfWide || Math.abs(top - boxY) > high / 2 + halfHigh));
         if (!spot) continue;
         boxes.push([...spot, wide / 2, high / 2]);
-        plane.text(plane.from(spot), fixed(similarity, 2), { dy: 0.35 * letters, size: 13, class: isBest ? "later best" : "later", ...HALO });
+        plane.text(plane.from(spot), fixed(similarity, 2), { dy: 0.35 * letters, size: 13, class: isBest ? "later best" : isMeeting ? "later meeting" : "later", ...HALO });
       }
     };
     const drawBars = ({ tested }, threshold) => {
@@ -200,7 +204,7 @@ const LESSON = {
       drawRing(numbers);
       plane.circle(center, distance, { dashed: true });
       const along = (from, way, length) => from.map((part, axis) => part + length * way[axis]);
-      plane.line(along(center, direction, -0.55), along(center, direction, 0.55), { color: COLORS.after, width: 3.5 });
+      plane.line(along(center, direction, -0.62), along(center, direction, 0.62), { color: COLORS.after, width: 3.5 });
       plane.line(along(b, other, -0.3), along(b, other, 0.3), { color: COLORS.refined, width: 2.5 });
       const foot = along(center, direction, dot(direction, minus(b, center)));
       plane.line(foot, b, { color: COLORS.miss, width: 2, dashed: true });
@@ -220,7 +224,7 @@ const LESSON = {
         const color = status.get(row) ? COLORS.after : COLORS.gray;
         if (curve) plane.add("rect", { x: x - half, y: y - half, width: 2 * half, height: 2 * half, fill: status.get(row) ? color : "none", stroke: color, "stroke-width": 2 });
         else plane.dot(point, { radius: 4.5, color });
-        if (rim.includes(row)) plane.add("circle", { cx: x, cy: y, r: half + 4.5, fill: "none", stroke: COLORS.refined, "stroke-width": 2.5, class: "later" });
+        if (rim.includes(row) && !isFailing) plane.add("circle", { cx: x, cy: y, r: half + 4.5, fill: "none", stroke: COLORS.refined, "stroke-width": 2.5, class: "later" });
         if (status.get(row) === false) {
           plane.line(plane.from([x - 6, y - 6]), plane.from([x + 6, y + 6]), { color: COLORS.miss, width: 2 });
           plane.line(plane.from([x - 6, y + 6]), plane.from([x + 6, y - 6]), { color: COLORS.miss, width: 2 });
@@ -232,7 +236,7 @@ const LESSON = {
       drawBars(numbers, threshold);
       grips.a.place(center);
       grips.b.place(b);
-      const end = [reach, -reach, 0.8 * reach, -0.8 * reach].map((far) => along(center, direction, far)).find(([x, y]) => Math.abs(x) < 1.17 && y > 0.1 && y < 1.24);
+      const end = [reach, -reach, 0.8 * reach, -0.8 * reach].map((far) => along(center, direction, far)).find(([x, y]) => Math.abs(x) < 1.17 && y > 0.1 && y < top - 0.08);
       const turned = end ?? along(center, direction, 0.6 * reach); // inside of the frame
       grips.turn.place(turned);
       numberRing(numbers, [center, b, turned], words);
@@ -242,19 +246,20 @@ const LESSON = {
   },
   formula: (_state, { fromA, fromB, similarity }) => {
     const digits = digitsThatHold([fromA.similarity, fromB.similarity], (a, b) => (a + b) / 2, 2);
+    const raised = (power) => `<mrow style="font-size:0.85em"><mo>−</mo><mn>${plain(power)}</mn></mrow>`; // read from the last row
     const part = ({ along, across, similarity: value }) => {
       const count = digitsThatHold([across, along], (o, p) => (1 + o / 2) ** -N_ALPHA * (1 + p) ** -N_BETA, digits);
-      return `<math><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mfrac><mn>${fixed(across, count)}</mn><mn>2</mn></mfrac><mo>)</mo></mrow><mrow><mo>−</mo><mn>${N_ALPHA}</mn></mrow></msup>
-      <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mn>${fixed(along, count)}</mn><mo>)</mo></mrow><mrow><mo>−</mo><mn>${plain(N_BETA)}</mn></mrow></msup><mo>=</mo><mn>${fixed(value, digits)}</mn></math>`;
+      return `<math><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mfrac><mn>${fixed(across, count)}</mn><mn>2</mn></mfrac><mo>)</mo></mrow>${raised(N_ALPHA)}</msup>
+      <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mn>${fixed(along, count)}</mn><mo>)</mo></mrow>${raised(N_BETA)}</msup><mo>=</mo><mn>${fixed(value, digits)}</mn></math>`;
     };
-    const formula = `<math><mi>s′</mi><mo>=</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>o</mi><mo>/</mo><mn>2</mn><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>α</mi></msub></mrow></msup>
-      <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>p</mi><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>β</mi></msub></mrow></msup></math>`;
-    return `<p>${say("Split the step from A to B into <i>o</i>, across a flat, and <i>p</i>, along it. Then {formula}, with N<sub>α</sub> = {alpha} and N<sub>β</sub> = {beta}: distance across costs more.", {
-      formula, alpha: N_ALPHA, beta: N_BETA })}</p>
+    const formula = `<math><mi>s′</mi><mo>=</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>o</mi><mo>/</mo><mn>2</mn><mo>)</mo></mrow>${raised(N_ALPHA)}</msup>
+      <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>p</mi><mo>)</mo></mrow>${raised(N_BETA)}</msup></math>`;
+    return `<p>${say("Split the step from A to B into <i>o</i>, across a flat, and <i>p</i>, along it. Then {formula}: distance across costs more. PLM calls the exponents −N<sub>α</sub> and −N<sub>β</sub>.", {
+      formula })}</p>
       <p>${say("By A’s flat: {formula}", { formula: part(fromA) })}</p><p>${say("By B’s flat: {formula}", { formula: part(fromB) })}</p>
       <p>${say("The similarity is their mean, {similarity}. A neighbor joins only if afterwards, for every member, at least the share T of its squared distance lies along the flat.", { similarity: fixed(similarity, 2) })}</p>`;
   },
-  captions: { curves: [0, 1, 2, 3, 6] },
+  captions: { curves: [0, 1, 2] },
   caption: [0, 1, 2, 3],
   presented: { see: [[0, 2, 3], [4, 5]], fails: [0, 1] },
   states: { see: [{}, {}], formula: {}, fails: { k: 24, threshold: 0.3 } },

@@ -109,7 +109,7 @@ def test_the_ring_has_the_library_s_similarities(compute: Callable[..., Any], st
     assert [place["similarity"] for place in shown["ring"]] == pytest.approx(wanted.tolist(), abs=1e-6)
 
 
-SPOTS = """() => [...document.querySelectorAll(".plane text.later:not(.best)")].map((text) => {
+SPOTS = """() => [...document.querySelectorAll(".plane text.later:not(.best, .meeting)")].map((text) => {
     const plane = document.querySelector(".plane");
     const box = text.getBoundingClientRect();
     const at = (x, y) => new DOMPoint(x, y).matrixTransform(plane.getScreenCTM().inverse());
@@ -147,6 +147,20 @@ def test_numbers_beside_the_ring_order_its_places(open_lesson: Callable[..., Any
     for at, (left, top, right, bottom) in enumerate(boxes):
         for other in (*boxes[:at], *handles):
             assert right <= other[0] + 3 or other[2] <= left + 3 or bottom <= other[1] + 5 or other[3] <= top + 5
+
+
+def test_both_meetings_with_the_green_line_have_numbers(open_lesson: Callable[..., Any]) -> None:
+    page = open_lesson("flat")
+    page.locator(".question input").first.check()
+    words, x, ring, best = page.evaluate("""() => {
+        const text = document.querySelector(".plane text.meeting");
+        const { ring, best } = lesson.numbers;
+        return [text.textContent, text.getBBox().x, [ring[0], ring[60]], best.place];
+    }""")
+    other = max(ring, key=lambda place: np.hypot(*np.subtract(place["place"], best)))
+    assert words == f"{other['similarity']:.2f}"
+    drawn = page.evaluate("[...document.querySelectorAll('.plane text.best')][0].getBBox().x")
+    assert (x > drawn) == (other["place"][0] > best[0])
 
 
 @pytest.mark.parametrize("b", [[0.2, 0.629], [-0.04, 0.957]])

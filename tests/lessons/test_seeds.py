@@ -13,6 +13,7 @@ from playwright.sync_api import Page
 from scipy import stats
 
 from experiments.lessons.seeds import FIRST, OTHERS, SEEDS_A, SEEDS_B, recall
+from udml_core.results.lessons import FOLDER
 
 pytestmark = pytest.mark.browser
 
@@ -112,6 +113,16 @@ def test_what_the_text_says_of_its_cases(compute: Callable[..., Any]) -> None:
     assert start["gain"] > 0
     assert min(start["aheadA"], start["aheadB"]) > 0.1
     assert compute("seeds", {"comparison": "width"})["aheadB"] > 0.95
+
+
+def test_the_check_has_the_numbers_of_its_comparison(compute: Callable[..., Any]) -> None:
+    shown = compute("seeds", {"comparison": "width", "n": 10})
+    numbers = [shown["meanA"], shown["meanB"], shown["error"], min(shown["drawnB"]), min(shown["drawnA"])]
+    after = (FOLDER / "seeds.js").read_text().partition("after: {")[2].partition("notes: {")[0]
+    assert re.findall(r"\d+\.\d\d(?= points| %)", after)[:5] == [f"{number:.2f}" for number in numbers]
+    assert f"gain of {shown['gain']:.2f} points is {shown['gain'] / shown['error']:.1f} standard errors" in after
+    assert f"exceeds {shown['limit']:.1f} of them" in after
+    assert max(shown["drawnA"]) > min(shown["drawnB"])
 
 
 def test_the_reader_decides_before_the_truth_is_shown(open_lesson: Callable[..., Page]) -> None:
