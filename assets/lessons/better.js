@@ -127,6 +127,7 @@ const LESSON = {
     return { draw(shownState, numbers) {
       const { comparison } = shownState;
       const isOpen = LESSON.isShown(numbers, shownState);
+      const isWaiting = stage.closest(".locked:not(.present)") !== null && !plane.isCrowded; // the bars are not shown yet: the pictures take their room
       const { own, opinion, pair, judged, isDone, query, shown, isLeft, recall } = numbers;
       const focused = [...asking.querySelectorAll("button")].indexOf(asking.getRootNode().activeElement);
       const tile = (row, at) => ({ pixels: picture(row), kind: "", words: SIDES[at][0], label: SIDES[at][1], onclick: () => judge(pair, Number((at === 0) === isLeft)) });
@@ -134,7 +135,7 @@ const LESSON = {
         element("span", { role: "status" }, `${say("You judged {count} pairs of comparison {comparison}.", { count: judged, comparison: COMPARISONS.indexOf(comparison) + 1 })} ${COMPARED[comparison]} ${say("By the labels, R@1 goes from {change}.", { change: LESSON.change(recall) })}`),
       ] : [element("span", {}, say("Pair {number} of {count}: press the result that is more similar to the query ★.", { number: judged + 1, count: PLANNED })),
         element("div", { style: "display:flex;gap:14px;align-items:center;flex-wrap:wrap" },
-          digitTiles([{ pixels: picture(query), kind: "query", words: plane.isCrowded ? "" : say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), leastLetters(stage) ? Math.max(64, stage.clientWidth / 4.2) : 64),
+          digitTiles([{ pixels: picture(query), kind: "query", words: plane.isCrowded ? "" : say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), leastLetters(stage) ? Math.max(64, stage.clientWidth / 4.2) : isWaiting ? stage.clientWidth / 3.8 : 64),
           element("button", { type: "button", onclick: () => judge(pair, EQUAL) }, say("Equal")))]));
       if (focused >= 0) [...asking.querySelectorAll("button")].at(Math.min(focused, 2))?.focus();
       plane.clear();

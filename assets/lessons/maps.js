@@ -209,7 +209,7 @@ const LESSON = {
     shows: { points: "noise", method: "tsne", size: 0 },
   },
   touch: "Press the small maps: the images stay the same, and their map changes. Click a point, or one of the pictures, to see which of its neighbors the map keeps. Then choose 600 digits and compare.",
-  see: "Lines lead from the chosen image ★ to its true neighbors, the ten with the most similar pixels. ✓, large point: also among the ten nearest on the map. ✕, smaller point: lost there. Of random pixels, dark points form tight groups: at least three, much closer than evenly spread. The digits are colored by their class, which the map did not see. Trustworthiness falls with false neighbors on the map, continuity with lost true neighbors. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
+  see: "Lines lead from the chosen image ★ to its true neighbors, the ten with the most similar pixels. ✓, large point: also among the ten nearest on the map (“✓ 1 under ★”: one of them lies below the star). ✕, smaller point: lost there. Of random pixels, dark or ringed points form tight groups: at least three, much closer than evenly spread. The digits are colored by their class, which the map did not see. Trustworthiness falls with false neighbors on the map, continuity with lost true neighbors. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
   controls: [
     { name: "points", kind: "choice", label: "Images", start: "noise", options: [{ value: "noise", words: "Random pixels" }, { value: "digits", words: "600 digits" }] },
     { name: "method", kind: "choice", label: "Map", start: "tsne", options: [{ value: "tsne", words: "t-SNE" }, { value: "umap", words: "UMAP" }] },
@@ -239,13 +239,15 @@ const LESSON = {
   readout: ({ groups, keptHere, kept, trustworthiness, continuity, count }) => [...(groups ? [[say("tight groups on the map (by chance {count})", { count: CHANCE_GROUPS }), groups.count]] : []), [say("true neighbors kept, ★"), say("{count} of {all}", { count: keptHere, all: NEAREST })],
     [say("kept, all (chance {chance})", { chance: percent(chanceOf(count).kept) }), percent(kept)], [say("continuity, all"), percent(continuity)],
     [say("trustworthiness, all (chance {chance})", { chance: percent(chanceOf(count).trusted, 0) }), percent(trustworthiness)]],
-  build({ stage, data: { maps }, state, change }) {
+  build({ stage, data: { maps }, state, change, parts }) {
     const pixelsOf = () => maps[state().points].pixels;
     const picture = (row) => pixelsOf().subarray(64 * row, 64 * row + 64);
     const words = (row) => (state().points === "digits" ? say("digit {digit}", { digit: maps.classes[row] }) : say("image {row}", { row }));
     const [map, small] = [element("div", {}), element("div", { role: "group", class: "later", "data-part": "small", "aria-label": say("The same images with other settings"),
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
     stage.append(element("div", { class: "with-small-maps", style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(280px,100%),1fr));margin-bottom:6px" }, map, small));
+    const named = parts && !parts.includes("small") ? element("b", { style: "display:block" }) : null; // of a slide without the small maps, which say it
+    if (named) map.append(named);
     const cloud = new Cloud(map, { label: "Map", height: 340, title: words,
       paint: (context, row, size) => paintDigit(context, picture(row), size), picked: (row) => change({ image: row }) });
     const thumbnails = SIZES.tsne.map((_size, at) => {
@@ -272,10 +274,12 @@ const LESSON = {
       const { positions, groups, neighbors, isKept, keptHere, value } = drawn;
       const text = getComputedStyle(stage).color;
       const isAsked = stage.closest(".present[data-slide=predict]") !== null; // the question is about groups: a class sees nothing else
+      const described = { method: method === "tsne" ? "t-SNE" : "UMAP", size: sizeWords(method, value), kept: keptHere, all: NEAREST };
+      const isOpen = isAsked && Math.round(size) !== LESSON.before.shows.size; // nor any group before its answer
+      if (named) named.textContent = `${described.method} · ${sizeWords(method, value)}`;
       const image = drawn.row;
       const star = isAsked ? null : image;
       const kinds = new Map(isAsked ? [] : neighbors.map((neighbor, at) => [neighbor, isKept[at]]));
-      const described = { method: method === "tsne" ? "t-SNE" : "UMAP", size: sizeWords(method, value), kept: keptHere, all: NEAREST };
       cloud.describe(points === "digits" ? say("{method} map of the digits, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described)
         : say("{method} map of random pixels, {size}: {kept} of the {all} true neighbors of the chosen image are among its {all} nearest on the map", described));
       // A kept neighbor below ★ shows around it.
@@ -285,8 +289,8 @@ const LESSON = {
       const below = neighbors.filter((other, at) => isKept[at] && isBelow(other)).length;
       const dot = groups ? leastRadius(stage) : 0;
       const [chosen, under, near, lost, other] = dot ? SLIDE_POINTS.map((share) => share * dot) : [8, 13, 6, 4.5, groups ? 2 : 3];
-      cloud.draw({ positions, ringed: groups?.members ?? null, order: isAsked ? [] : [...neighbors, star], chosen: star, note: below ? say("✓ {count} under ★", { count: below }) : "", segments: isAsked ? [] : neighbors.map((neighbor) => [star, neighbor]),
-        colors: (other) => (other === star ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : groups?.inGroup[other] ? text : groups ? COLORS.gray : PALETTE[maps.classes[other]]),
+      cloud.draw({ positions, ringed: isOpen ? groups && [] : groups?.members ?? null, order: isAsked ? [] : [...neighbors, star], chosen: star, note: below ? say("✓ {count} under ★", { count: below }) : "", segments: isAsked ? [] : neighbors.map((neighbor) => [star, neighbor]),
+        colors: (other) => (other === star ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : groups?.inGroup[other] && !isOpen ? text : groups ? COLORS.gray : PALETTE[maps.classes[other]]),
         radius: (row) => (row === star ? chosen : kinds.has(row) ? (!kinds.get(row) ? lost : isBelow(row) ? under : near) : other) });
       const key = `${points} ${method} ${text}`;
       sizes.textContent = groups ? (method === "tsne" ? say("perplexity: tight groups") : say("number of neighbors: tight groups")) : method === "tsne" ? say("perplexity") : say("number of neighbors");
@@ -330,9 +334,9 @@ const LESSON = {
     ${say("Over all images its mean is {share}.", { share: `${fixed(trustworthiness, 3)} (${percent(trustworthiness)})` })}
     ${say("<b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.")}</p>`,
   caption: [0, 1, 2, 3],
-  presented: { see: [[0, 1, 2, 3]], fails: [1, 2, 3], more: [0, 2] },
-  states: { see: [{}] },
-  parts: { map: "predict see0 formula fails check takeaway", pictures: "formula", small: "fails check takeaway" },
+  meet: 4,
+  presented: { do: [0, 2], see: [], fails: [1, 2, 3], more: [0, 2] },
+  parts: { map: "meet predict do formula fails check takeaway", pictures: "formula", small: "do fails check takeaway" },
   fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, at perplexity 100 only 16. But 600 points scattered at random over a disk form about 17 such groups, mostly 10 to 24. So the 16 are chance, and perplexity 2 made the 73. At 5 the map shows 24, and at 30 only 4, because perplexity 30 spaces these points more evenly than chance would. The pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
   open: { page: "explore", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },

@@ -19,6 +19,7 @@ const LESSON = {
     because: "Outside the region the triplet satisfies its bound. Its loss is already 0, so no movement can lower it. Press “Take a step” with N outside: no point moves.",
     shows: { negative: [1.5, 1.75] },
   },
+  isTelling: ({ value }) => value > 0, // its arrows
   meet: 1,
   touch: "Drag N, A or P across the dashed border, then press “Take a step” a few times. Do the same with the other bound.",
   see: "A is the anchor, P the positive, N the negative. While N is in the shaded region, it is too near: the triplet violates its bound. The loss says by how much. An arrow shows how one training step moves a point to lower the loss; no arrow means no movement.",

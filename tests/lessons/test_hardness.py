@@ -205,7 +205,7 @@ def test_who_does_what_the_lesson_says_reads_the_numbers_of_its_words(open_lesso
     """An answer trains the first epoch: a step that trains an epoch would lead a reader past what the words promise."""
     page = open_lesson("hardness")
     words = page.evaluate("[lesson.lesson.touch, lesson.lesson.fails]")
-    epochs = [re.match(r"Set the epochs to (\d): ", text) for text in words]
+    epochs = [re.match(r"(?:Set the epochs to|Begin at) (\d)(?: epoch)?: ", text) for text in words]
     promised = re.findall(r"[\d.]+ ± [\d.]+", words[1])
     assert len(promised) == 2
     page.get_by_text("It gets worse").first.click()

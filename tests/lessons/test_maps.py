@@ -156,7 +156,8 @@ PIXELS_OF = """color => {
 def test_no_point_hides_the_chosen_image(open_lesson: Callable[..., Page], query: str) -> None:
     page = open_lesson("maps", query)
     if query:
-        page.keyboard.press("ArrowRight")
+        for _ in range(2):  # to the slide of the task
+            page.keyboard.press("ArrowRight")
     else:
         page.click(".skip")
     page.evaluate("lesson.change({ points: 'digits', size: 0 })")
@@ -206,9 +207,13 @@ def test_small_maps_name_their_counts_of_groups(open_lesson: Callable[..., Page]
 
 def test_the_slide_of_the_question_shows_groups_and_no_chosen_image(open_lesson: Callable[..., Page]) -> None:
     page = open_lesson("maps", "?present=1")
+    page.keyboard.press("ArrowRight")
+    text = "getComputedStyle(document.querySelector('.stage')).color"
     for answers in (0, 1):
         if answers:
             page.keyboard.press("1")
+        assert (page.evaluate(PIXELS_OF, page.evaluate(text)) > 0) == bool(answers)  # rings only after the answer
+        expect(page.locator(".stage b").first).to_have_text(f"t-SNE · perplexity {2 if answers else 30}")
         assert [page.evaluate(PIXELS_OF, color) for color in ("#e69f00", "#0072b2", "#d55e00")] == [0, 0, 0]
     page.keyboard.press("ArrowRight")
     for color in ("#e69f00", "#0072b2", "#d55e00"):

@@ -68,6 +68,19 @@ def test_the_summary_holds_the_picture_and_no_notes_of_the_teacher(open_lesson: 
         assert spoiler not in body
 
 
+@pytest.mark.parametrize("negative", [[1.5, 1.75], [0.6, -1.9]])
+def test_a_summary_of_lesson_2_has_the_arrows_that_its_text_explains(open_lesson: Open, negative: list[float]) -> None:
+    page = open_lesson("triplets")
+    page.locator(".question input").first.check()
+    page.evaluate("negative => lesson.show({ negative })", negative)
+    drawn = r"parts => parts.filter((part) => /^M\S+ \S+L\S+ \S+L\S+ \S+Z$/.test(part.getAttribute('d'))).length"
+    assert page.eval_on_selector_all(".stage svg path", drawn) == 0
+    printed(page, "Print summary")
+    sheet = page.evaluate("window.sheet")
+    page.set_content(sheet)
+    assert page.eval_on_selector_all(".picture svg path", drawn) == 3
+
+
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_summary_shows_a_case_and_a_handout_the_untouched_start(open_lesson: Open, lesson: Lesson) -> None:
     def picture(button: str) -> str:

@@ -2,13 +2,13 @@
 const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page { margin: 0; }
   body { font: var(--letters, 10.5pt)/1.3 system-ui, sans-serif; color: #000; margin: 0; } h1 { font-size: 16pt; margin: 0; }
   h2 { font-size: 1.1em; margin: 7pt 0 1pt; break-after: avoid; } p, ul { margin: 2pt 0; } li { margin: 1pt 0; } section { break-inside: avoid; display: flow-root; }
-  svg, img { max-height: var(--high, 7.5cm); max-width: 100%; } svg { overflow: visible; } svg svg { overflow: hidden; } svg { display: block; margin: auto; }   .sheet { font-size: 9.5pt; color: #333; } .legend { font-size: 0.905em; color: #333; } .page { box-sizing: border-box; padding: 10mm; } .page + .page { break-before: page; }
+  svg, img { max-height: var(--high, 7.5cm); max-width: 100%; } svg { overflow: visible; } svg svg { overflow: hidden; } svg { display: block; margin: auto; }   .sheet { font-size: 9.5pt; color: #333; } .legend { font-size: 0.95em; color: #333; } .page { box-sizing: border-box; padding: 10mm; } .page + .page { break-before: page; }
   .class-legend span + span { margin-left: 12pt; } .tiles { display: flex; flex-wrap: wrap; gap: 4px; } .tile { text-align: center; }
   .picture :is(b, small, span, div, button, p, th, td, summary) { font-size: calc(9.5pt / var(--share, 1)) !important; }
   .picture { zoom: var(--share, 1); width: var(--picture, 18cm); } .beside .picture { float: right; margin-left: 14pt; } [hidden], button:not(:has(img)) { display: none; }
   button { border: 1px solid #999; background: none; padding: 2px; } img, button > * { display: block; } button img { margin: auto; }
   .beside .formulas { clear: both; } /* a formula is no narrower than it is */
-  .lines { height: 0.8cm; margin-top: 0.7cm; border: solid #999; border-width: 1px 0; }
+  .lines { height: 0.8cm; margin-top: 0.7cm; border: solid #999; border-width: 1px 0; } .line { height: 0.8cm; border-bottom: 1px solid #999; }
   table { border-collapse: collapse; width: 100%; font-size: 0.905em; } th, td { border: 1px solid #999; padding: 2pt 5pt; text-align: left; height: 0.75cm; font-weight: 400; }
   math { font-family: "Cambria Math", "STIX Two Math", "Latin Modern Math", "Libertinus Math", "DejaVu Math TeX Gyre", math, serif; font-size: 1.1em; } mfrac > * { padding-block: 0.12em; }
   .name ~ section { clear: both; } /* the line for the name stands beside the title alone */
@@ -23,6 +23,7 @@ const PRINTED_LETTERS = 20.5; // of a picture of 640 pixels: at least 9 points o
 const NARROW_PICTURE = 0.65; // of its width
 const SMALLEST = 0.7; // share of the letters, which no lesson needs in a language of the course
 const WRITTEN_ROWS = 2;
+const MORE_LINES = 3; // for each explanation of a handout
 const OWN_COMPUTER = /^(localhost|127\..*|\[::1\])$/; // an address that no other computer reaches
 
 // What a picture's signs mean, of which only those on the picture are printed.
@@ -79,13 +80,15 @@ function printedPicture({ stage, lesson, state, widgets }, isHandout = false) {
   return `<div class="picture">${picture.outerHTML}${settings.length ? `<p class="legend settings">${settings.join(" · ")}</p>` : ""}${caption.length ? `<p class="legend caption">${caption.join(" ")}</p>` : ""}${signs.length ? `<p class="legend">${signs.join(" · ")}</p>` : ""}</div>`;
 }
 
-// One page: the picture, the failure and the takeaway, which may stand beside it, and the formula. In place of the untouched start, the picture shows the case of the question.
+// One page: the picture, the failure and the takeaway, which may stand beside it, and the formula. In place of the untouched start, of the case that an answer showed, and of a state
+// in which the picture lacks what the text explains, it shows the lesson's own case.
 function summaryToPrint(frame) {
-  const { lesson, state, start, root } = frame;
-  const isUntouched = JSON.stringify(state) === JSON.stringify(start);
+  const { lesson, state, start, root, data } = frame;
+  const isUntouched = [start, ...(lesson.summary ? [{ ...start, ...lesson.before.shows }] : [])].some((other) => JSON.stringify(state) === JSON.stringify(other));
+  const isTelling = lesson.isTelling?.(lesson.compute(state, data)) ?? true;
   const isLocked = root.classList.contains("locked");
   root.classList.remove("locked"); // a summary gives the answer, so no part of its picture waits for it
-  const made = isUntouched ? madeIn(frame, lesson.summary ?? lesson.before.shows, summaryOf) : withLargeLetters(frame, summaryOf);
+  const made = isUntouched || !isTelling ? madeIn(frame, lesson.summary ?? lesson.before.shows, summaryOf) : withLargeLetters(frame, summaryOf);
   root.classList.toggle("locked", isLocked);
   return made;
 }
@@ -181,6 +184,23 @@ function fitPaper(page) {
   for (let share = 1; !picture && share >= SMALLEST && !isWithin(); share -= 0.03) {
     body.style.zoom = share;
     body.style.width = `${PAPER[0] / share}mm`;
+  }
+  addLines(body, isWithin);
+}
+
+// More lines to write on, the same number for each explanation of a page, as long as its sheet holds them.
+function addLines(body, isWithin) {
+  for (const page of body.querySelectorAll(".page")) {
+    for (let count = 0; count < MORE_LINES; count += 1) {
+      const added = [...page.querySelectorAll(".lines")].map((lines) => {
+        const line = element("div", { class: "line" });
+        lines.after(line);
+        return line;
+      });
+      if (isWithin()) continue;
+      for (const line of added) line.remove();
+      break;
+    }
   }
 }
 
