@@ -38,7 +38,7 @@ const LESSON = {
     choices: ["Fewer, larger clusters", "More, smaller clusters", "The same clusters"],
     right: 0,
     why: ["", "A higher ε does this: it removes links, and clusters fall apart.", "ε decides which links count, so with it changes to which peak an image leads."],
-    because: "A lower threshold admits more links. Then fewer images are left from which no link leads on to a denser place, and each of these is the peak of one cluster.",
+    because: "A lower threshold admits more links. Then fewer images are left from which no link leads on to a denser place, and each one is the peak of a cluster.",
   },
   touch: "Move ε slowly from left to right, or press a small map. Then do the same with the digits.",
   see: "Each line is the one link that an image follows, to an image in a denser place, up to a mode (peak, large point), where no link leads on. All images with the same mode are a cluster and share a color. Training then uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units. Coverage: the share of images in clusters of two or more. Purity: the share whose class is the most frequent of their cluster.",

@@ -261,7 +261,7 @@ const LESSON = {
   },
   captions: { curves: [0, 1, 2] },
   caption: [0, 1, 2],
-  presented: { see: [[0, 2, 3], [4, 5]], fails: [0, 1] },
+  presented: { see: [[0, 2], [4, 5]], fails: [0, 1] },
   states: { see: [{}, {}], formula: {}, fails: { k: 24, threshold: 0.3 } },
   fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A’s flat no longer follows A’s curve, and similarity is measured along a wrong direction. Drag B very close to A: the cosine of embeddings of length 1 is nearly 1 on every side, but so is the similarity. A flat is of no help at tiny distances. On real images the curves are not drawn, so a wrong flat stays unnoticed.",
   takeaway: "Fit a flat to the neighbors that lie along it. Judge two points by how far apart they are across their flats, not only by their distance or cosine.",
