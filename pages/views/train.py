@@ -184,7 +184,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
     with details, st.expander("About these values", icon=":material/info:"):
         settings = explain_settings(wanted, method, dataset, known)
         more = st.container()
-    above = rest.container(key="lab-above")  # also beside a run, so that the map below stays in its place
+    above = rest.container(key="lab-above")  # also beside a run, so that the map below does not move
     if watched is None:  # beside a run, its own verdict says how it stands beside the search in use
         with above:
             show_raced(dataset)
