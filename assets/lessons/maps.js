@@ -334,9 +334,9 @@ const LESSON = {
     ${say("Over all images its mean is {share}.", { share: `${fixed(trustworthiness, 3)} (${percent(trustworthiness)})` })}
     ${say("<b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.")}</p>`,
   caption: [0, 1, 2, 3],
-  meet: 3,
-  presented: { do: [0, 2], see: [], fails: [1, 2, 3], more: [0, 2] },
-  parts: { map: "meet predict do formula fails check takeaway", pictures: "formula", small: "do fails check takeaway" },
+  presented: { see: [[0, 1, 2], [3]], fails: [1, 2, 3], more: [0, 2] },
+  states: { see: [{}, {}] },
+  parts: { map: "predict do see0 see1 formula fails check takeaway", pictures: "formula", small: "do fails check takeaway" },
   fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, at perplexity 100 only 16. But 600 points scattered at random over a disk form about 17 such groups, mostly 10 to 24. So the 16 are chance, and perplexity 2 made the 73. At 5 the map shows 24, and at 30 only 4, because perplexity 30 spaces these points more evenly than chance would. The pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
   open: { page: "explore", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },

@@ -24,6 +24,13 @@ function chancesOfSums(values, n) {
   return sums;
 }
 
+// Which decision all ten runs of each setting support.
+function supported({ difference, reach, isReal }) {
+  const verdict = VERDICTS[isReal ? Number(difference > 0) : 2][1];
+  return say("With all ten runs of each, the gain is {gain} ± {reach} points (95 % interval): “{verdict}”.",
+    { gain: `${difference < 0 ? "−" : "+"}${fixed(Math.abs(difference), 2)}`, reach: fixed(reach, 2), verdict });
+}
+
 function chooseRuns(random, n) {
   const runs = Array.from({ length: TOTAL }, (_empty, run) => run);
   return Array.from({ length: n }, () => runs.splice(Math.floor(random() * runs.length), 1)[0]);
@@ -77,6 +84,7 @@ const LESSON = {
     const freedom = n > 1 && deviationA + deviationB > 0 ? welchFreedom(deviationA, deviationB, n) : null;
     return { a, b, runsA, runsB, drawnA, drawnB, meanA: mean(drawnA), meanB: mean(drawnB), deviationA, deviationB,
       gain: mean(drawnB) - mean(drawnA), error: n > 1 ? Math.sqrt((deviationA ** 2 + deviationB ** 2) / n) : null,
+      whole: comparison === "nothing" ? null : meanDifference(b, a), // of equal settings the truth is known
       gains, aheadA, aheadB, freedom, limit: freedom === null ? null : studentLimit(freedom) };
   },
   readout: ({ meanA, meanB, deviationA, deviationB, gain, error, aheadA, aheadB }, { verdict, comparison }) => {
@@ -155,7 +163,8 @@ const LESSON = {
       const chosen = isDecided ? now.verdict.split("-")[1] : "";
       verdicts.forEach((verdict, at) => verdict.setAttribute("aria-pressed", String(VERDICTS[at][0] === chosen)));
       const other = { a: ["B", numbers.aheadB], b: ["A", numbers.aheadA] }[chosen];
-      truth.textContent = isDecided ? `${TRUTH[now.comparison]} ${other ? say("{name} is ahead in {share} of the draws.", { name: other[0], share: percent(other[1]) }) : ""}` : "";
+      truth.textContent = isDecided ? [TRUTH[now.comparison], ...numbers.whole ? [supported(numbers.whole)] : [],
+        ...other ? [say("{name} is ahead in {share} of the draws.", { name: other[0], share: percent(other[1]) })] : []].join(" ") : "";
       drawStrip(numbers, now, isDecided);
       drawGains(numbers, isDecided);
     } };

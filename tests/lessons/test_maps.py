@@ -156,8 +156,7 @@ PIXELS_OF = """color => {
 def test_no_point_hides_the_chosen_image(open_lesson: Callable[..., Page], query: str) -> None:
     page = open_lesson("maps", query)
     if query:
-        for _ in range(2):  # to the slide of the task
-            page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
     else:
         page.click(".skip")
     page.evaluate("lesson.change({ points: 'digits', size: 0 })")
@@ -207,7 +206,6 @@ def test_small_maps_name_their_counts_of_groups(open_lesson: Callable[..., Page]
 
 def test_the_slide_of_the_question_shows_groups_and_no_chosen_image(open_lesson: Callable[..., Page]) -> None:
     page = open_lesson("maps", "?present=1")
-    page.keyboard.press("ArrowRight")
     text = "getComputedStyle(document.querySelector('.stage')).color"
     for answers in (0, 1):
         if answers:

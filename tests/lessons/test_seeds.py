@@ -125,6 +125,22 @@ def test_the_check_has_the_numbers_of_its_comparison(compute: Callable[..., Any]
     assert max(shown["drawnA"]) > min(shown["drawnB"])
 
 
+def test_a_decision_is_compared_with_what_all_runs_support(
+        open_lesson: Callable[..., Page], compute: Callable[..., Any], runs: dict[str, Any]) -> None:
+    page = open_lesson("seeds")
+    page.click(".skip")
+    for number, comparison, verdict in ((2, "angle", "Too close to say"), (3, "width", "B is better")):
+        of = stats.ttest_ind(runs[comparison], runs["a"], equal_var=False).confidence_interval()
+        assert ("B is better" if of.low > 0 else "A is better" if of.high < 0 else "Too close to say") == verdict
+        page.get_by_role("button", name=str(number), exact=True).first.click()
+        page.get_by_role("button", name="A is better", exact=True).first.click()
+        gain, reach = (of.high + of.low) / 2, (of.high - of.low) / 2
+        said = page.get_by_role("status").filter(has_text="With all ten runs").first.inner_text()
+        assert f"the gain is {gain:+.2f} ± {reach:.2f} points".replace("-", "−") in said
+        assert said.split("“")[1].startswith(verdict)
+    assert compute("seeds", {"comparison": "nothing", "n": 3})["whole"] is None, "which has a truth of its own"
+
+
 def test_the_reader_decides_before_the_truth_is_shown(open_lesson: Callable[..., Page]) -> None:
     page = open_lesson("seeds")
     page.click(".skip")

@@ -187,7 +187,7 @@ def test_the_class_learns_what_a_tight_group_is_before_groups_are_counted(open_l
     page = open_lesson("maps", "?present=1")
     texts = page.evaluate("lesson.presentation.slides.map(({ text }) => text)")
     meaning, count = (next(at for at, text in enumerate(texts) if words in text) for words in (
-        "dark points form tight groups", "73 tight groups"))
+        "dark or ringed points form tight groups", "73 tight groups"))
     assert meaning < count
 
 
