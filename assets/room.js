@@ -31,6 +31,16 @@ function withRoom(flat) {
   return Float32Array.from(at, (value, place) => to[place & 1] + (value - from[place & 1]) * scale[place & 1]);
 }
 
+// Where a place among the computed positions lies among those with room: beside the image that is nearest there.
+function besideNearest(computed, flat, [x, y]) {
+  let [near, least] = [0, Infinity];
+  for (let at = 0; at < computed.length; at += 2) {
+    const square = (computed[at] - x) ** 2 + (computed[at + 1] - y) ** 2;
+    if (square < least) [near, least] = [at, square];
+  }
+  return [flat[near] + x - computed[near], flat[near + 1] + y - computed[near + 1]];
+}
+
 function boxOf(flat) {
   let [left, bottom, right, top] = [Infinity, Infinity, -Infinity, -Infinity];
   for (let place = 0; place < flat.length; place += 2) {

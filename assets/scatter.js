@@ -201,15 +201,10 @@ class Chart {
     return Math.max(1 / MOST_STRETCH, Math.min(MOST_STRETCH, ratio));
   }
 
-  // Where a place among the computed positions lies among the drawn ones: beside the image that is nearest there.
-  drawnAt([x, y]) {
-    if (this.flat === this.computed) return [this.stretch * x, y];
-    let [near, least] = [0, Infinity];
-    for (let at = 0; at < this.computed.length; at += 2) {
-      const square = (this.computed[at] - x) ** 2 + (this.computed[at + 1] - y) ** 2;
-      if (square < least) [near, least] = [at, square];
-    }
-    return [this.stretch * (this.flat[near] + x - this.computed[near]), this.flat[near + 1] + y - this.computed[near + 1]];
+  // Where a place among the computed positions lies among the drawn ones.
+  drawnAt(place) {
+    const [x, y] = this.flat === this.computed ? place : besideNearest(this.computed, this.flat, place);
+    return [this.stretch * x, y];
   }
 
   stretched(flat) {

@@ -51,9 +51,8 @@ from .copies import offer_deciding, offer_excluding, show_audit_first
 from .ended_race import ICON, show_ended
 from .looking_for import choose_aim
 from .race import show_race
-from .using import BUDGETS, awaited_search, chosen_search, show_awaited, show_race_button
+from .using import ACTION, BUDGETS, FOLLOW, awaited_search, chosen_search, show_awaited, show_race_button
 
-ACTION = "Find the best search"
 LATE = 10.0
 """Seconds from which a preparation is late that still takes twice the time that was said."""
 SILENT = 5.0
@@ -98,7 +97,7 @@ def whole_time_words(dataset: Dataset, encoder: EncoderSpec, minutes: float) -> 
 def action_of(dataset: Dataset) -> str:
     """Return what the button to the best search says: find it, follow the race that runs, or see what a race found."""
     if other_live_races(dataset, chosen_encoder(dataset), None, runs_folder()):
-        return "Follow the race for the best search"
+        return FOLLOW
     return ACTION if suggested_by_race(dataset, runs_folder()) is None else "See the best search that was found"
 
 

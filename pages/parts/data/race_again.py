@@ -12,7 +12,7 @@ from udml_core.exploration.race_gaps import LATE, find_gaps, minutes_words
 from udml_core.runs import runs_folder
 from udml_core.runs.analyses import Analysis, plan_analysis
 from udml_core.runs.analyses.kinds.advice import Advice
-from udml_core.work.jobs.advising import find_advice, other_finished_races, restart_advice, start_advice
+from udml_core.work.jobs.advising import find_advice, other_finished_races, restart_advice
 from udml_core.work.jobs.raced import finished_race
 
 from ..shell.user_errors import show_user_errors
@@ -24,14 +24,9 @@ KEPT = "Computed features and trained heads are used again, so more candidates f
 
 def show_again(dataset: Dataset, encoder: EncoderSpec, race: Race) -> None:
     """Show what runs the race once more."""
-    enough = find_gaps(race).minutes
     with st.popover("Run it again", icon=":material/replay:", key="advice-again"):
         st.caption(KEPT if any(outcome.state in LATE for outcome in race.outcomes) else ALL_TRIED)
-        for minutes in BUDGETS:
-            fits = ", in which what was left out fits" if int(minutes) == enough else ""
-            if st.button(f"{minutes_words(int(minutes))}{fits}", icon=":material/replay:",
-                         key=f"advice-again-{minutes}", width="stretch"):
-                _start_again(dataset, encoder, race, minutes)
+        _offer_times(dataset, encoder, race, "advice-again", ":material/replay:", find_gaps(race).minutes)
 
 
 def show_chosen_for(dataset: Dataset, encoder: EncoderSpec, race: Race) -> None:
@@ -47,14 +42,7 @@ def show_chosen_for(dataset: Dataset, encoder: EncoderSpec, race: Race) -> None:
         with st.popover(f"Try more for {MEASURES[race.serves]}", icon=":material/trophy:", type="tertiary",
                         key="advice-other"):
             st.caption("A race of its own, which keeps this one.")
-            for minutes in BUDGETS:
-                if st.button(minutes_words(int(minutes)), icon=":material/play_arrow:", width="stretch",
-                             key=f"advice-more-{minutes}"):
-                    with show_user_errors():
-                        start_advice(dataset, encoder, plan_analysis(Advice, budget=float(minutes),
-                                                                     serves=race.serves), runs_folder())
-                        st.query_params["budget"] = minutes
-                        st.rerun()
+            _offer_times(dataset, encoder, race, "advice-more", ":material/play_arrow:")
 
 
 def race_for_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, analysis: Analysis) -> Race | None:
@@ -66,8 +54,25 @@ def race_for_other_aim(dataset: Dataset, encoder: EncoderSpec, race: Race, analy
     return None
 
 
-def _start_again(dataset: Dataset, encoder: EncoderSpec, race: Race, minutes: str) -> None:
-    """Run a race once more in a time; a finished race of the same time stays until the new race has finished."""
+def _offer_times(dataset: Dataset, encoder: EncoderSpec, race: Race, key: str, icon: str, enough: int = 0) -> None:
+    """Show a button for each time in which a race for what one serves can run.
+
+    Args:
+        dataset: The data set.
+        encoder: The encoder of the frozen features.
+        race: The race.
+        key: Prefix of the keys.
+        icon: The icon of the buttons.
+        enough: Minutes in which what was left out fits; 0 for none.
+    """
+    for minutes in BUDGETS:
+        fits = ", in which what was left out fits" if int(minutes) == enough else ""
+        if st.button(f"{minutes_words(int(minutes))}{fits}", icon=icon, key=f"{key}-{minutes}", width="stretch"):
+            _start(dataset, encoder, race, minutes)
+
+
+def _start(dataset: Dataset, encoder: EncoderSpec, race: Race, minutes: str) -> None:
+    """Run a race in a time; a finished race of the same time stays until the new race has finished."""
     with show_user_errors():
         spec = plan_analysis(Advice, budget=float(minutes), serves=race.serves)
         restart_advice(dataset, encoder, spec, runs_folder())

@@ -29,6 +29,8 @@ BUDGETS = {str(minutes): f"{minutes} min" for minutes in TIMES}
 """The times that can be chosen."""
 SEARCH, PIN = ":material/image_search:", ":material/push_pin:"
 """Icons of the buttons that search with a candidate, and that keep the search in use."""
+ACTION, FOLLOW = "Find the best search", "Follow the race for the best search"
+"""What the buttons say that lead to a race, before it and while it runs."""
 KEEP = "Keep my search"
 """What the button says that keeps the search in use, beside what could take its place."""
 USE = "Search with it. A refinement of all images is computed first, in seconds."

@@ -13,7 +13,7 @@ from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import LIVE_STATES
 from udml_core.work.jobs.live_races import live_races
 
-from ..data.using import SEARCH
+from ..data.using import ACTION, FOLLOW, SEARCH
 from ..maps.coloring import colorings
 from ..maps.excluding import NONE
 from ..maps.frame import load_map
@@ -56,7 +56,6 @@ def show_folder(runs: Sequence[Run]) -> None:
     is_live = run is not None and not is_compared(run) and run.status().state in LIVE_STATES
     begins = "" if is_compared(run) or is_live else " Search opens when its images are compared: open them to begin."
     is_raced = any(live.run.spec().dataset == folders[-1] for live in live_races(runs_folder()))
-    race = "Follow the race for the best search" if is_raced else "Find the best search"
     with st.container(border=True, key="home-used"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown(f":material/folder_open: **{escaped(title)}**: your folder is open.{begins}", width="stretch")
@@ -67,7 +66,7 @@ def show_folder(runs: Sequence[Run]) -> None:
                 await_run(run)
                 open_view("retrieval")
             for view, label, icon in (("gallery", "Open my images", ":material/photo_library:"),
-                                      ("advice", race, ":material/trophy:")):
+                                      ("advice", FOLLOW if is_raced else ACTION, ":material/trophy:")):
                 view_link("data", {"dataset": folders[-1], "view": view}, label=label, icon=icon, width="content")
         if run is not None and is_live:
             show_progress(run, BEGUN, "The preparation of the images", "Search opens when your images are compared.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import streamlit as st
 
 from udml_core.data.dataset import Dataset
@@ -40,17 +42,20 @@ def advises_training(dataset: Dataset) -> bool:
 
 def trained_before(spec: Spec) -> Run | None:
     """Return the user's newest finished run that equals a planned run; None without one."""
-    own = (run for run in list_runs(runs_folder()) if not run.is_example and run.spec().method == spec.method
-           and run.spec().dataset == spec.dataset and run.stored_status().state == "done")
     key = key_of(spec)
-    return next((run for run in own if key_of(run.spec()) == key), None)
+    return next((run for run in _finished(spec.dataset)
+                 if run.spec().method == spec.method and key_of(run.spec()) == key), None)
 
 
 def last_training(dataset: Dataset) -> Run | None:
     """Return the newest run that the user trained on a data set and that finished; None without one."""
-    return next((run for run in list_runs(runs_folder()) if not run.is_example and run.spec().method != FROZEN
-                 and run.spec().dataset == dataset.name and run.stored_status().state == "done"
-                 and not is_trial(run)), None)
+    return next((run for run in _finished(dataset.name) if run.spec().method != FROZEN and not is_trial(run)), None)
+
+
+def _finished(dataset: str) -> Iterator[Run]:
+    """Yield the user's finished runs on a data set, the newest first."""
+    return (run for run in list_runs(runs_folder()) if not run.is_example and run.spec().dataset == dataset
+            and run.stored_status().state == "done")
 
 
 def show_trained_before(run: Run, words: str) -> None:
