@@ -209,7 +209,7 @@ const LESSON = {
     shows: { points: "noise", method: "tsne", size: 0 },
   },
   touch: "Press the small maps: the images stay the same, and their map changes. Click a point, or one of the pictures, to see which of its neighbors the map keeps. Then choose 600 digits and compare.",
-  see: "Lines lead from the chosen image ★ to its true neighbors, the ten with the most similar pixels. ✓, large point: also among the ten nearest on the map (“✓ 1 under ★”: one of them lies below the star). ✕, smaller point: lost there. Of random pixels, dark or ringed points form tight groups: at least three, much closer than evenly spread. The digits are colored by their class, which the map did not see. Trustworthiness falls with false neighbors on the map, continuity with lost true neighbors. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
+  see: "Lines lead from image ★ to its true neighbors, the ten most similar in pixels. ✓, large point: also among the map’s ten nearest. ✕, smaller point: lost there. Of random pixels, dark or ringed points form tight groups: at least three, much closer than evenly spread. “✓ 1 under ★” says that one of the ten lies below the star. The digits are colored by their class, which the map did not see. Trustworthiness falls with false neighbors on the map, continuity with lost true neighbors. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
   controls: [
     { name: "points", kind: "choice", label: "Images", start: "noise", options: [{ value: "noise", words: "Random pixels" }, { value: "digits", words: "600 digits" }] },
     { name: "method", kind: "choice", label: "Map", start: "tsne", options: [{ value: "tsne", words: "t-SNE" }, { value: "umap", words: "UMAP" }] },
@@ -333,10 +333,10 @@ const LESSON = {
     <math><mi>T</mi><mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mrow><mn>2</mn><mo>·</mo><mn>${plain(excess)}</mn></mrow><mn>${plain(NEAREST * (2 * count - 3 * NEAREST - 1))}</mn></mfrac><mo>=</mo><mn>${fixed(trustHere, 3)}</mn></math><br>
     ${say("Over all images its mean is {share}.", { share: `${fixed(trustworthiness, 3)} (${percent(trustworthiness)})` })}
     ${say("<b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.")}</p>`,
-  caption: [0, 1, 2, 3],
-  presented: { see: [[0, 1, 2], [3]], fails: [1, 2, 3], more: [0, 2] },
-  states: { see: [{}, {}] },
-  parts: { map: "predict do see0 see1 formula fails check takeaway", pictures: "formula", small: "do fails check takeaway" },
+  caption: [0, 1, 2, 3, 4],
+  presented: { see: [[0, 1, 2, 3]], fails: [1, 2, 3], more: [0, 2] },
+  states: { see: [{}] },
+  parts: { map: "predict do see0 formula fails check takeaway", pictures: "formula", small: "do fails check takeaway" },
   fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, at perplexity 100 only 16. But 600 points scattered at random over a disk form about 17 such groups, mostly 10 to 24. So the 16 are chance, and perplexity 2 made the 73. At 5 the map shows 24, and at 30 only 4, because perplexity 30 spaces these points more evenly than chance would. The pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
   open: { page: "explore", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },
