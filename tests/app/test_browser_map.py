@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.app.conftest import App
 from tests.app.test_browser import complaints, download, in_both_windows, settle
+from udml_core.base.paths import ASSETS
 from udml_core.runs import Run
 from udml_core.runs.analyses import create_analysis, list_analyses, plan_analysis
 from udml_core.runs.analyses.kinds.pca import PCA
@@ -374,3 +375,29 @@ def test_images_that_lie_on_each_other_have_room_until_a_button_shows_the_comput
     assert got["apart"] < 4, "groups keep their places"
     assert got["guest"] == pytest.approx(got["drawn"], abs=1e-4), "a new image lies beside its nearest image"
     assert got["isBack"]
+
+
+INK = """([gray, color]) => {
+    const data = new Uint8ClampedArray(4 * 64 * 64);
+    gray.forEach((value, at) => data.set([value, value, value, 255], 4 * at));
+    colorInk(data, 64, color);
+    return Array.from({ length: 64 * 64 }, (_none, at) => data[4 * at + 3]);
+}"""
+
+
+def test_an_image_of_few_pixels_becomes_smooth_strokes_and_a_finer_one_keeps_its_grays(browser: Browser) -> None:
+    page = browser.new_page()
+    page.add_script_tag(path=ASSETS / "ink.js")
+    stairs = np.kron(255 * (np.eye(8, k=1) + np.eye(8, k=2)), np.ones((8, 8)))
+    ink = np.array(page.evaluate(INK, [stairs.ravel().tolist(), [1, 2, 3]])).reshape(64, 64)
+    edges = [int(np.argmax(row > 127)) for row in ink[8:40]]
+    assert np.diff(edges).min() >= 0 < max(edges) - min(edges)
+    assert np.bincount(np.diff(edges)).argmax() == 1, "a slope, no steps of eight pixels"
+    assert max(np.diff(edges)) <= 2
+    assert ink[20, 36] == 255
+    assert not ink[20, :12].any(), "paper far from the stroke"
+    fine = np.random.default_rng(0).integers(0, 256, (64, 64))
+    fine[[0, 0, -1, -1], [0, -1, 0, -1]] = 0
+    ink = np.array(page.evaluate(INK, [fine.ravel().tolist(), [1, 2, 3]])).reshape(64, 64)
+    assert np.abs(ink - np.minimum(255, 1.15 * fine)).max() <= 1
+    page.close()
