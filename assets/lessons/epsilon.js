@@ -15,15 +15,64 @@ function ascend({ rows, columns, relevancy, classes }, epsilon) {
     clusters.get(mode).push(row);
   });
   const sizes = [...clusters.values()].map((members) => members.length);
-  const most = [...clusters.values()].map((members) => {
+  const others = [...clusters.values()].flatMap((members) => { // of each cluster, the images of another class than its most frequent one
     const counts = new Uint16Array(10);
     for (const row of members) counts[classes[row]] += 1;
-    return Math.max(...counts);
+    const most = counts.indexOf(Math.max(...counts));
+    return members.filter((row) => classes[row] !== most);
   });
   const singletons = sizes.filter((size) => size === 1).length;
-  return { parents, modes, clusters, count: sizes.length, largest: Math.max(...sizes), singletons,
-    coverage: 1 - singletons / classes.length, purity: most.reduce((sum, part) => sum + part, 0) / classes.length };
+  return { parents, modes, clusters, others, count: sizes.length, largest: Math.max(...sizes), singletons,
+    coverage: 1 - singletons / classes.length, purity: 1 - others.length / classes.length };
 }
+
+// The colors of clusters. A walk from the lowest ε up to this one hands them on: a cluster inherits the color of the cluster before the step with
+// which it shares most members, the largest overlap first. A new cluster takes a free color, or else the one whose clusters are farthest on the map.
+const LOWEST = 20; // hundredths of ε, where the walk begins
+const walks = new Map(); // by kind of images: of each hundredth of ε, {modes, colors: mode → index in PALETTE}
+const biggestFirst = ({ clusters }) => [...clusters].filter(([, members]) => members.length > 1).sort(([, one], [, other]) => other.length - one.length);
+
+function handedOn(former, ascent, positions) {
+  const shared = [];
+  for (const [mode, members] of biggestFirst(ascent)) {
+    const counts = new Map(); // of former clusters
+    for (const row of members) if (former?.colors.has(former.modes[row])) counts.set(former.modes[row], (counts.get(former.modes[row]) ?? 0) + 1);
+    for (const [old, count] of counts) shared.push([count, old, mode]);
+  }
+  const [colors, inherited] = [new Map(), new Set()];
+  for (const [, old, mode] of shared.sort(([one], [other]) => other - one)) {
+    if (colors.has(mode) || inherited.has(old)) continue;
+    colors.set(mode, former.colors.get(old));
+    inherited.add(old);
+  }
+  const apart = (one, other) => Math.hypot(positions[2 * one] - positions[2 * other], positions[2 * one + 1] - positions[2 * other + 1]);
+  for (const [mode] of biggestFirst(ascent)) {
+    if (colors.has(mode)) continue;
+    const nearest = new Array(PALETTE.length).fill(Infinity); // cluster of each color
+    for (const [other, color] of colors) nearest[color] = Math.min(nearest[color], apart(mode, other));
+    colors.set(mode, nearest.indexOf(Math.max(...nearest)));
+  }
+  return { modes: ascent.modes, colors };
+}
+
+function clusterColors(images, data, ascent, epsilon) {
+  if (!walks.has(images)) walks.set(images, []);
+  const walk = walks.get(images);
+  const last = Math.ceil(Number((100 * epsilon).toFixed(4))) - 1 - LOWEST; // the last step below this ε
+  while (walk.length <= last) walk.push(handedOn(walk.at(-1), ascend(data, (LOWEST + walk.length) / 100), data.positions));
+  return handedOn(walk[last], ascent, data.positions).colors;
+}
+
+const HALF = [Math.sqrt(Math.PI) / 2, Math.sqrt(Math.PI / Math.sqrt(3))]; // of a square's and a triangle's side, in radii of a circle of equal area
+const GROUPS = [circle, // the true groups of the points
+  (context, x, y, radius) => context.rect(x - HALF[0] * radius, y - HALF[0] * radius, 2 * HALF[0] * radius, 2 * HALF[0] * radius),
+  (context, x, y, radius) => { // its center of mass on the spot
+    const [half, low] = [HALF[1] * radius, HALF[1] * radius / Math.sqrt(3)];
+    context.moveTo(x, y - 2 * low);
+    context.lineTo(x + half, y + low);
+    context.lineTo(x - half, y + low);
+    context.closePath();
+  }];
 
 const LESSON = {
   id: "epsilon",
@@ -41,13 +90,16 @@ const LESSON = {
     because: "A lower threshold admits more links. Then fewer images are left from which no link leads on to a denser place, and each one is the peak of a cluster.",
   },
   touch: "Move ε slowly from left to right, or press a small map. Then do the same with the digits.",
-  see: "Each line is the one link that an image follows, to an image in a denser place, up to a mode (peak, large point), where no link leads on. All images with the same mode are a cluster and share a color. Training then uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units. Coverage: the share of images in clusters of two or more. Purity: the share whose class is the most frequent of their cluster.",
+  see: "Each line is the one link that an image follows, to an image in a denser place, up to a mode (peak, large point), where no link leads on. All images with the same mode are a cluster and share a color. The shape of a point, or the digit, is its true class, which no cluster sees; a frame marks an image that is not of its cluster’s main (most frequent) class. Training then uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units. Coverage: the share of images in clusters of two or more. Purity: the share whose class is the most frequent of their cluster.",
   summary: { epsilon: 0.5 },
   controls: [
     { name: "images", kind: "choice", label: "Images", start: "points", options: [{ value: "points", words: "45 points in 3 groups" }, { value: "digits", words: "1,797 digits" }] },
     { name: "epsilon", kind: "slider", label: "ε, minimum strength (relevancy) of a link", low: 0.2, high: 0.95, step: 0.01, start: 0.3 },
   ],
-  compute: ({ images, epsilon }, data) => ascend(data.epsilon[images], epsilon),
+  compute({ images, epsilon }, data) {
+    const ascent = ascend(data.epsilon[images], epsilon);
+    return { ...ascent, colors: clusterColors(images, data.epsilon[images], ascent, epsilon) };
+  },
   readout: ({ count, largest, singletons, coverage, purity }, { images }) => [[say("clusters"), plain(count)],
     [say("largest"), images === "digits" ? say("{count} digits", { count: largest }) : say("{count} points", { count: largest })],
     [say("singletons"), plain(singletons)], [say("coverage"), percent(coverage)], [say("purity"), percent(purity)]],
@@ -59,8 +111,10 @@ const LESSON = {
     stage.append(element("div", { class: "with-small-maps", style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr))" }, map, small));
     const clouds = { // the one of the points has no pictures
       points: new Cloud(map, { label: "45 points", height: 320, title: nameOf, turns: stage.closest(".present") !== null }),
-      digits: new Cloud(map, { label: "Map of the digits", height: 320, title: nameOf, paint: (context, row, size) => paintDigit(context, image(row), size) }),
+      digits: new Cloud(map, { label: "Map of the digits", height: 360, stretch: true, title: nameOf, paint: (context, row, size) => paintDigit(context, image(row), size) }),
     };
+    const legend = element("div", { class: "class-legend" });
+    map.append(legend);
     const isLow = stage.clientWidth > 500 && !stage.closest(".present"); // a page, where small maps use the width of their buttons
     const thumbnails = SMALL.map((value) => {
       const canvas = element("canvas", { width: isLow ? 400 : 240, height: isLow ? 180 : 240, style: `width:${isLow ? 200 : 115}px;max-width:100%;aspect-ratio:${isLow ? 400 / 180 : 1};display:block;margin:auto;background:var(--paper);border-radius:4px` });
@@ -74,15 +128,11 @@ const LESSON = {
     const head = ["ε", say("clusters"), say("largest"), say("singletons"), say("coverage"), say("purity")];
     stage.append(row, element("details", { class: "later aside" }, element("summary", {}, say("The same as a table")), element("table", {},
       element("thead", {}, element("tr", {}, head.map((words) => element("th", { scope: "col", style: "padding:0 8px" }, words)))), body)));
-    const colorsOf = ({ clusters, modes }) => {
-      const largestFirst = [...clusters].sort(([, one], [, other]) => other.length - one.length);
-      const colors = new Map(largestFirst.map(([mode], index) => [mode, PALETTE[index % PALETTE.length]]));
-      return [largestFirst, (point) => (clusters.get(modes[point]).length > 1 ? colors.get(modes[point]) : COLORS.gray)];
-    };
+    const colorsOf = ({ modes, colors }) => (point) => PALETTE[colors.get(modes[point])] ?? COLORS.gray;
     let shown = ""; // the images whose small maps and table are drawn
     const drawOthers = (images) => {
       for (const { value, canvas } of thumbnails) {
-        paintSmallMap(canvas, epsilon[images].positions, colorsOf(ascend(epsilon[images], value))[1], () => (images === "digits" ? 3 : 10));
+        paintSmallMap(canvas, epsilon[images].positions, colorsOf(LESSON.compute({ images, epsilon: value }, { epsilon })), () => (images === "digits" ? 3 : 10));
       }
       body.replaceChildren(...TABLE.map((value) => {
         const { count, largest, singletons, coverage, purity } = ascend(epsilon[images], value);
@@ -91,8 +141,8 @@ const LESSON = {
       shown = images;
     };
     return { draw({ images, epsilon: threshold }, numbers) {
-      const { parents, clusters, count, largest, singletons } = numbers;
-      const [largestFirst, colors] = colorsOf(numbers);
+      const { parents, clusters, count, largest, singletons, others, purity } = numbers;
+      const largestFirst = [...clusters].sort(([, one], [, other]) => other.length - one.length);
       for (const [name, { box }] of Object.entries(clouds)) box.hidden = name !== images;
       const cloud = clouds[images];
       const modes = largestFirst.filter(([, members]) => members.length > 1).map(([mode]) => mode);
@@ -100,9 +150,13 @@ const LESSON = {
       const described = { epsilon: threshold, count, largest, singletons };
       cloud.describe(images === "digits" ? say("Map of the digits at ε {epsilon}: {count} clusters, the largest with {largest} digits, {singletons} singletons", described)
         : say("45 points in three groups at ε {epsilon}: {count} clusters, the largest with {largest} points, {singletons} singletons", described));
-      cloud.draw({ positions: epsilon[images].positions, colors, order: modes,
-        radius: images === "digits" ? (point) => (isMode.has(point) ? 4.5 : 2.2) : (point) => (isMode.has(point) ? 8 : 5),
+      const { classes } = epsilon[images];
+      cloud.draw({ positions: epsilon[images].positions, colors: colorsOf(numbers), order: modes, marked: others,
+        forms: images === "digits" ? (point) => String(classes[point]) : (point) => GROUPS[classes[point]],
+        radius: images === "digits" ? (point) => (isMode.has(point) ? 4.2 : 3.2) : (point) => (isMode.has(point) ? 8 : 5),
         segments: Array.from(parents, (parent, point) => [point, parent]).filter(([child, parent]) => child !== parent) });
+      legend.replaceChildren(element("span", {}, images === "digits" ? say("Digit: true class, color: cluster") : say("Shape: true group, color: cluster")),
+        element("span", {}, say("□ not the cluster’s main class")), element("span", { class: "later" }, say("□ {count} of {all}: purity {purity}", { count: others.length, all: classes.length, purity: percent(purity) })));
       if (images !== shown) drawOthers(images);
       for (const { value, button } of thumbnails) button.setAttribute("aria-pressed", String(Math.abs(value - threshold) < 0.005));
       const largestTen = largestFirst.slice(0, 10);
@@ -121,8 +175,8 @@ const LESSON = {
     ${say("W is the similarity of two neighbors, and γ is a constant. ω tells how dense the place of an image is: the sum of its W, as a share of this sum over all images. A random walk from neighbor to neighbor spends this share of its time there.")}</p>
     <p>${say("Here {count} images have no link that counts: they are the modes, and {singletons} of these modes are alone in their clusters.", { count, singletons })}</p>
     <p class="aside">${say("<b>Coverage</b> is the share of images in clusters of two or more, here {coverage}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.", { coverage: percent(coverage) })}</p>`,
-  caption: [0, 1, 3],
-  presented: { see: [[0, 1], [2, 3, 5, 6]], fails: [0, 1, 2] },
+  caption: [0, 1, 4],
+  presented: { see: [[0, 1], [3, 4, 6, 7]], fails: [0, 1, 2] },
   states: { see: [{}, { epsilon: 0.5 }], fails: { images: "digits", epsilon: 0.3 } },
   parts: { map: "predict see0 see1 formula fails check takeaway", small: "fails takeaway" },
   fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two images share a pseudo-label to learn from. High purity alone is not a success: there it comes from singletons.",

@@ -60,3 +60,84 @@ def test_each_image_follows_the_link_that_the_formula_names(compute: Callable[..
     assert shown["parents"] == wanted.tolist()
     assert shown["count"] == int((~slope.any(axis=1)).sum())
     assert (relevancy[np.unique(shown["modes"])] > epsilon).any()  # links reach modes, but none leads on to a larger ω
+
+
+PAINTED = """() => {
+    const { prototype } = CanvasRenderingContext2D;
+    for (const name of ["strokeRect", "fillText", "rect", "arc", "closePath"]) {
+        const method = prototype[name];
+        prototype[name] = function (...parts) {
+            if (this.canvas.classList.contains("cloud")) (window.painted ??= []).push([name, ...parts]);
+            return method.apply(this, parts);
+        };
+    }
+}"""
+REPAINT = """state => {
+    lesson.show(state);
+    window.painted = [];
+    lesson.drawStage();
+    return window.painted;
+}"""
+
+
+@pytest.mark.parametrize("images", ["points", "digits"])
+def test_the_frames_on_the_picture_are_what_purity_lacks(open_lesson: Callable[..., Page], images: str) -> None:
+    page = open_lesson("epsilon")
+    page.click(".skip")
+    page.evaluate(PAINTED)
+    classes = digits_ascent()[0].labels if images == "digits" else np.repeat(np.arange(3), 15)
+    for epsilon in (0.2, 0.3, 0.5, 0.62, 0.9):
+        painted = page.evaluate(REPAINT, {"images": images, "epsilon": epsilon})
+        frames = sum(name == "strokeRect" for name, *_ in painted)
+        clusters = (digits_ascent()[1] if images == "digits" else smallest_ascent()).graph.clusters(epsilon).labels
+        mistakes = sum(len(of) - np.bincount(of).max() for of in (classes[clusters == row] for row in set(clusters)))
+        assert frames == mistakes, epsilon
+        purity = f"{100 * (1 - frames / len(classes)):.1f}\N{NO-BREAK SPACE}%"
+        assert page.locator(".readout dd").last.inner_text() == purity
+        legend = page.locator(".class-legend").inner_text()
+        assert f"{frames} of {len(classes):,}: purity {purity}" in legend
+
+
+def test_the_form_of_a_mark_is_its_true_class(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("epsilon")
+    page.click(".skip")
+    page.evaluate(PAINTED)
+    for epsilon in (0.3, 0.7):  # whatever the clusters are
+        painted = [name for name, *_ in page.evaluate(REPAINT, {"images": "points", "epsilon": epsilon})]
+        assert [painted.count(name) for name in ("arc", "rect", "closePath")] == [15, 15, 15]
+    marks = [parts[0] for name, *parts in page.evaluate(REPAINT, {"images": "digits", "epsilon": 0.9})
+             if name == "fillText"]
+    frames = round((1 - page.evaluate("lesson.numbers.purity")) * len(digits_ascent()[0].labels))
+    assert len(marks) == len(digits_ascent()[0].labels) + frames  # a framed digit is drawn again, above all others
+    shares = np.bincount(np.array(marks, dtype=int)) - np.bincount(digits_ascent()[0].labels)
+    assert (shares >= 0).all()
+    assert shares.sum() == frames
+
+
+@pytest.mark.parametrize("images", ["points", "digits"])
+def test_a_surviving_cluster_keeps_its_color_and_each_state_its_picture(
+        compute: Callable[..., Any], open_lesson: Callable[..., Page], images: str) -> None:
+    """A cluster survives a step of ε if both clusters share more than half of all their images."""
+    select = "n => ({ modes: Array.from(n.modes), colors: [...n.colors] })"
+    former, kept = None, 0
+    for hundredths in range(20, 96):
+        shown = compute("epsilon", {"images": images, "epsilon": hundredths / 100}, select)
+        colors, modes = dict(shown["colors"]), np.array(shown["modes"])
+        for mode in colors if former else ():
+            before, now = np.isin(former[0], list(former[1])), modes == mode
+            for old in set(former[0][now & before]):
+                was = former[0] == old
+                if 2 * (was & now).sum() > (was | now).sum():
+                    assert colors[mode] == former[1][old], (hundredths, mode)
+                    kept += 1
+        if hundredths < 60 and images == "points":
+            assert len(set(colors.values())) == len(colors), "a color for each cluster"
+        former = modes, colors
+    assert kept > 100
+    page = open_lesson("epsilon", f"?images={images}&epsilon=0.5")
+    page.click(".skip")
+    picture = "[...document.querySelectorAll('.cloud')].find(({ clientWidth }) => clientWidth).toDataURL()"
+    first = page.evaluate(picture)
+    for epsilon in (0.9, 0.23, 0.5):
+        page.evaluate("epsilon => lesson.change({ epsilon })", epsilon)
+        assert (page.evaluate(picture) == first) == (epsilon == 0.5)

@@ -134,10 +134,14 @@ def test_words_beside_a_picture_grow_until_their_column_is_filled(open_lesson: O
 
 
 POINTS = """() => {
-    const { arc } = CanvasRenderingContext2D.prototype;
+    const { arc, rect } = CanvasRenderingContext2D.prototype;
     CanvasRenderingContext2D.prototype.arc = function (x, y, radius, ...rest) {
         (this.canvas.radii ??= []).push(radius * this.getTransform().a / this.canvas.width);
         return arc.call(this, x, y, radius, ...rest);
+    };
+    CanvasRenderingContext2D.prototype.rect = function (x, y, side, ...rest) { // a square is as large as a circle
+        (this.canvas.radii ??= []).push(side / Math.sqrt(Math.PI) * this.getTransform().a / this.canvas.width);
+        return rect.call(this, x, y, side, ...rest);
     };
 }"""
 RADII = """() => {

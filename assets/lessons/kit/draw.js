@@ -191,10 +191,14 @@ class Plane {
 
 // Many points on a canvas, as large as its column. Hover shows `title(row)` and the picture of `paint(context, row, size)`.
 // options: {label, height = 420, title, paint, picked(row), stretch: fill the width, for maps whose axes carry no units, turns: may turn the points in a high picture}; `draw` takes {positions: [x, y, x, y, …], colors: row => color,
-//          radius: number | row => number, segments: [[row, row], …], order: rows to draw last, ringed: lists of rows, each with a ring around it in a presentation, whose points then stay small}
+//          radius: number | row => number, forms: row => (context, x, y, radius) draws its outline, or a letter, marked: rows with a frame, segments: [[row, row], …], order: rows to draw last, ringed: lists of rows, each with a ring around it in a presentation, whose points then stay small}
 const HALO_WIDTH = 4; // around the chosen point
 const LINE_SHARES = Array.from({ length: 21 }, (_none, step) => step / 20); // along a line
 const WORTH_A_TURN = 1.15; // how much larger points without axes are drawn turned, to be turned
+
+const circle = (context, x, y, radius) => context.arc(x, y, radius, 0, 2 * Math.PI);
+const LETTER_SIZE = 2.7; // of a point that is a letter, by its radius
+const FRAME = 1.5; // around a marked point: half its side, by the radius
 
 class Cloud {
   constructor(stage, { label, height = 420, title = null, paint = null, picked = null, stretch = false, turns = false }) {
@@ -244,7 +248,7 @@ class Cloud {
 
   paintAll() {
     if (!this.content || !this.canvas.clientWidth) return;
-    const { colors, radius = 3, segments = [], order = [], chosen = null, note = "", positions, ringed = null } = this.content; // note: words beside the chosen point
+    const { colors, radius = 3, segments = [], order = [], chosen = null, note = "", positions, ringed = null, forms = () => circle, marked = [] } = this.content; // note: words beside the chosen point
     const ratio = pixelRatio(this.canvas);
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight].map((size) => Math.round(size * ratio));
     if (this.canvas.width !== width || this.canvas.height !== height) Object.assign(this.canvas, { width, height });
@@ -275,10 +279,22 @@ class Cloud {
     if (isSmall) this.ring(context, ringed, least);
     const last = new Set(order);
     context.strokeStyle = paper;
+    const letter = (row) => {
+      Object.assign(context, { font: `bold ${LETTER_SIZE * size(row)}px system-ui, sans-serif`, textAlign: "center", textBaseline: "middle", fillStyle: colors(row) });
+      if (last.has(row)) { // the letter stands in a disk of its own
+        context.beginPath();
+        circle(context, ...this.spot(row), 1.5 * size(row));
+        context.fillStyle = paper;
+        context.fill();
+        context.fillStyle = colors(row);
+      }
+      context.fillText(forms(row), ...this.spot(row));
+    };
     const point = (row) => {
+      if (typeof forms(row) === "string") { letter(row); return; }
       context.fillStyle = colors(row);
       context.beginPath();
-      context.arc(...this.spot(row), size(row), 0, 2 * Math.PI);
+      forms(row)(context, ...this.spot(row), size(row));
       context.fill();
       if (more && !isSmall) context.stroke(); // large points overlap
     };
@@ -299,6 +315,17 @@ class Cloud {
       context.fillText("★", ...this.spot(row));
       if (note) this.write(context, row, note, this.largest + 10);
     }
+    context.strokeStyle = styles.color;
+    for (const row of marked) {
+      const [[x, y], half] = [this.spot(row), FRAME * size(row)];
+      if (typeof forms(row) === "string") { // many letters would hide it
+        context.fillStyle = paper;
+        context.fillRect(x - half, y - half, 2 * half, 2 * half);
+        letter(row);
+      } else context.lineWidth = 1.5;
+      context.strokeRect(x - half, y - half, 2 * half, 2 * half);
+    }
+    context.lineWidth = 1;
   }
 
   // A ring around each group of points.
