@@ -74,7 +74,7 @@ const LESSON = {
     because: "The interval of 7 in 10 reaches from 35 % to 93 %, so the true share may be below 50 %. Fair coins give a result at least as one-sided, 7 or more heads or tails of 10, in one case of three.",
   },
   touch: "Judge 20 pairs: which image is more similar to the query ★? Your browser drew the pairs, and on which side of each the new result stands. Only then see the second opinion, which compares raw pixels and took no part, and let it judge more pairs with the slider. With five more minutes for each, repeat it with comparisons 2 and 3.",
-  see: "Each bar is a 95 % interval for the share of pairs that the new embedding wins: a test at level 0.05 rejects all others. A bar right of the dashed line says better, a bar left of it says worse. A bar that crosses the line cannot tell. A pair that you call equal is not counted. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion took no part in either embedding: it compares whitened raw pixels. Both embeddings see sums of the same pixels, so it is not independent of them.",
+  see: "Each bar is a 95 % interval for the share of pairs that the new embedding wins. It leaves out each share with which so many votes for the new embedding, or so few, have a chance below 2.5 %. A bar right of the dashed line says better, a bar left of it says worse. A bar that crosses the line cannot tell. A pair that you call equal is not counted. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion took no part in either embedding: it compares whitened raw pixels. Both embeddings see sums of the same pixels, so it is not independent of them.",
   controls: [
     { name: "comparison", kind: "choice", label: "Comparison", start: "joined", options: COMPARISONS.map((value, at) => ({ value, words: String(at + 1) })) },
     { name: "asked", kind: "slider", label: "Pairs judged by the second opinion", low: 0, high: 200, step: 5, start: 10, told: ({ asked }) => [say("pairs"), plain(asked)] },
@@ -132,27 +132,40 @@ const LESSON = {
       const focused = [...asking.querySelectorAll("button")].indexOf(asking.getRootNode().activeElement);
       const tile = (row, at) => ({ pixels: picture(row), kind: "", words: SIDES[at][0], label: SIDES[at][1], onclick: () => judge(pair, Number((at === 0) === isLeft)) });
       asking.replaceChildren(...(isDone ? [
-        element("span", { role: "status" }, `${say("You judged {count} pairs of comparison {comparison}.", { count: judged, comparison: COMPARISONS.indexOf(comparison) + 1 })} ${COMPARED[comparison]} ${say("By the labels, R@1 goes from {change}.", { change: LESSON.change(recall) })}`),
+        element("span", { role: "status" }, `${say("You judged {count} pairs of comparison {comparison}.", { count: judged, comparison: COMPARISONS.indexOf(comparison) + 1 })} ${COMPARED[comparison]} ${say("By the labels, R@1 changed: {change}.", { change: LESSON.change(recall) })}`),
       ] : [element("span", {}, say("Pair {number} of {count}: press the result that is more similar to the query ★.", { number: judged + 1, count: PLANNED })),
         element("div", { style: "display:flex;gap:14px;align-items:center;flex-wrap:wrap" },
           digitTiles([{ pixels: picture(query), kind: "query", words: plane.isCrowded ? "" : say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), leastLetters(stage) ? Math.max(64, stage.clientWidth / 4.2) : isWaiting ? stage.clientWidth / 3.8 : 64),
           element("button", { type: "button", onclick: () => judge(pair, EQUAL) }, say("Equal")))]));
       if (focused >= 0) [...asking.querySelectorAll("button")].at(Math.min(focused, 2))?.focus();
       plane.clear();
-      plane.line([0.5, 0.65], [0.5, own ? 2.35 : 1.6], { color: COLORS.gray, dashed: true });
-      [[say("you"), own, COLORS.query, 1.9], [say("second opinion"), isOpen ? opinion : null, COLORS.hit, 1.1]].forEach(([name, counts, color, y]) => {
-        const lines = plane.isCrowded ? name.split(" ") : [name]; // a long name would lie on its bar
+      const isExample = !own && !(isOpen && opinion.count); // until a bar of the reader's own is drawn
+      const rows = [[say("you"), own, COLORS.query, isExample ? 2.15 : 1.9], [say("second opinion"), isOpen ? opinion : null, COLORS.hit, isExample ? 1.65 : 1.1],
+        ...isExample ? [[say("example"), { after: EXAMPLE[0], count: EXAMPLE[1], interval: shareInterval(...EXAMPLE) }, COLORS.gray, 0.9]] : []];
+      const labels = rows.filter(([, counts]) => counts?.count).map(([, , , y]) => y).sort((one, other) => one - other);
+      [0.65, ...labels.map((y) => y + 0.36)].forEach((from, at) => { // the line leaves out the words above the bars: beside a letter it looks like one
+        if (at < labels.length || from < 1.5) plane.line([0.5, from], [0.5, labels[at] + 0.08 || (isExample ? 1.42 : 1.6)], { color: COLORS.gray, dashed: true });
+      });
+      rows.forEach(([name, counts, color, y], row) => {
+        const isOwn = counts?.verdict !== undefined; // no example
+        const lines = plane.isCrowded ? [...name.split(" "), ...counts && !isOwn ? [say("{count} of {all}", { count: counts.after, all: counts.count })] : []] : [name]; // a long name would lie on its bar
         lines.forEach((line, at) => plane.text([-0.27, y], line, { anchor: "start", size: 14, dy: 5 + 1.1 * plane.least * (at - (lines.length - 1) / 2) }));
         if (!counts?.count) {
-          const words = counts ? say("no judgments") : y > 1.5 ? LESSON.ownWords(numbers) : LESSON.opinionWords(numbers, shownState);
-          const short = counts ? "0" : y > 1.5 ? `${judged} / ${PLANNED}` : "?"; // the numbers beside the picture say it in words
-          plane.text([plane.isCrowded ? 0.75 : 0.5, y], plane.isCrowded ? short : words, { size: 13, dy: 5, ...HALO });
+          const words = counts ? say("no judgments") : row ? LESSON.opinionWords(numbers, shownState) : LESSON.ownWords(numbers);
+          const short = counts ? "0" : row ? "?" : `${judged} / ${PLANNED}`; // the numbers beside the picture say it in words
+          const letters = Math.max(14, plane.least);
+          const isShort = plane.isCrowded || plane.at([-0.27, y])[0] + widthOf(name, letters) + letters > plane.at([0.5, y])[0] - widthOf(words, letters) / 2;
+          plane.text([plane.isCrowded ? 0.75 : 0.5, y], isShort ? short : words, { size: 13, dy: 5, ...HALO });
           return;
         }
         const { after, count, interval: [low, high], verdict } = counts;
         plane.line([low, y], [high, y], { color, width: 9, "stroke-opacity": 0.55, "stroke-linecap": "round" });
-        plane.dot([after / count, y], { color, radius: 8, stroke: "currentColor" });
-        plane.text([(low + high) / 2, y], VERDICTS[verdict], { size: 13, dy: -14, ...HALO });
+        if (isOwn) plane.dot([after / count, y], { color, radius: 8, stroke: "currentColor" });
+        else plane.line([after / count, y - 0.1], [after / count, y + 0.1], { color: "currentColor", width: 4 });
+        const ends = { count: after, all: count, low: percent(low, 0), high: percent(high, 0) };
+        const said = isOwn ? VERDICTS[verdict] : plane.isCrowded ? say("{low} to {high}", ends) : say("{count} of {all}: {low} to {high}", ends);
+        const isBeside = plane.isCrowded && !isOwn; // it would reach its name
+        plane.text([isBeside ? low : (low + high) / 2, y], said, { anchor: isBeside ? "start" : "middle", size: 13, dy: -14, ...HALO });
       });
       for (const share of [0, 0.5, 1]) plane.text([share, 0.42], percent(share, 0), { size: 13 });
       plane.svg.setAttribute("aria-label", say("Shares of pairs for the new embedding: you {own}; second opinion {opinion}", { own: LESSON.ownWords(numbers), opinion: LESSON.opinionWords(numbers, shownState) }));
@@ -178,8 +191,8 @@ const LESSON = {
       differences: record.large, decided: record.decided, right: record.right,
       ...Object.fromEntries(shareInterval(record.right, record.decided).map((share, at) => [["low", "high"][at], percent(share, at ? 0 : 1)])) })}</p>`;
   },
-  caption: [0, 1, 2],
-  presented: { do: [0, 2, 3], see: [[0, 1, 2]], fails: [0] },
+  caption: [0, 1, 2, 3],
+  presented: { do: [0, 2, 3], see: [[0, 2, 3]], fails: [0] },
   states: { fails: { comparison: "nothing", asked: MOST, opinion: "now" } },
   parts: { pair: "predict", bars: "see0 formula fails check takeaway" },
   fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. In comparison 2 move the slider slowly: the bar leaves the line at 125 pairs, crosses it again at 140, leaves it at 180, crosses it at 190, leaves it at 195, and crosses it once more at 200. If you stop when you like, you choose the verdict. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",

@@ -270,3 +270,33 @@ def test_a_presentation_hides_the_second_opinion_until_it_is_asked(open_lesson: 
     expect(page.get_by_role("button", name="after my 20 judgments")).to_have_attribute("aria-pressed", "true")
     page.get_by_role("button", name="now", exact=True).click()
     expect(page.locator(".readout > div").nth(1)).to_contain_text("of 10: cannot tell")
+
+
+@pytest.mark.browser
+def test_an_example_is_drawn_until_a_bar_of_the_reader_s_own(open_lesson: Open) -> None:
+    """The slides on bars showed none before 20 judgments."""
+    known = stats.binomtest(7, 10).proportion_ci(method="exact")
+    page = open_lesson("better", "?present=1")
+    page.set_viewport_size({"width": 1024, "height": 768})
+    bar = page.locator(".stage .plane line[stroke-linecap=round]")
+    unit = page.locator(".stage .plane text").filter(has_text=re.compile(r"^(0|100)\s%$"))
+    for _ in range(3):  # what to do, what to see, the formula
+        page.keyboard.press("ArrowRight")
+        expect(bar).to_have_count(1)
+        left, right = (float(text.get_attribute("x") or "") for text in unit.all())
+        ends = [(float(bar.get_attribute(end) or "") - left) / (right - left) for end in ("x1", "x2")]
+        if page.evaluate("lesson.root.dataset.slide") == "see":  # where no number is moved to keep it on the picture
+            assert ends == pytest.approx([known.low, known.high], abs=0.01)
+        expect(page.locator(".stage .plane")).to_contain_text("35\N{NO-BREAK SPACE}% to 93\N{NO-BREAK SPACE}%")
+        expect(page.locator(".stage .plane")).to_contain_text("7 of 10")
+    page.evaluate("lesson.change({ opinion: 'now' })")
+    expect(page.locator(".stage .plane")).not_to_contain_text("example")
+    expect(bar).to_have_count(1)  # of the second opinion
+
+
+@pytest.mark.browser
+def test_a_bar_leaves_out_shares_under_which_its_votes_are_rare(open_lesson: Open) -> None:
+    low, high = open_lesson("better").evaluate("lesson.lesson.interval(14, 20)")
+    assert stats.binom.sf(13, 20, low) == pytest.approx(0.025, abs=1e-4)
+    assert stats.binom.cdf(14, 20, high) == pytest.approx(0.025, abs=1e-4)
+    assert "have a chance below 2.5 %" in SCRIPT
