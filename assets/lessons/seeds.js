@@ -25,10 +25,10 @@ function chancesOfSums(values, n) {
 }
 
 // Which decision all ten runs of each setting support.
-function supported({ difference, reach, isReal }) {
+function supported({ difference, reach, error, isReal }) {
   const verdict = VERDICTS[isReal ? Number(difference > 0) : 2][1];
-  return say("With all ten runs of each, the gain is {gain} ± {reach} points (95 % interval): “{verdict}”.",
-    { gain: `${difference < 0 ? "−" : "+"}${fixed(Math.abs(difference), 2)}`, reach: fixed(reach, 2), verdict });
+  return say("With all ten runs of each, the gain is {gain} ± {reach} points (95 % interval), {errors} standard errors. The data support “{verdict}”.",
+    { gain: `${difference < 0 ? "−" : "+"}${fixed(Math.abs(difference), 2)}`, reach: fixed(reach, 2), errors: fixed(Math.abs(difference / error), 1), verdict });
 }
 
 function chooseRuns(random, n) {
@@ -84,7 +84,7 @@ const LESSON = {
     const freedom = n > 1 && deviationA + deviationB > 0 ? welchFreedom(deviationA, deviationB, n) : null;
     return { a, b, runsA, runsB, drawnA, drawnB, meanA: mean(drawnA), meanB: mean(drawnB), deviationA, deviationB,
       gain: mean(drawnB) - mean(drawnA), error: n > 1 ? Math.sqrt((deviationA ** 2 + deviationB ** 2) / n) : null,
-      whole: comparison === "nothing" ? null : meanDifference(b, a), // of equal settings the truth is known
+      whole: comparison === "nothing" ? null : { ...meanDifference(b, a), error: Math.sqrt((deviation(a) ** 2 + deviation(b) ** 2) / TOTAL) }, // of equal settings the truth is known
       gains, aheadA, aheadB, freedom, limit: freedom === null ? null : studentLimit(freedom) };
   },
   readout: ({ meanA, meanB, deviationA, deviationB, gain, error, aheadA, aheadB }, { verdict, comparison }) => {
@@ -94,7 +94,7 @@ const LESSON = {
       [say("gain B − A"), `${gain < 0 ? "−" : "+"}${fixed(Math.abs(gain), 2)}`], [say("standard error of the gain"), error === null ? "?" : fixed(error, 2)],
       [say("A ahead, all draws"), isDecided ? percent(aheadA) : say("decide first")], [say("B ahead, all draws"), isDecided ? percent(aheadB) : say("decide first")]];
   },
-  build({ stage, state, change }) {
+  build({ stage, state, change, refit }) {
     const width = stage.clientWidth < 480 ? 380 : 640; // so that a phone shows legible text
     const button = (words, onclick, name = null) => element("button", { type: "button", class: name, onclick }, words);
     stage.append(element("div", { class: "choice pressed", "data-part": "draws" },
@@ -103,13 +103,16 @@ const LESSON = {
     const strip = new Plane(stage, { x: [93.2, 98.4], y: [-0.75, 1.6], label: "Runs", width, height: 185, equal: false });
     strip.svg.dataset.part = "runs";
     const verdicts = VERDICTS.map(([value, words]) => button(words, () => change({ verdict: `${state().comparison}-${value}` })));
-    const truth = element("p", { role: "status", "data-part": "gains", style: "margin:4px 0;min-height:1.5em" });
-    stage.append(element("div", { class: "choice pressed", "data-part": "gains", role: "group", "aria-label": say("Your decision") }, element("b", {}, say("Your decision")), verdicts), truth);
-    const title = element("small", { "data-part": "gains", style: "display:block" }, say("Gain B − A in points, all possible draws"));
-    const wait = element("p", { "data-part": "gains", style: "text-align:center;margin:6px 0 0" }, say("Decide first: which setting is better?"));
+    const truth = element("p", { class: "later", role: "status", "data-part": "gains", style: "margin:4px 0;min-height:1.5em" });
+    stage.append(element("div", { class: "choice pressed later unprinted", "data-part": "gains", role: "group", "aria-label": say("Your decision") }, element("b", {}, say("Your decision")), verdicts), truth);
+    const title = element("small", { class: "later", "data-part": "columns", style: "display:block" }, say("Gain B − A in points, all possible draws"));
+    const wait = element("p", { class: "later", "data-part": "columns", style: "text-align:center;margin:6px 0 0" }, say("Decide first: which setting is better?"));
     stage.append(title, wait);
     const histogram = new Plane(stage, { x: [-3, 4.2], y: [-0.3, 1.15], label: "Gain in all possible draws", width, height: 150, equal: false });
-    histogram.svg.dataset.part = "gains";
+    histogram.svg.dataset.part = "columns";
+    histogram.svg.classList.add("later");
+    const isPresented = stage.closest(".present") !== null;
+    let said = null; // about the truth, by the picture that is drawn
 
     const mark = (name, recall, row, isDrawn, at) => {
       const place = [recall, row + (at % 5 - 2) * 0.07];
@@ -164,7 +167,9 @@ const LESSON = {
       verdicts.forEach((verdict, at) => verdict.setAttribute("aria-pressed", String(VERDICTS[at][0] === chosen)));
       const other = { a: ["B", numbers.aheadB], b: ["A", numbers.aheadA] }[chosen];
       truth.textContent = isDecided ? [TRUTH[now.comparison], ...numbers.whole ? [supported(numbers.whole)] : [],
-        ...other ? [say("{name} is ahead in {share} of the draws.", { name: other[0], share: percent(other[1]) })] : []].join(" ") : "";
+        ...other && !isPresented ? [say("{name} is ahead in {share} of the draws.", { name: other[0], share: percent(other[1]) })] : []].join(" ") : "";
+      if (isPresented && said !== null && said !== truth.textContent) refit(); // the words take room
+      said = truth.textContent;
       drawStrip(numbers, now, isDecided);
       drawGains(numbers, isDecided);
     } };
@@ -179,7 +184,7 @@ const LESSON = {
     const number = (value, count) => `<mn>${fixed(value, count)}</mn>`;
     const list = (values) => numberList(values.map((value) => fixed(value, ofRuns)));
     const both = (a, b, count) => ({ a: `<math>${number(a, count)}</math>`, b: `<math>${number(b, count)}</math>` });
-    const means = `<p class="aside">${say("Drawn runs of A: {a}; of B: {b}.", { a: list(drawnA), b: list(drawnB) })}</p><p>${say("Mean: {formula}, here {a} for A and {b} for B.", { ...both(meanA, meanB, ofMeans),
+    const means = `<p class="aside">${say("Drawn runs of A: {a}; of B: {b}. Numbers have more decimals here than a report needs, so that each line follows from the one before.", { a: list(drawnA), b: list(drawnB) })}</p><p>${say("Mean: {formula}, here {a} for A and {b} for B.", { ...both(meanA, meanB, ofMeans),
       formula: "<math><mover><mi>x</mi><mo>¯</mo></mover><mo>=</mo><mfrac><mn>1</mn><mi>n</mi></mfrac><mo>∑</mo><msub><mi>x</mi><mi>i</mi></msub></math>" })}</p>`;
     if (n < 2) return `${means}<p>${say("<b>One run has no standard deviation.</b> Nothing tells you whether the gain of {gain} points is real.", { gain: fixed(gain, 2) })}</p>`;
     const judged = { gain: fixed(gain, ofGain) };
@@ -194,9 +199,9 @@ const LESSON = {
   },
   caption: [0, 2],
   presented: { see: [[0, 1, 2]], fails: [0, 1] },
-  states: { see: [{}], formula: {}, fails: { n: 5, draw: LUCKY }, check: {}, takeaway: {} },
-  parts: { runs: "predict see0 formula fails check takeaway", draws: "fails" },
-  fails: "Choose comparison 1, draw 5 runs of each setting and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain passes the test, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
+  states: { see: [{}], formula: {}, decide: { comparison: "angle" }, fails: { n: 5, draw: LUCKY }, check: {}, takeaway: { verdict: "nothing-open" } },
+  parts: { runs: "predict do see0 formula decide fails check takeaway", draws: "do fails", gains: "do decide", columns: "takeaway" },
+  fails: "Choose comparison 1, draw 5 runs of each setting and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain of 3.3 standard errors (bound 2.7) passes the test, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
   takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",
   open: { page: "compare", label: "two runs side by side" },
   after: {

@@ -13,7 +13,9 @@ from playwright.sync_api import Page
 from scipy import stats
 
 from experiments.lessons.seeds import FIRST, OTHERS, SEEDS_A, SEEDS_B, recall
-from udml_core.results.lessons import FOLDER
+from tests.lessons.test_print import CATCH
+from udml_core.results.lesson_texts import translations
+from udml_core.results.lessons import FOLDER, course_texts
 
 pytestmark = pytest.mark.browser
 
@@ -109,6 +111,10 @@ def fits(value: float, printed: str) -> bool:
 def test_what_the_text_says_of_its_cases(compute: Callable[..., Any]) -> None:
     lucky = compute("seeds", {"comparison": "nothing", "draw": -1, "n": 5})
     assert lucky["gain"] > 1.2 * lucky["limit"] * lucky["error"]
+    (english,) = (text for text in course_texts()["seeds"] if "Luckiest draw for B</b>" in text)
+    for text in (english, *(known[english] for known in translations().values())):
+        said = [float(number.replace(",", ".")) for number in re.findall(r"\d[.,]\d", text)]
+        assert said == [round(lucky["gain"] / lucky["error"], 1), round(lucky["limit"], 1)]
     start = compute("seeds", {})
     assert start["gain"] > 0
     assert min(start["aheadA"], start["aheadB"]) > 0.1
@@ -137,7 +143,8 @@ def test_a_decision_is_compared_with_what_all_runs_support(
         gain, reach = (of.high + of.low) / 2, (of.high - of.low) / 2
         said = page.get_by_role("status").filter(has_text="With all ten runs").first.inner_text()
         assert f"the gain is {gain:+.2f} ± {reach:.2f} points".replace("-", "−") in said
-        assert said.split("“")[1].startswith(verdict)
+        statistic = abs(stats.ttest_ind(runs[comparison], runs["a"], equal_var=False).statistic)
+        assert f"{statistic:.1f} standard errors. The data support “{verdict}”." in said
     assert compute("seeds", {"comparison": "nothing", "n": 3})["whole"] is None, "which has a truth of its own"
 
 
@@ -152,3 +159,42 @@ def test_the_reader_decides_before_the_truth_is_shown(open_lesson: Callable[...,
     before = page.evaluate("lesson.numbers.runsA.concat(lesson.numbers.runsB)")
     page.get_by_role("button", name="Draw other runs").click()
     assert page.evaluate("lesson.numbers.runsA.concat(lesson.numbers.runsB)") != before
+
+
+def test_slides_with_decisions_show_the_runs_and_what_was_decided(open_lesson: Callable[..., Page]) -> None:
+    """The runs took a quarter of the slide, and the columns that wait for a decision half of it."""
+    page = open_lesson("seeds", "?present=1")
+    page.set_viewport_size({"width": 1024, "height": 768})
+    share = """() => {
+        const [stage, runs] = [".stage", ".stage [data-part=runs]"].map((name) => document.querySelector(name));
+        return runs.getBoundingClientRect().height / stage.getBoundingClientRect().height; }"""
+    bottom = """() => ["[role=status]", ".hint"].map((name) => document.querySelector(`.lesson ${name}`))
+        .map((part) => part.getBoundingClientRect()).reduce((status, hint) => hint.top - status.bottom)"""
+    states = []
+    for slide in (1, 4):
+        page.evaluate("slide => lesson.presentation.turn(slide - lesson.presentation.slide)", slide)
+        states.append(page.evaluate("lesson.state.comparison"))
+        assert page.evaluate(share) > 0.45
+        assert page.locator(".stage [data-part=columns]:visible").count() == 0
+        for comparison in ("angle", "width"):
+            page.evaluate("comparison => lesson.change({ comparison, verdict: `${comparison}-a` })", comparison)
+            page.wait_for_timeout(300)
+            page.wait_for_function(f"({bottom})() >= 0")
+            assert page.get_by_role("status").filter(has_text="The data support").first.is_visible()
+    assert states == ["nothing", "angle"]  # the second slide goes on with the next comparison
+
+
+@pytest.mark.parametrize("button", [0, 1])
+def test_paper_asks_for_the_decision_in_its_table(open_lesson: Callable[..., Page], button: int) -> None:
+    """Both sheets printed "Your decision" without a box, and the handout an empty frame."""
+    page = open_lesson("seeds")
+    page.click(".skip")
+    page.evaluate(CATCH)
+    page.locator(".tools .print").nth(button).click()
+    page.set_content(page.evaluate("window.printed"))
+    assert page.get_by_text("Your decision", exact=True).count() == 0
+    assert page.locator(".picture svg").count() == 2 - button
+    if button:
+        rows = [row.locator("td").all_inner_texts() for row in page.locator("tr").all()[1:]]
+        assert [row[0] for row in rows] == ["Comparison 1", "Comparison 2", "Comparison 3"]
+        assert page.locator("th").filter(has_text="Your decision").count() == 1

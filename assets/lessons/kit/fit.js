@@ -243,6 +243,12 @@ class SlideFit {
     Object.assign(picture.style, { width: `${width * scale}px`, height: `${height * scale}px` });
   }
 
+  renew() {
+    this.built = "";
+    this.widths.clear();
+    this.sizes.clear();
+  }
+
   forget() {
     const { stage, stage: { parentElement: picture }, root, formula } = this.frame;
     this.built = "";

@@ -128,7 +128,7 @@ class Lesson {
     const { lesson, stage, data } = this;
     stage.replaceChildren();
     const parts = this.presentation.parts();
-    this.view = lesson.build({ stage, data, state: () => this.state, change: (to) => this.change(to), parts });
+    this.view = lesson.build({ stage, data, state: () => this.state, change: (to) => this.change(to), parts, refit: () => this.presentation.refit() });
     for (const part of stage.querySelectorAll("[data-part]")) part.classList.toggle("away", parts !== null && !parts.includes(part.dataset.part));
     this.placeCaptions();
     this.placeControls();

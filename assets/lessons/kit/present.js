@@ -6,7 +6,7 @@ const MOVES = { "+": true, "=": true, "-": false, "−": false }; // "=" is the 
 const ANNOUNCED_MS = 6000; // how long a slide says what changed in its picture
 const MAIN_BUTTON = "button.main"; // of a picture: what its lesson does, such as a step
 const HIDING = ["see", "formula"]; // slides that show the lesson's start after a question without an answer
-const UNANSWERED = ["meet", "predict", "do", "more"]; // slides that begin with the lesson's start
+const UNANSWERED = ["meet", "predict", "do", "decide", "more"]; // slides that begin with the lesson's start
 
 const sentencesOf = (html) => html.split(/(?<=[.!?])\s+/);
 
@@ -24,7 +24,7 @@ function slidesOf({ touch, see, fails, more, decisions, before, summary, meet = 
   };
   return [...(meet ? [slide("meet", see, Array.from({ length: meet }, (_none, at) => at))] : []), slide("predict"), slide("do", touch, presented.do),
     ...(presented.see ?? [[...sentencesOf(see).keys()].slice(meet)]).map((shown, at) => slide("see", see, shown, at)), slide("formula"),
-    ...(decisions ? [{ kind: "fails", state: {}, parts: null, text: say("Has everyone decided all comparisons? The next slide says what is true of one of them.") }] : []),
+    ...(decisions ? [{ ...slide("decide"), kind: "fails", text: say("Has everyone decided all comparisons? The next slide says what is true of one of them.") }] : []),
     slide("fails", fails, presented.fails), ...(more ? [slide("more", more.words, presented.more)] : []), slide("check"), slide("takeaway")];
 }
 
@@ -86,6 +86,12 @@ class Presentation {
     }
     if (isOn) this.show();
     else if (wasOn) this.restore();
+  }
+
+  // The picture has another height than before.
+  refit() {
+    this.fitted.renew();
+    this.makeRoom();
   }
 
   // The explanation of an answer needs room.

@@ -73,7 +73,7 @@ function printedPicture({ stage, lesson, state, widgets }, isHandout = false) {
     image.style.aspectRatio = `${drawn[index].clientWidth || 1} / ${drawn[index].clientHeight || 1}`; // known before it is decoded
     canvas.replaceWith(image);
   });
-  for (const part of picture.querySelectorAll(isHandout ? ".later, .at-part" : ".at-part")) part.remove(); // a sheet has a caption of its own
+  for (const part of picture.querySelectorAll(isHandout ? ".later, .at-part, .unprinted" : ".at-part, .unprinted")) part.remove(); // a sheet has a caption of its own
   const signs = (lesson.signs ?? SIGNS).filter(([sign]) => picture.textContent.includes(sign)).map((parts) => parts.join(" "));
   const caption = isHandout ? [] : (lesson.caption ?? []).map((at) => sentencesOf(lesson.see)[at]); // it could give an answer away
   const settings = isHandout ? [] : lesson.controls.map(({ name, label }) => `${label}: ${widgets[name].words(state[name])}`);
