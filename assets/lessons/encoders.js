@@ -52,7 +52,7 @@ const LESSON = {
     shows: { second: "columns", weight: 1 },
     because: "Two digits with equal rows rarely have equal columns too. A wrong neighbor must deceive both encoders at once.",
   },
-  touch: "Raise the weight of the second encoder from 0. Then exchange B for C, which sees the sums of neighboring rows: C alone is much stronger than B.",
+  touch: "Set the weight of the second encoder to 0, then raise it. Then exchange B for C, which sees the sums of neighboring rows: C alone is much stronger than B.",
   see: "The rectangle holds all 600 images. Left: encoder A finds the right digit; right: it fails. Lower part of each side: the second encoder is right; upper part: it is wrong. Filled blue: the joined vector is right; dashed orange: it is wrong. The digits below are a query ★ on which A or the second encoder fails, with the nearest image by each.",
   controls: [
     { name: "second", kind: "choice", label: "Second encoder", start: "columns", options: [{ value: "columns", words: "B: columns" }, { value: "pairs", words: "C: pairs of rows" }] },
@@ -143,12 +143,13 @@ const LESSON = {
     const mean = `<math><mi>c</mi><mo>=</mo><mfrac><mrow><msub><mi>c</mi><mi>A</mi></msub><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup><msub><mi>c</mi><mi>${NAMES[second]}</mi></msub></mrow><mrow><mn>1</mn><mo>+</mo><msup><mi>w</mi><mn>2</mn></msup></mrow></mfrac></math>
       <math><mo>=</mo><mfrac><mrow>${number(cosines[0])}<mo>+</mo><mn>${fixed(weight ** 2, 2)}</mn><mo>·</mo>${number(cosines[1])}</mrow><mn>${fixed(1 + weight ** 2, 2)}</mn></mfrac><mo>=</mo>${number(cosines[2], 3)}</math>`;
     return `<p>${say("Both vectors have length 1 before they are joined, so the cosine of the joined vectors is a weighted mean of both cosines: {formula}, for the query ★ and its nearest image by the joined vector.", { formula: mean })}</p>
-      <p class="aside">${say("Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent. ± bounds in 19 of 20 cases what the choice of images leaves open; the record has no such bound for MAP@R. A shared error above is an image on which both fail, whether or not they find the same wrong neighbor.")} ${say("These numbers cannot tell whether both together have a higher R@1 than the better encoder for: {names}.", { names: LESSON.undecided(encoders.record).map((name) => IMAGE_SETS[name]).join(", ") })}</p>
+      <p class="aside">${say("Measured with real encoders, EfficientNet-Lite0 (E) and SqueezeNet (S), without labels or training: R@1, then MAP@R, in percent. ± bounds in 19 of 20 cases what the choice of images leaves open; the record has no such bound for MAP@R. A shared error above is an image on which both fail, whether or not they find the same wrong neighbor.")} ${say("These numbers cannot tell whether both together have a higher R@1 than the better encoder for: {names}.", { names: LESSON.undecided(encoders.record).map((name) => IMAGE_SETS[name]).join(", ") })}
+      ${say("The rule: a gain counts if it is larger than {formula}, where a and b are the ± of both numbers, as if they came from different images.", { formula: "<math><msqrt><msup><mi>a</mi><mn>2</mn></msup><mo>+</mo><msup><mi>b</mi><mn>2</mn></msup></msqrt></math>" })}</p>
       <div class="aside"><div style="display:flex;flex-wrap:wrap;gap:6px 24px">${table("R@1", ([recall], images) => ofImages(recall, images))}${table("MAP@R", ([, map]) => fixed(map, 1))}</div></div>`;
   },
   caption: [0, 1, 2, 3],
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1, 2] },
-  states: { fails: { second: "pairs", weight: 1 } },
+  states: { unanswered: { weight: 1 }, fails: { second: "pairs", weight: 1 } },
   fails: "Choose encoder C. Alone it finds 79 % of the images, B only 59 %. But C misses 70 % of the images that A misses, so the joined vector finds no more than A alone, whatever w is; with B it finds up to 96 %. Now choose B and raise w to 3: R@1 falls to 90 %, because the joined vector follows the weaker encoder more and more. Two encoders also cost twice the time, and neither of them may judge the result, because a judge must take no part.",
   takeaway: "Join encoders whose errors differ. A second encoder that is weaker but sees something else helps more than a strong one that fails on the same images.",
   open: { page: "refine", label: "join encoders and whiten them, without labels" },
@@ -158,7 +159,7 @@ const LESSON = {
     right: 1,
     order: [0, 2, 1],
     why: ["Its strength lies where A is strong already; A’s errors stay.", "", "Joining only puts two vectors side by side, and that needs no label."],
-    because: "Where both fail in the same way, no weight helps. G can correct A’s errors if A outvotes G elsewhere; choose its weight with care, for example by mutual neighbors.",
+    because: "Where both fail in the same way, no weight helps. G can correct A’s errors if A outvotes G elsewhere; choose its weight with care, because with too large a weight G outvotes A.",
   },
   notes: {
     ask: "How could you see without labels that two encoders make different errors?",

@@ -157,3 +157,17 @@ def test_a_telephone_cuts_no_table(open_lesson: Callable[..., Page], language: s
         box = table.bounding_box()
         assert box
         assert box["x"] + box["width"] <= right
+
+
+@pytest.mark.browser
+def test_the_slides_that_explain_joining_join(open_lesson: Callable[..., Page]) -> None:
+    """Without an answer they showed weight 0, with which the joined vector is A's."""
+    page = open_lesson("encoders", "?present=1")
+    for _ in range(3):
+        page.evaluate("lesson.presentation.turn(1)")
+        if page.evaluate("lesson.root.dataset.slide") in ("see", "formula"):
+            assert page.evaluate("lesson.state.weight") == 1
+            both, alone = page.evaluate("[lesson.numbers.recalls[2], lesson.numbers.recalls[0]]")
+            assert both > alone + 0.1
+    first, *_ = page.evaluate(r"lesson.lesson.touch.split(/(?<=[.!?])\s+/)")
+    assert first.startswith("Set the weight of the second encoder to 0"), "whatever it is after the answer"

@@ -122,7 +122,7 @@ class Presentation {
   parts() { return this.isOn ? this.slides[this.slide].parts : null; }
 
   // The state in which a slide begins. Until the class has answered, or a slide says when the method fails, none shows what the question asks.
-  stateOf({ kind, state }) { return HIDING.includes(kind) && typeof this.answers.before !== "number" ? {} : state; }
+  stateOf({ kind, state }) { return HIDING.includes(kind) && typeof this.answers.before !== "number" ? this.frame.lesson.states?.unanswered ?? {} : state; }
 
   // Put the lesson into the state of the slide, once: what the audience changes there stays while the slide is shown, and what it decided stays until the end.
   prepare(state) {
