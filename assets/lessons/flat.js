@@ -155,6 +155,7 @@ const LESSON = {
       const [left, top] = plane.at(center);
       const marked = new Set([...rim, ...tested.map(({ row }) => row)]); // with a rim or a cross
       const marks = points.map((point, row) => [...plane.at(point), ...Array(2).fill(plane.radius(4) + (marked.has(row) ? 6 : 1))]);
+      const gap = 0.6 * letters; // between numbers, which would read as one
       const boxes = [...taken.map((point) => [...plane.at(point), 17, 17]), ...words, ...marks];
       const places = Array.from({ length: NUMBERED }, (_none, at) => ring[Math.round((at + 0.5) * RING / NUMBERED) % RING]);
       const meetings = [ring[0], ring[RING / 2]].filter(({ place }) => Math.hypot(...minus(place, best.place)) > 0.1); // of the circle and the green line
@@ -170,7 +171,7 @@ const LESSON = {
         const spot = spots.find(([left, top]) => left > wide / 2 && left < plane.width - wide / 2 && top > high / 2 && top < plane.height - high / 2
           && boxes.every(([boxX, boxY, halfWide, halfHigh]) => Math.abs(left - boxX) > wide / 2 + halfWide || Math.abs(top - boxY) > high / 2 + halfHigh));
         if (!spot) continue;
-        boxes.push([...spot, wide / 2, high / 2]);
+        boxes.push([...spot, wide / 2 + gap / 2, high / 2 + gap]);
         plane.text(plane.from(spot), fixed(similarity, 2), { dy: 0.35 * letters, size: 13, class: isBest ? "later best" : isMeeting ? "later meeting" : "later", ...HALO });
       }
     };
@@ -215,7 +216,7 @@ const LESSON = {
         const halfway = [(foot[0] + b[0]) / 2, (foot[1] + b[1]) / 2];
         plane.text(halfway, across, { dx: 8 * side, dy: 5, size: 13, anchor: side < 0 ? "end" : "start", ...HALO });
         const half = widthOf(across, Math.max(13, plane.least)) / 2;
-        words.push([plane.at(halfway)[0] + side * (8 + half), plane.at(halfway)[1], half, Math.max(13, plane.least) / 2]);
+        words.push([plane.at(halfway)[0] + side * (8 + half), plane.at(halfway)[1], half + plane.radius(6), Math.max(13, plane.least)]);
       }
       const status = new Map(tested.map(({ row, isMember }) => [row, isMember]));
       const half = plane.radius(4);

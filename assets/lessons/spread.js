@@ -57,7 +57,7 @@ const LESSON = {
     shows: { step: 10 },
     because: "The mistaken squares pass the color on: after five steps six squares have it, and they keep it. The labeled square is many edges away, so its color arrives there later and weaker.",
   },
-  touch: "Press Play, or move the slider of steps. Then click points to give or remove a label, and try to remove all mistakes (✕) with few labels.",
+  touch: "Press Play, or move the slider of steps to its end. Then click points to give or remove a label, until no mistake (✕) is left. Three labels are enough, one in each class: where?",
   see: "Lines are edges: they join each point to its five nearest neighbors, and together they are the graph. The shape of a point is its true class. Its color is the class whose labels reach it most; a pale color means a close call, and an empty point is not reached yet. Dashed arrows are edges between two classes, where a color can leak: a wider arrow carries more.",
   controls: [
     { name: "step", kind: "slider", label: "Steps of spreading", low: 0, high: ALL_STEPS, step: 1, start: 3, format: (value) => (value < ALL_STEPS ? plain(value) : say("all")) },
@@ -88,7 +88,7 @@ const LESSON = {
       wrong: best.flatMap((classNumber, row) => (classNumber >= 0 && classNumber !== points[row].classNumber ? [row] : [])) };
   },
   readout: ({ reached, wrong, leaks, best }, { labels }) => [[say("labels"), labels.length], [say("reached points"), say("{count} of {all}", { count: reached, all: best.length })],
-    [say("mistakes ✕"), wrong.length], [say("edges between classes"), leaks.length]],
+    [say("mistakes ✕"), wrong.length || "0 ✓"], [say("edges between classes"), leaks.length]],
   build({ stage, state, change }) {
     const { points, neighbors } = GRAPH;
     const plane = new Plane(stage, { x: [-1.2, 3.4], y: [-0.8, 1.3], height: 330, label: "Points and their nearest neighbors" });
@@ -152,8 +152,14 @@ const LESSON = {
       play.textContent = say("Pause");
     } }, isStill ? say("Next step") : say("Play"));
     stage.append(element("div", { class: "corner" }, play));
+    const solved = element("p", { role: "status", class: "later unprinted", style: "margin:4px 0;min-height:1.5em;font-weight:600" });
+    if (!stage.closest(".present")) stage.append(solved); // there the numbers say it
 
     return { draw({ labels, step }, { best, certainty, leaks, wrong, reached }) {
+      const isRight = wrong.length === 0 && reached === points.length;
+      const found = labels.length > SHAPES.length ? say("✓ No mistakes after all steps, with {labels} labels. Can you do it with {least}?", { labels: labels.length, least: SHAPES.length })
+        : say("✓ No mistakes after all steps, with {least} labels. Fewer cannot do it: each class needs one.", { least: SHAPES.length });
+      solved.textContent = !isRight ? "" : step < ALL_STEPS ? say("✓ No mistakes after {step} steps. Do further steps make some?", { step }) : found;
       plane.clear();
       plane.add("path", { d: inside, stroke: COLORS.gray, "stroke-width": 0.8, "stroke-opacity": 0.55 });
       const most = Math.max(...leaks.map(({ flow }) => flow)) || 1;

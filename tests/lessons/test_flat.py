@@ -279,3 +279,19 @@ def test_signs_below_the_bars_do_not_touch(open_lesson: Callable[..., Any], widt
     }""")
     assert len(signs) == k
     assert all(one[1] + 1 < other[0] for one, other in pairwise(signs)), signs
+
+
+def test_numbers_of_a_wrong_flat_keep_apart(open_lesson: Callable[..., Any]) -> None:
+    """At k = 24 and T = 0.3, "across 0.27", 0.62 and 0.71 touched."""
+    page = open_lesson("flat")
+    page.click(".skip")
+    for b in ([-0.04, 0.957], [0.2, 0.629], [0.5, 0.5], [0.7, 1.1]):
+        page.evaluate("b => lesson.change({ k: 24, threshold: 0.3, b })", b)
+        boxes = page.evaluate("""() => [...document.querySelectorAll(".stage [data-part=curves] text:not(.handle *)")]
+            .filter((text) => text.textContent).map((text) => [text.textContent, text.getBBox()])
+            .map(([words, { x, y, width, height }]) => [words, x, y, x + width, y + height])""")
+        assert len(boxes) >= 5
+        for at, (words, left, top, right, bottom) in enumerate(boxes):
+            for other, x, y, end, low in boxes[at + 1:]:
+                apart = max(x - right, left - end), max(y - bottom, top - low)
+                assert max(apart) > 2, (b, words, other, apart)
