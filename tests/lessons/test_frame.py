@@ -315,3 +315,15 @@ def test_the_course_s_contents_show_the_progress(open_lesson: Open) -> None:
     page.get_by_role("button", name="Forget my progress").click()
     expect(page.get_by_text(f"0 of {len(course())} finished")).to_be_visible()
     assert not Axe().run(page).response["violations"]
+
+
+def test_a_picture_is_built_again_for_another_width(open_lesson: Callable[..., Page]) -> None:
+    """In a window that became narrow, the numbers on an axis had 6 pixels."""
+    page = open_lesson("seeds")
+    page.click(".skip")
+    page.set_viewport_size({"width": 390, "height": 844})
+    least = """() => Math.min(...[...document.querySelectorAll(".stage svg text")]
+        .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a))"""
+    page.wait_for_function(f"({least})() >= 11")
+    page.set_viewport_size({"width": 1400, "height": 900})
+    page.wait_for_function("document.querySelector('.stage svg').viewBox.baseVal.width > 500")

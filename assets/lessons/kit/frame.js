@@ -4,6 +4,7 @@
 
 const ADDRESS_MS = 250;
 const PHONE = 500; // pixels of a telephone, as in lesson.css
+const OTHER_WIDTH = 40; // pixels: a picture with so much more or less room is built again
 const isWholeBelow = (number, count) => Number.isInteger(number) && number >= 0 && number < count;
 
 // The choices of a question as they are shown. An answer is kept by its number in the data, so it survives another order.
@@ -33,6 +34,11 @@ class Lesson {
     this.lock();
     this.drawStage();
     this.presentation.set(new URLSearchParams(location.search).get(PRESENT) === "1");
+    this.resized = new ResizeObserver(() => {
+      clearTimeout(this.rebuilding);
+      this.rebuilding = setTimeout(() => { if (this.isOutgrown()) this.drawStage(); }, ADDRESS_MS);
+    });
+    this.resized.observe(this.stage);
     this.onKey = (event) => this.presentation.key(event);
     document.addEventListener("keydown", this.onKey, true); // before an answer or a slider, which the arrows would change
   }
@@ -123,9 +129,16 @@ class Lesson {
     if (!this.presentation.isOn) this.writing = setTimeout(() => this.writeAddress(), ADDRESS_MS);
   }
 
+  // Whether the picture was built for another width: its letters would be too small or too large.
+  isOutgrown() {
+    const { clientWidth } = this.stage;
+    return !this.presentation.isOn && !this.isPrinting && clientWidth > 0 && Math.abs(clientWidth - this.builtWidth) > OTHER_WIDTH;
+  }
+
   // Build the picture for the width that the stage has now, and draw it.
   drawStage() {
     const { lesson, stage, data } = this;
+    this.builtWidth = stage.clientWidth;
     stage.replaceChildren();
     const parts = this.presentation.parts();
     this.view = lesson.build({ stage, data, state: () => this.state, change: (to) => this.change(to), parts, refit: () => this.presentation.refit() });
@@ -445,6 +458,8 @@ class Lesson {
     document.removeEventListener("keydown", this.onKey, true);
     this.presentation.leave();
     clearTimeout(this.writing);
+    clearTimeout(this.rebuilding);
+    this.resized.disconnect();
   }
 }
 

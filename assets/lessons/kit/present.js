@@ -112,8 +112,8 @@ class Presentation {
       part.classList.toggle("away", part.dataset.on !== "all" && !part.dataset.on.split(" ").includes(kind));
     }
     this.title.textContent = `${this.slide + 1} / ${this.slides.length} · ${lesson.title}`;
-    this.keyWords.textContent = this.mainButton() === undefined ? say("← → slides · + − slider · B blank · ? all keys · Esc end")
-      : say("← → slides · + − slider · S main button · B blank · ? all keys · Esc end");
+    this.keyWords.textContent = this.mainButton() === undefined ? say("← → slides · + − slider · B blank · ? keys")
+      : say("← → slides · + − slider · S main button · B blank · ? keys");
     this.step.innerHTML = unbroken(kind === "fails" ? `<b>${say("When it fails")}</b><br> ${text}` : text);
     this.fitted.fit(kind);
   }
