@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from playwright.sync_api import Page
 
 from udml_core.exploration.clusters import cluster_summary
 from udml_core.exploration.lesson_examples import digits_ascent, smallest_ascent

@@ -204,7 +204,7 @@ def test_a_handout_leaves_room_for_what_the_figure_needs(open_lesson: Open) -> N
         for column in columns:
             assert f"<th>{column}</th>" in body
         assert "<th>R@2</th>" not in body
-        assert body.count("<tr>") == {"hardness": 7, "triplets": 5}.get(lesson, 3)
+        assert body.count("<tr>") == {"hardness": 7, "triplets": 5, "seeds": 4}.get(lesson, 3)
         assert body.count('class="lines"') == 3
 
 

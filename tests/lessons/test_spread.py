@@ -96,7 +96,7 @@ def test_removing_all_mistakes_takes_thought_and_is_acknowledged(open_lesson: Ca
     page = open_lesson("spread")
     page.click(".skip")
     status = page.locator(".stage [role=status]")
-    single = """all => lesson.start.labels.flatMap((_label, at) => Array.from({ length: 60 }, (_row, row) => row).flatMap((row) =>
+    single = """all => lesson.start.labels.flatMap((_label, at) => [...Array(60).keys()].flatMap((row) =>
         [[...lesson.start.labels, row], lesson.start.labels.with(at, row)])).map((labels) =>
             lesson.lesson.compute({ ...lesson.start, step: all, labels }, {}).wrong.length)"""
     assert min(page.evaluate(single, ALL)) > 0  # with one label more, or one in another place
@@ -106,7 +106,7 @@ def test_removing_all_mistakes_takes_thought_and_is_acknowledged(open_lesson: Ca
     assert page.evaluate("lesson.numbers.best.every((best, row) => best === lesson.numbers.classes[row])")
     expect(status).to_contain_text("No mistakes after all steps, with 3 labels. Fewer cannot do it")
     expect(page.locator(".readout")).to_contain_text("0 ✓")
-    page.evaluate("""() => lesson.change({ labels: Array.from({ length: 60 }, (_row, row) => [0, 33, 59, row]).find((labels) =>
+    page.evaluate("""() => lesson.change({ labels: [...Array(60).keys()].map((row) => [0, 33, 59, row]).find((labels) =>
         new Set(labels).size === 4 && !lesson.lesson.compute({ ...lesson.state, labels }, {}).wrong.length) })""")
     expect(status).to_contain_text("with 4 labels. Can you do it with 3?")
     page.evaluate("lesson.change({ step: 10, labels: [3, 25, 50, 40] })")
