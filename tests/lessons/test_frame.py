@@ -324,6 +324,6 @@ def test_a_picture_is_built_again_for_another_width(open_lesson: Callable[..., P
     page.set_viewport_size({"width": 390, "height": 844})
     least = """() => Math.min(...[...document.querySelectorAll(".stage svg text")]
         .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a))"""
-    page.wait_for_function(f"({least})() >= 11")
+    page.wait_for_function(f"() => ({least})() >= 11")
     page.set_viewport_size({"width": 1400, "height": 900})
-    page.wait_for_function("document.querySelector('.stage svg').viewBox.baseVal.width > 500")
+    page.wait_for_function("() => document.querySelector('.stage svg').viewBox.baseVal.width > 500")
