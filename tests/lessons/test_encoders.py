@@ -170,4 +170,4 @@ def test_the_slides_that_explain_joining_join(open_lesson: Callable[..., Page]) 
             both, alone = page.evaluate("[lesson.numbers.recalls[2], lesson.numbers.recalls[0]]")
             assert both > alone + 0.1
     first, *_ = page.evaluate(r"lesson.lesson.touch.split(/(?<=[.!?])\s+/)")
-    assert first.startswith("Set the weight of the second encoder to 0"), "whatever it is after the answer"
+    assert first.startswith("Set the weight of the second encoder to 0"), "also after the answer"

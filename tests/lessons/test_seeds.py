@@ -181,7 +181,7 @@ def test_slides_with_decisions_show_the_runs_and_what_was_decided(open_lesson: C
             page.wait_for_timeout(300)
             page.wait_for_function(f"() => ({bottom})() >= 0")
             assert page.get_by_role("status").filter(has_text="The data support").first.is_visible()
-    assert states == ["nothing", "angle"]  # the second slide goes on with the next comparison
+    assert states == ["nothing", "angle"]  # the second slide begins with the next comparison
 
 
 @pytest.mark.parametrize("button", [0, 1])
