@@ -118,7 +118,7 @@ const LESSON = {
   build({ stage, data: { digits }, state, change }) {
     const asking = element("div", { "data-part": "pair", style: "display:grid;gap:6px;justify-items:start;min-height:128px;align-content:start" });
     stage.append(asking);
-    const plane = new Plane(stage, { x: [-0.28, 1.12], y: [0.35, 2.4], width: 640, height: 175 * Math.max(1, leastLetters(stage) / 16), equal: false, label: "Intervals of the judgments" });
+    const plane = new Plane(stage, { x: [-0.28, 1.12], y: [0.35, 2.4], width: 640, height: (stage.clientWidth < 480 ? 230 : 175) * Math.max(1, leastLetters(stage) / 16), equal: false, label: "Intervals of the judgments" });
     plane.svg.classList.add("later");
     plane.svg.dataset.part = "bars";
     const picture = (row) => digits.pixels.subarray(64 * row, 64 * row + 64);
