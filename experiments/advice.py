@@ -53,6 +53,8 @@ MEASURES: dict[Serves, str] = {"first": "recall@1", "groups": "map@r"}
 QUESTIONS = ("first results", "groups")
 """The names of both measures in the record."""
 TITLES: dict[Serves, str] = {"first": "first results", "groups": "whole groups"}
+MEASURE_WORDS = {"recall@1": "R@1", "map@r": "MAP@R"}
+OVERVIEW = "Regret of the advice and minutes by race"
 START = "Frozen features"
 PROTOCOL = ("images without class folders, in random order; all images are queries and gallery; percent; the classes "
             "score the candidates only after the race; `kept` marks the steps on which later candidates build; "
@@ -108,8 +110,35 @@ def main() -> None:
 def record_of(datasets: dict[str, Any]) -> dict[str, Any]:
     """Return the record with the races in the order of the trials, and what the present rule advises after each."""
     order = [f"{name}, {title}" for name in TRIALS for title in TITLES.values()]
-    return provenance("advice") | {"protocol": PROTOCOL, "datasets": {
-        title: datasets[title] | advice_of(datasets[title]) for title in order if title in datasets}}
+    races = {title: datasets[title] | advice_of(datasets[title]) for title in order if title in datasets}
+    return provenance("advice") | {"protocol": PROTOCOL, "overview": overview(races), "datasets": races}
+
+
+def overview(races: dict[str, Any]) -> dict[str, Any]:
+    """Return the table of all races: what each advised, its regret and minutes, and both measures of three searches.
+
+    The best is the best search that was judged, in the measure that the race serves.
+    """
+    rows = {}
+    for title, of in races.items():
+        three = {"start": START, "advice": of["advised"], "best": of["truly best"]}
+        rows[f"{title}: {of['advised']}"] = {"regret": of["summary"]["regret"], "minutes": round(of["minutes"], 1)} | {
+            f"{word} of the {name}": of["rows"][search][measure]
+            for measure, word in MEASURE_WORDS.items() for name, search in three.items()}
+    return {"title": OVERVIEW, "rows": rows}
+
+
+def regret_table(races: dict[str, Any]) -> list[str]:
+    """Return the lines of the same table in Markdown, as the documents show it."""
+    lines = ["| images, what the race serves | advised | start | advice | best tried | regret | minutes |",
+             "|---|---|---|---|---|---|---|"]
+    for title, of in races.items():
+        start, advice, best = (" / ".join(f"{of['rows'][search][measure]:.1f}" for measure in MEASURE_WORDS)
+                               for search in (START, of["advised"], of["truly best"]))
+        advised = f"{of['advised']}, `{of['recipe']}`" if of["recipe"] else of["advised"]
+        lines.append(f"| {title} | {advised} | {start} | {advice} | {best}, {of['truly best']} | "
+                     f"{of['summary']['regret']:.2f} | {of['minutes']:.1f} |")
+    return lines
 
 
 def hidden_images(name: str, folder: Path) -> tuple[Dataset, Integers]:

@@ -24,6 +24,8 @@ from experiments.advice import (
     comparison_in,
     hidden_images,
     measure,
+    overview,
+    regret_table,
     scored,
 )
 from tests.exploration.test_race import comparison
@@ -107,6 +109,24 @@ def test_the_texts_state_the_figures_of_the_record() -> None:
     assert f"the largest gain {means[1]}" in judging
     changes = " ".join((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split())
     assert f"its regret is {means[0]} points on average, against {means[1]} of the largest gain" in changes
+
+
+def test_the_table_of_regrets_follows_from_the_rows_of_the_races() -> None:
+    races = record()
+    stored = json.loads((FOLDER / "advice.json").read_text(encoding="utf-8"))["overview"]
+    assert stored == overview(races), "the page Results shows this table first"
+    judging = (ROOT / "docs" / "judging.md").read_text(encoding="utf-8").splitlines()
+    lines = regret_table(races)
+    assert judging[judging.index(lines[0]):][:len(lines) + 1] == [*lines, ""]
+    for (title, of), line, (name, row) in zip(races.items(), lines[2:], stored["rows"].items(), strict=True):
+        assert name == f"{title}: {of['advised']}"
+        word = {"recall@1": "R@1", "map@r": "MAP@R"}[of["measure"]]
+        values = {search: values[of["measure"]] for search, values in of["rows"].items()}
+        assert row["regret"] == pytest.approx(max(values.values()) - values[of["advised"]], abs=1e-6)
+        assert row["regret"] == pytest.approx(row[f"{word} of the best"] - row[f"{word} of the advice"], abs=1e-6)
+        assert row[f"{word} of the start"] == values[START]
+        assert line.endswith(f"| {row['regret']:.2f} | {of['minutes']:.1f} |")
+    assert "budget" not in {key for of in races.values() for key in of}, "the text says that it is not held"
 
 
 def verdicts_of(measure: str, of_best: bool = False, titles: Collection[str] = ()) -> list[tuple[Measured, float]]:

@@ -185,6 +185,8 @@ def read(finding: Finding, folder: Path = FOLDER) -> Experiment:
 def _tables(record: Mapping[str, Any]) -> Iterable[Table]:
     if "rows" in record:
         yield _table_of_runs(record)
+    if "overview" in record:
+        yield Table(record["overview"]["title"], {name: _row(row) for name, row in record["overview"]["rows"].items()})
     for title, dataset in record.get("datasets", {}).items():
         rows = dataset.get("rows") or {f"{name}: {kind}": row for name, kinds in dataset.items()
                                        for kind, row in kinds.items()}
