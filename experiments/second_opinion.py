@@ -11,8 +11,9 @@ numbers of results that a judge looks at, and lists every verdict that is false.
 Verdicts are counted twice. "In the app" is the rule of every page: certain among a family of 50 comparisons, and not
 contradicted by the count of queries. Beside it stand verdicts of single comparisons, at 95 %. The numbers of results
 with which these are counted on a data set are chosen on the other data sets only, by the goals that they meet there,
-then by the share of right verdicts. The rest of the rule (the view for the weights, three quarters of the weight, how a
-typical group is counted) was fixed after looking at all data sets.
+then by the share of right verdicts. Nothing else is chosen so: the app's own numbers of results (1 and a typical
+group), the view for the weights, three quarters of the weight and how a typical group is counted were fixed after
+looking at all data sets.
 
 Beside the verdicts stand measures of the embedding alone: reciprocity, hubness, effective rank, the share of neighbors
 that stay, the exponent of the spectrum (α-ReQ: K. K. Agrawal et al., "α-ReQ: Assessing representation quality in
@@ -148,7 +149,8 @@ def main() -> None:
         said |= {name: record[name] for name in said if name in record}
     write_record(options.out, said | {
         "datasets": {question.capitalize(): {"rows": table(summary, question)} for question in QUESTIONS} | {
-            "Verdicts of the app against the truth": {"rows": false_verdicts(places)}},
+            "Verdicts of the app against the truth": {"rows": false_verdicts(places)},
+            "Embeddings in each column": {"rows": embeddings_by_column(places)}},
         "totals": totals, "totals in the app": in_app, "rules": rules, "summary": summary, "places": places})
     print(json.dumps({"summary": summary, "totals": totals, "totals in the app": in_app}, indent=1))
 
@@ -485,7 +487,8 @@ def ruled(place: dict[str, Any], question: str, rule: str) -> dict[str, Any] | N
 def judged(place: dict[str, Any], measure: str, truth: str, verdicts: Integers | None = None) -> dict[str, Any]:
     """Return how right the verdicts on a data set are, by default of single comparisons; see `voted`.
 
-    Correlation is Spearman's, of each judge's difference with the truth. Of the differences of more than 2 points,
+    Correlation is Spearman's, of each judge's difference with the truth, and of the mean difference by the judges'
+    weights, which the verdict follows. Of the differences of more than 2 points,
     `decided` have a verdict, and `right` the true sign. A false "better" is said of a loss of more than half a point;
     `false` lists every verdict against the true sign, with the difference. Regret is what the best-judged of all
     embeddings that are better loses against the truly best, frozen features included.
@@ -497,6 +500,7 @@ def judged(place: dict[str, Any], measure: str, truth: str, verdicts: Integers |
     chosen = best_judged(place, measure, verdicts > 0)
     return {"correlation": {judge: round(correlation([row["opinions"][judge][measure][0] for row in rows.values()],
                                                      true), 2) for judge in place["weights"]},
+            "correlation together": round(correlation(said_together(place, measure), true), 2),
             "large": int(large.sum()), "decided": int((large & (verdicts != 0)).sum()),
             "right": int((large & (verdicts == np.sign(true))).sum()),
             "better": int((verdicts > 0).sum()), "worse": int((verdicts < 0).sum()),
@@ -520,10 +524,14 @@ def best_judged(place: dict[str, Any], measure: str, among: Array) -> int | None
         measure: The judged measure.
         among: Mask of the embeddings that may be chosen.
     """
+    return int(np.where(among, said_together(place, measure), -np.inf).argmax()) if among.any() else None
+
+
+def said_together(place: dict[str, Any], measure: str) -> Array:
+    """Return the difference of each row, averaged over the judges by their weights."""
     total_weight = sum(place["weights"].values())
-    said = np.array([sum(weight * row["opinions"][judge][measure][0] for judge, weight in place["weights"].items())
+    return np.array([sum(weight * row["opinions"][judge][measure][0] for judge, weight in place["weights"].items())
                      for row in place["comparisons"].values()]) / total_weight
-    return int(np.where(among, said, -np.inf).argmax()) if among.any() else None
 
 
 def preferred(place: dict[str, Any]) -> dict[str, Any]:
@@ -574,7 +582,18 @@ def finding_words(record: dict[str, Any]) -> list[str]:
     seeds = seeds_of(places)
     own = {measure: [place["own measures"][measure] for place in record["summary"].values()
                      if measure in place["own measures"]] for measure in OWN_WORDS}
+    entered = list(embeddings_by_column(places).values())
+    of_all, of_counts, of_views, of_maps = (sum(of[name] for of in entered) for name in entered[0])
+    assert of_views == of_maps, "one sentence says both"
     return [
+        f"All {of_all} embeddings enter every column of the tables but these: a count of images may stop the verdict "
+        f"on {of_counts}, and the other {of_all - of_counts} are judged by the mean difference alone; consistency "
+        f"under views and the silhouette on a UMAP map are correlated over {of_views}, in "
+        f"{sum(of['correlation of consistency under views'] > 0 for of in entered)} of {len(entered)} rows of the "
+        "tables",
+        "The judges together, by their weights, correlate " + " and ".join(span([
+            place["in the app"][question]["correlation together"] for place in record["summary"].values()])
+            + f" with {measure}" for question, measure in (("first result", "R@1"), ("whole group", "MAP@R"))),
         f"{sum(len(place['comparisons']) for place in places.values())} embeddings of "
         f"{len({name.split(',')[0] for name in places})} data sets",
         f"hold {min(little):.0f} to {max(little):.0f} % of the weight on birds, clothes and characters, and "
@@ -654,10 +673,27 @@ def table(summary: dict[str, Any], question: str) -> dict[str, dict[str, float]]
         of = place["in the app"][question]
         shown = {"differences of 2 points": of["large"], "with a verdict": of["decided"], "right": of["right"],
                  "called better": of["better"], "falsely better": of["false better"], "regret": of["regret"],
-                 "correlation of the judges": max(of["correlation"].values()),
+                 "correlation of the judges together": of["correlation together"],
+                 "correlation of the best single judge": max(of["correlation"].values()),
                  "gain of the preferred embedding": place["preferred"][QUESTIONS[question]]}
         rows[name] = shown | {f"correlation of {measure}": values[QUESTIONS[question]]
                               for measure, values in place["own measures"].items()}
+    return rows
+
+
+def embeddings_by_column(places: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """Return how many embeddings of each data set enter which columns; an earlier version measured less of some.
+
+    A measure of the embedding alone is correlated with the truth over at least `CORRELATED` embeddings.
+    """
+    rows = dict[str, dict[str, int]]()
+    for name, place in places.items():
+        known = list(place["comparisons"].values())
+        later = {words: sum(measure in row["own"] for row in known) for measure, words in (
+            ("consistency", "consistency under views"), ("silhouette on a UMAP map", "silhouette on a UMAP map"))}
+        counted_rows = sum("counts" in row for row in known)
+        rows[name] = {"all other columns": len(known), "count of images": counted_rows} | {
+            f"correlation of {words}": count if count >= CORRELATED else 0 for words, count in later.items()}
     return rows
 
 

@@ -14,11 +14,13 @@ from experiments.second_opinion import (
     APP_RULE,
     GROUPS,
     MOST_REGRET,
+    QUESTIONS,
     RULES,
     SEED,
     best_judged,
     by_class_range,
     deepest,
+    embeddings_by_column,
     finding_words,
     judged,
     lean,
@@ -184,6 +186,44 @@ def test_the_text_states_the_figures_of_the_record() -> None:
     called = sum(comparison_in(row, " against the start").first.said == "better" for of in advice.values()
                  for name, row in of["rows"].items() if name != START)
     assert f"counts {called} more, of which none loses R@1" in text
+
+
+def test_the_correlation_of_the_judges_is_that_of_their_weighted_mean_and_of_no_single_judge() -> None:
+    rows = place(comparison(60, 0.5), comparison(55, 0.1), comparison(58, 0.4), judge=0.9, pixels=0.1)
+    for row, said in zip(rows["comparisons"].values(), (0.5, 1.0, 0.8), strict=True):  # pixels order them in reverse
+        row["opinions"]["pixels"] = {"group 60": [said, 0.1]}
+    of = judged(rows, "group 60", "map@r")
+    assert (of["correlation"], of["correlation together"]) == ({"judge": 1.0, "pixels": -1.0}, 1.0)
+    rows["weights"] = {"judge": 0.1, "pixels": 0.9}
+    assert judged(rows, "group 60", "map@r")["correlation together"] == -1.0
+    record = json.loads((FOLDER / "second-opinion.json").read_text(encoding="utf-8"))
+    for question, measure in APP.items():
+        for name, row in record["datasets"][question.capitalize()]["rows"].items():
+            known = judged(record["places"][name], measure, "recall@1" if question == "first result" else "map@r")
+            assert row["correlation of the judges together"] == known["correlation together"]
+            assert row["correlation of the best single judge"] == max(known["correlation"].values())
+            assert "correlation of the judges" not in row
+
+
+def test_the_record_says_how_many_embeddings_enter_each_column() -> None:
+    record = json.loads((FOLDER / "second-opinion.json").read_text(encoding="utf-8"))
+    stored = record["datasets"]["Embeddings in each column"]["rows"]
+    assert stored == embeddings_by_column(record["places"])
+    for name, row in stored.items():
+        rows = record["places"][name]["comparisons"].values()
+        assert row["all other columns"] == len(rows) == record["summary"][name]["comparisons"]
+        assert row["count of images"] == sum("counts" in of for of in rows)
+        for question in QUESTIONS:
+            shown = record["datasets"][question.capitalize()]["rows"][name]
+            for column in ("consistency", "silhouette on a UMAP map"):
+                entered = row[f"correlation of {'consistency under views' if column == 'consistency' else column}"]
+                assert (f"correlation of {column}" in shown) == (entered > 0)
+                assert entered in (0, sum(column in of["own"] for of in rows))
+            others = {column.removeprefix("correlation of ") for column in shown if column.startswith("correlation of ")
+                      } - {"the judges together", "the best single judge", "consistency", "silhouette on a UMAP map"}
+            assert len(others) == 6
+            assert all(column in of["own"] for of in rows for column in others), "all embeddings enter these"
+    assert sum(row["count of images"] for row in stored.values()) == 359
 
 
 def test_texts_say_how_far_classes_count_otherwise_than_judges() -> None:
