@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import timm
+import torch
 
 from tests.numerics.test_second_opinion import noisy, world
-from tests.running import worked
+from tests.running import worked, write_digits
 from udml_core.base.arrays import misfit
 from udml_core.base.errors import UserError
 from udml_core.data.encoders import Encoder, choose_spec
@@ -282,6 +284,40 @@ def test_no_encoder_judges_a_combination_that_it_is_a_part_of(judges: tuple[str,
     spec.backbone = "pixels+squeezenet"
     SecondOpinion().check_run(run)
     assert SecondOpinion().independent(spec.backbone) == ("efficientnet-lite0",)
+
+
+def test_a_model_of_timm_judges_by_the_features_of_the_library(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library downloads the weights on first use; here they are random."""
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    torch.manual_seed(0)
+    state = timm.create_model("test_vit").state_dict()
+    monkeypatch.setattr("timm.models._builder.load_state_dict_from_hf", lambda *_arguments, **_options: dict(state))
+    images = str(write_digits(tmp_path / "images", 120))
+    run = worked(tmp_path / "runs", method="pca", dataset=images, fields={"dimension": 2}, split="all")
+    spec = plan_analysis(SecondOpinion, judges=("timm:test_vit", "pixels"))
+    spec.build_kind().check_run(run)
+    opinions: Any = analyse.keep(run, spec, lambda _share, _step: None).result()
+    assert set(opinions.weights) == {"timm:test_vit"}, "pixels are the run's own encoder"
+    assert 0 < opinions.weights["timm:test_vit"] <= 1, "it saw other views of the images"
+    dataset = run.dataset()
+    encoder = Encoder(choose_spec("timm:test_vit", dataset.native_size, dataset.gray))
+    library: Any = timm.create_model("test_vit", dynamic_img_size=True).eval()
+    library.load_state_dict(state)
+    mean, deviation = (torch.tensor(library.pretrained_cfg[part]).view(1, 3, 1, 1) for part in ("mean", "std"))
+    pixels = torch.from_numpy(np.stack([encoder.prepare(dataset.images[index]) for index in range(len(dataset))]))
+    with torch.no_grad():
+        features = library.forward_head(library.forward_features((pixels / 255 - mean) / deviation), pre_logits=True)
+    expected = second_opinion(Judge.of(features.numpy()), unit_rows(features_of(dataset, Encoder(run.spec().encoder))),
+                              run.embeddings("final"), opinions.group)
+    own = opinions.opinions["final"]["timm:test_vit"]
+    for of, library_says in ((own.first_results, expected.first_results), (own.groups, expected.groups)):
+        for name in ("before", "after", "error"):
+            assert getattr(of, name) == pytest.approx(getattr(library_says, name), abs=1e-4)
+        assert abs(of.difference) > 0.01, "there is a difference to reproduce"
+    judged = worked(tmp_path / "runs", method="frozen", dataset=images, split="all", backbone="timm:test_vit")
+    with pytest.raises(UserError, match="timm:test_vit took part in this run and cannot judge it"):
+        plan_analysis(SecondOpinion, judges=("timm:test_vit",)).build_kind().check_run(judged)
 
 
 def test_a_table_of_vectors_judges_the_images_in_their_order(tmp_path: Path) -> None:
