@@ -137,7 +137,7 @@ def shown(of: list[dict[str, Any]]) -> dict[str, list[float]]:
 
 
 def table(searches: dict[str, list[dict[str, Any]]]) -> list[str]:
-    """Return the lines of the table in Markdown, as the documents show it; an interval spans those of all seeds.
+    """Return the lines of the table in Markdown, as the documents show it; intervals span the intervals of the seeds.
 
     Args:
         searches: What `trained` or `truth` returned, by the name of the search and by seed.
