@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.data.first_search import show_first_search
 from pages.parts.draw.gallery import image_size
@@ -11,7 +12,7 @@ from pages.parts.refine.cards import recipe_in_use
 from pages.parts.retrieval.bar import show_query_bar, show_undo
 from pages.parts.retrieval.embeddings import choose_embeddings, keep_look
 from pages.parts.retrieval.failures import show_failures
-from pages.parts.retrieval.filters import choose_filter, offer_more
+from pages.parts.retrieval.filters import Filter, choose_filter, offer_more
 from pages.parts.retrieval.query import (
     PageQuery,
     compose_query,
@@ -62,11 +63,11 @@ FORMER = {'Where does "the same" end?': SAME}
 """Parts by the names that older addresses have."""
 
 
-def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery]:
+def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Filter]:
     """Show the query bar, the switches and a ranking for each embedding.
 
     Returns:
-        The query, its rankings, and the images that were searched.
+        The query, its rankings, and what the search returns.
     """
     strip = chosen_queries(retrieval)
     query = shown_query(retrieval, strip)
@@ -77,18 +78,18 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
         with st.popover("Filters", icon=":material/tune:", key="retrieval-filters"):
             search_filter = choose_filter(retrieval, [*query.add, *query.subtract])
             choose_class(retrieval)
+            show_failures_switch(retrieval)
         with st.popover("Compose", icon=":material/add_photo_alternate:", key="retrieval-compose",
                         help="Add and subtract images: the query is the mean of the added minus the mean of the "
                              "subtracted images."):
             compose_query(retrieval, query)
-        image_size("image-size", SIDE)
         show_undo(retrieval)
     refined = None
     with (st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-switches"),
           show_user_errors()):
         if not query.words:  # words are compared with the features as they are
             refined = show_switches(retrieval, query.single, columns, search_filter.gallery)
-        show_failures_switch(retrieval)
+        image_size("image-size", SIDE)
         if refined is not None:
             columns.append(refined)
     used = None
@@ -112,36 +113,42 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Gallery
             show_rankings(retrieval, rankings, lambda index: pick(query, index), said,
                           lambda: show_frames_verdict(frames),
                           is_named=used is not None and len(columns) == 1 and not frames, notes="\n\n".join(notes))
+    return query, rankings, search_filter
+
+
+def show_next(retrieval: Retrieval, query: PageQuery, rankings: list[SearchResult], search_filter: Filter) -> None:
+    """Show a row with what one does next, and below it what the row's switches show.
+
+    The row has more results, links to other pages, downloads, and the switches for why the first other image is similar
+    and for the nearest image by epoch.
+    """
+    row = st.container(horizontal=True, vertical_alignment="center", key="retrieval-next")
+    with row:
+        if rankings:
             offer_more(retrieval.run, search_filter, max(len(ranking.hits) for ranking in rankings))
-    return query, rankings, search_filter.gallery
-
-
-def show_links(retrieval: Retrieval, query: PageQuery, rankings: list[SearchResult], gallery: Gallery) -> None:
-    """Show why the first other image is similar, links to other pages, the nearest image by epoch, and downloads."""
+        recipe = recipe_in_use(retrieval.run)
+        view_link("refine", label="Change these steps" if recipe else "Refine without labels",
+                  icon=":material/auto_fix_high:", query_params={"run": retrieval.run.id} | recipe)
+        link_to_judging([(ranking.column.retrieval.run, ranking.column.frame.name) for ranking in rankings
+                         if ranking.column.name != LIVE])
+        share_results(retrieval, rankings)
     final = next((ranking.hits for ranking in rankings if ranking.column.name == "final" and ranking.hits), [])
     if final:
         column = next(ranking.column for ranking in rankings if ranking.column.name == "final")
         other = next((hit for hit in final if not query.own or (hit.similarity or 0.0) < SAME_PICTURE), final[0])
-        explain_result(retrieval, query_in(column, query), other.index, gallery, lambda index: pick(query, index),
-                       query.single)
-    with st.container(horizontal=True):
-        recipe = recipe_in_use(retrieval.run)
-        view_link("refine", label="Change these steps" if recipe else "Refine this search without labels",
-                  icon=":material/auto_fix_high:", query_params={"run": retrieval.run.id} | recipe)
-        link_to_judging([(ranking.column.retrieval.run, ranking.column.frame.name) for ranking in rankings
-                         if ranking.column.name != LIVE])
+        explain_result(retrieval, query_in(column, query), other.index, search_filter.gallery,
+                       lambda index: pick(query, index), row, query.single)
     if query.single is not None:
-        show_single_query(retrieval, query.single, gallery)
-    share_results(retrieval, rankings)
+        show_single_query(retrieval, query.single, search_filter.gallery, row)
 
 
-def show_single_query(retrieval: Retrieval, index: int, gallery: Gallery) -> None:
+def show_single_query(retrieval: Retrieval, index: int, gallery: Gallery, row: DeltaGenerator) -> None:
     """Say if no test image has the query's class, and show the nearest image by epoch."""
     labels, names = retrieval.dataset.labels, retrieval.dataset.class_names
     if gallery == "test" and labels is not None and labels[index] not in labels[retrieval.split.test]:
         st.caption(f"No test image has the class {escaped(names[labels[index]])}: all its images are in the training "
                    "half. Search all images to find them.")
-    show_epochs(retrieval, index, lambda picked: pick(PageQuery((index,)), picked))
+    show_epochs(retrieval, index, lambda picked: pick(PageQuery((index,)), picked), row)
 
 
 def current_view() -> str:
@@ -182,7 +189,7 @@ def show_part(retrieval: Retrieval, title: str) -> None:
     elif title == SAME:
         show_same(retrieval)
     else:
-        show_links(retrieval, *search(retrieval))
+        show_next(retrieval, *search(retrieval))
 
 
 def search_with(index: int) -> None:

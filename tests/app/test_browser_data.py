@@ -72,7 +72,7 @@ def test_back_returns_to_each_choice_of_a_race_and_then_to_the_gallery_of_the_sa
 def test_a_link_to_the_page_in_view_changes_the_address_in_the_browser(page: Page) -> None:
     page.goto("/search")
     settle(page)
-    page.get_by_role("link", name="Refine this search without labels").click(timeout=20_000)
+    page.get_by_role("link", name="Refine without labels").click(timeout=20_000)
     page.wait_for_url(re.compile("tool=refine"))
     settle(page)
     page.go_back()

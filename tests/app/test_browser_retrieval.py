@@ -244,8 +244,10 @@ def test_an_own_image_is_refined_by_a_switch_and_explained_and_failures_fill_the
     assert box["y"] + box["height"] < 900, "the refined results lie above the fold"
     page.get_by_text("Why is the first result similar?").click()
     expect(page.get_by_role("group", name="Nearest images of both").get_by_role("button").first).to_be_visible()
+    page.get_by_role("button", name="Filters").click()
     page.get_by_text("Only failures", exact=True).click()
     page.wait_for_url(re.compile("failures=1"))
+    page.keyboard.press("Escape")
     samples = page.get_by_role("group", name="Sample queries").get_by_role("button")
     expect(samples.first).to_contain_text("→")
     settle(page)

@@ -461,7 +461,7 @@ def test_a_refinement_can_be_chosen_for_a_new_map(run: Run) -> None:
 
 def test_without_a_refinement_retrieval_links_to_the_page(plain_run: Run) -> None:
     test = opened("retrieval", run=plain_run.id)
-    assert any(link.label == "Refine this search without labels" for link in test.get("page_link"))
+    assert any(link.label == "Refine without labels" for link in test.get("page_link"))
     assert not [toggle for toggle in test.toggle if toggle.label == "Refined"]
 
 

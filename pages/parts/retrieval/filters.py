@@ -143,7 +143,7 @@ def later_copies(retrieval: Retrieval) -> Array:
 
 
 def offer_more(run: Run, search_filter: Filter, shown: int) -> None:
-    """Show the buttons that add results below the shown results, unless there are no more.
+    """Show the buttons that add results, unless there are no more.
 
     Args:
         run: The run that is searched.
@@ -154,14 +154,13 @@ def offer_more(run: Run, search_filter: Filter, shown: int) -> None:
     if more is None or shown < search_filter.k:
         return
     group = 0 if kept_aim(run.root, run.spec().dataset) == "first" else group_size_of(run)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if search_filter.k < group <= MORE[-1]:
-            st.button(f"Show a group (a guess: {group})", key="results-of-group", icon=":material/select_all:",
-                      on_click=_set_count, args=(group,),
-                      help=f"A typical image has about {group} images near it. A kind can have more: go on while the "
-                           "last results are right.")
-        st.button("Show more", key="retrieval-more", icon=":material/expand_more:", on_click=_set_count, args=(more,),
-                  help=f"Shows the {more} nearest images.")
+    if search_filter.k < group <= MORE[-1]:
+        st.button(f"Show a group (a guess: {group})", key="results-of-group", icon=":material/select_all:",
+                  on_click=_set_count, args=(group,),
+                  help=f"A typical image has about {group} images near it. A kind can have more: go on while the last "
+                       "results are right.")
+    st.button("Show more", key="retrieval-more", icon=":material/expand_more:", on_click=_set_count, args=(more,),
+              help=f"Shows the {more} nearest images.")
 
 
 def _set_count(count: int) -> None:

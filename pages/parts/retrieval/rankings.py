@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.arrays import Array
 from udml_core.base.errors import UserError, counted
@@ -154,7 +155,8 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
     if marks := (*(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ())):
         color_legend("query", *marks)
     of_all = f" {rankings[0].searched}." if is_shared else ""
-    st.caption(f"{_explain(rankings)}{of_all} {badges}".strip(), help=notes or None)
+    details = " ".join(filter(None, (_explain(rankings), badges)))
+    st.caption(f"Click an image to search with it.{of_all}", help="\n\n".join(filter(None, (details, notes))))
 
 
 def _names_images(retrieval: Retrieval, ranking: SearchResult) -> bool:
@@ -241,8 +243,7 @@ def _is_plain(column: Column) -> bool:
 def _explain(rankings: Sequence[SearchResult]) -> str:
     measured = " The measures use the test half alone." if _are_judged(rankings) else ""
     linked = ", and the same image in another list gets a dashed frame" if len(rankings) > 1 else ""
-    return ("Click an image to search with it. Below each image: its rank. Point at an image: its tooltip tells how "
-            f"similar it is{linked}.{measured}")
+    return (f"Below each image: its rank. Point at an image: its tooltip tells how similar it is{linked}.{measured}")
 
 
 def _are_judged(rankings: Sequence[SearchResult]) -> bool:
@@ -250,21 +251,28 @@ def _are_judged(rankings: Sequence[SearchResult]) -> bool:
     return any(hit.correct is not None for ranking in rankings for hit in ranking.hits)
 
 
-def show_epochs(retrieval: Retrieval, index: int, on_pick: Callable[[int], None]) -> None:
-    """Show the nearest image of a query in the fixed sample by epoch, if the run trained for several epochs."""
+def show_epochs(retrieval: Retrieval, index: int, on_pick: Callable[[int], None], row: DeltaGenerator) -> None:
+    """Show the nearest image of a query in the fixed sample by epoch, behind a switch, if the run has several epochs.
+
+    Args:
+        retrieval: The search of the run.
+        index: The query.
+        on_pick: Called with an image that is clicked.
+        row: Where the switch stands.
+    """
     if len(retrieval.run.epoch_numbers()) < FEWEST_EPOCHS:
         return
-    shown = st.toggle("Nearest image by epoch", st.query_params.get("epochs") == "1", key="query-epochs")
+    shown = row.toggle("Nearest image by epoch", st.query_params.get("epochs") == "1", key="query-epochs")
     write_address("epochs", "1" if shown else "")
     if not shown:
         return
     with st.spinner("Searching in every epoch …"):
         history = retrieval.history()
-    row, sampled = history.row(index), f"{len(history.indices):,} {images_of(retrieval.run, 'test')}"
-    if row is None:
+    at, sampled = history.row(index), f"{len(history.indices):,} {images_of(retrieval.run, 'test')}"
+    if at is None:
         st.caption(f"This image is not in the fixed sample of {sampled} whose embeddings are kept for every epoch.")
         return
-    nearest = history.indices[history.nearest[:, row]].tolist()
+    nearest = history.indices[history.nearest[:, at]].tolist()
     tiles = [tile_of(retrieval.dataset, other, mark_of(retrieval.dataset, other, index),
                      epoch_words(retrieval.run, epoch).removesuffix(" training"))
              for epoch, other in zip(history.epochs, nearest, strict=True)]

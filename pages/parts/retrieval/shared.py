@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from udml_core.base.errors import UserError, counted
 from udml_core.runs.search import Gallery, Query, Retrieval, shared_neighbors
@@ -20,7 +21,7 @@ the images that are drawn."""
 
 
 def explain_result(retrieval: Retrieval, query: Query, result: int, searched: Gallery,
-                   on_pick: Callable[[int], None], single: int | None = None) -> None:
+                   on_pick: Callable[[int], None], row: DeltaGenerator, single: int | None = None) -> None:
     """Show the query beside its first result, and the nearest images that they share, behind a switch.
 
     Args:
@@ -29,9 +30,10 @@ def explain_result(retrieval: Retrieval, query: Query, result: int, searched: Ga
         result: Index of the first result.
         searched: The images that are searched.
         on_pick: Called with an image that is clicked.
+        row: Where the switch stands.
         single: The query's index; None for a query from outside or of several images, whose picture the bar shows.
     """
-    if not st.toggle("Why is the first result similar?", key="query-why"):
+    if not row.toggle("Why is the first result similar?", key="query-why"):
         return
     if single is not None:
         two_images(retrieval.dataset, (single, result), with_names=True)
