@@ -114,7 +114,7 @@ def explore(run: Run) -> None:
         live = load_live(run, recipe)
         refined = live.gallery.refine(recipe)
         show_measures(live, refined)
-        query = current_query(live)
+        query = current_query(live, refined)
         show_query(live, refined, query)
         choose_query(live, refined, query)
         warn_of_fall(live, refined)

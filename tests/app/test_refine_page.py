@@ -15,10 +15,12 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.refine.cards import with_step
+from pages.parts.refine.live import load_live
 from pages.parts.refine.query import moved, positions
 from pages.parts.retrieval.own_images import own_image
 from pages.parts.shell.interesting import interesting_queries
-from tests.app.opening import as_file, opened, texts
+from pages.parts.shell.run_status import escaped
+from tests.app.opening import as_file, opened, switched, texts
 from tests.running import worked, write_digits
 from tests.runs.test_opinions import BETTER, UNCLEAR, WORSE, keep_opinion
 from udml_core.base.files import replace_array
@@ -26,6 +28,7 @@ from udml_core.data.encoders import choose_spec
 from udml_core.data.features import features_path
 from udml_core.data.splits import make_split
 from udml_core.exploration.race_figures import NO_VERDICT
+from udml_core.exploration.refining import count_hits
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Recipe, Refiner, make_step
 from udml_core.numerics.refinement.ranking_measures import retrieval_measures
@@ -103,11 +106,26 @@ def test_a_current_image_of_the_training_half_is_represented_by_the_nearest_test
 
 def test_the_first_query_is_the_image_that_other_pages_show(run: Run) -> None:
     shared = interesting_queries(run)[0][0]
-    first, linked = opened("refine", run=run.id), opened("refine", run=run.id, query=str(shared))
-    (query,) = (line for line in texts(first).splitlines() if line.startswith("**Query: "))
-    assert query in texts(linked)
-    sample = tiles(first, "Queries")[0]["id"]
+    test = switched(opened("explore", run=run.id), "refine")
+    linked = opened("refine", run=run.id, query=str(shared))
+    (query,) = (line for line in texts(linked).splitlines() if line.startswith("**Query: "))
+    assert query in texts(test)
+    sample = tiles(test, "Queries")[0]["id"]
     assert query not in texts(opened("refine", run=run.id, query=str(sample))), "not the page's own first sample"
+
+
+def test_on_a_first_visit_the_query_changes_as_the_recipe_does_on_average_and_stays(run: Run) -> None:
+    test = opened("refine", run=run.id, recipe="whiten+average:k=20,times=2,alpha=0")
+    (query,) = (line for line in texts(test).splitlines() if line.startswith("**Query: "))
+    live = load_live(run, recipe := Recipe.parse("whiten+average:k=20,times=2,alpha=0"))
+    before, after = count_hits(live.gallery.refine(recipe), live.labels)
+    change = float((after - before).mean())
+    captions = [run.dataset().caption(int(live.images[row])) for row in live.gallery.before.queries]
+    own = next(place for place, caption in enumerate(captions) if f"**Query: {escaped(caption)}**" in query)
+    assert (after - before)[own] * change > 0, "it shows what the recipe does, no exception"
+    assert abs((after - before)[own]) <= max(1.0, abs(change)), "it flatters no recipe"
+    test.query_params["recipe"] = "diffuse"
+    assert query in texts(test.run()), "another recipe is compared on the same query"
 
 
 def nearest_rows(rows: np.ndarray, query: int) -> np.ndarray:

@@ -18,10 +18,13 @@ from ..draw.gallery import clicked_tile, gallery, mark_of, tile_of
 from ..draw.palette import HITS, QUERY, color_legend
 from ..draw.pictures import picture
 from ..draw.sections import open_section
-from ..shell.interesting import current_image
+from ..shell.focus import current_elsewhere
+from ..shell.interesting import current_image, image_in_address, typical_row
 from ..shell.run_status import escaped, method_title
 from .live import Live, rank_after
 
+FIRST = "refine-first-query"
+"""The run in the session state, and the image that it opened with."""
 TILES, VOTERS = 24, 12
 VOTE_WORDS = {
     "average": "The refinement replaced this image by the mean of **{count}** images, itself included. Each adds "
@@ -42,12 +45,21 @@ COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: it
 """What the sign of a common voter means, by the step that decides the ranking."""
 
 
-def current_query(live: Live) -> int:
+def current_query(live: Live, refined: RefinedGallery) -> int:
     """Return the row of the query in the address, else of the image that pages show first.
 
-    An image outside the gallery is represented by the nearest image of the gallery; the page says so.
+    If no page has shown an image yet, it is a query whose hits change as the recipe's do on average, and it stays when
+    the recipe changes. An image outside the gallery is represented by its nearest image there; the page says so.
     """
-    index = current_image(live.run, live.dataset, "query")
+    first = st.session_state.get(FIRST, ("", 0))
+    if (image_in_address(live.dataset, "query") < 0 and current_elsewhere() is None and first[0] != live.run.id
+            and live.labels is not None and refined.recipe.steps):
+        before, after = refining.count_hits(refined, live.labels)
+        row = typical_row(np.stack([before, after], axis=1).tolist(), float(before.mean()), float(after.mean()))
+        first = st.session_state[FIRST] = (live.run.id, int(live.images[refined.before.queries[row]]))
+    index = image_in_address(live.dataset, "query")
+    if index < 0:
+        index = first[1] if first[0] == live.run.id else current_image(live.run, live.dataset, "query")
     shown = stand_in(live.run.embeddings("final"), index, live.images)
     if shown != index:
         st.caption(f"The current image, {escaped(live.dataset.caption(index))}, is not in the test half, which this "

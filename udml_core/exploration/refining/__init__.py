@@ -6,7 +6,14 @@ and averages them by a sparse product. Measures use an evenly spaced sample of q
 the whole gallery. `udml_core.numerics.refinement.Refiner` computes the same steps without these shortcuts.
 """
 
-from udml_core.exploration.refining.effects import SHOWN, choose_queries, measure, recall_change, seen_images
+from udml_core.exploration.refining.effects import (
+    SHOWN,
+    choose_queries,
+    count_hits,
+    measure,
+    recall_change,
+    seen_images,
+)
 from udml_core.exploration.refining.judging import LiveJudge, LiveOpinion, judge_recipe
 from udml_core.exploration.refining.live import MOST_IMAGES, MOST_TRAINING, LiveGallery
 from udml_core.exploration.refining.refined_gallery import RefinedGallery
@@ -14,5 +21,5 @@ from udml_core.exploration.refining.unrefined import rounded_sample
 from udml_core.exploration.refining.votes import votes_for, voting_step
 
 __all__ = ["MOST_IMAGES", "MOST_TRAINING", "SHOWN", "LiveGallery", "LiveJudge", "LiveOpinion", "RefinedGallery",
-           "choose_queries", "judge_recipe", "measure", "recall_change", "rounded_sample", "seen_images", "votes_for",
-           "voting_step"]
+           "choose_queries", "count_hits", "judge_recipe", "measure", "recall_change", "rounded_sample", "seen_images",
+           "votes_for", "voting_step"]
