@@ -111,7 +111,7 @@ def show_view(dataset: Dataset, top: DeltaGenerator) -> None:
     if st.session_state[VIEW] != "advice":  # which has its own progress
         with right.container(key="data-state"), show_user_errors():  # the list of excluded images stays in reach
             nearest = browse_bar(dataset, links_to_search=st.session_state[VIEW] != "audit")  # which has its own
-    toolbar = st.container(horizontal=True, gap="small",
+    toolbar = st.container(horizontal=True, gap="small", key="data-toolbar",
                            vertical_alignment="center" if st.session_state[VIEW] == "audit" else "bottom")
     view = top.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, key=VIEW,
                                  required=True, label_visibility="collapsed", on_change=note_click,

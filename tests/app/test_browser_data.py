@@ -18,7 +18,7 @@ from udml_core.data import catalog
 from udml_core.data.encoders import DEFAULT_BACKBONE
 from udml_core.data.given.exclusions import excluded_names
 from udml_core.exploration.audit import prepare_audit
-from udml_core.runs import list_runs
+from udml_core.runs import Run, list_runs
 from udml_core.runs.analyses import create_analysis, plan_analysis
 from udml_core.work.jobs.advising import TRIAL
 
@@ -69,8 +69,8 @@ def test_back_returns_to_each_choice_of_a_race_and_then_to_the_gallery_of_the_sa
     page.wait_for_url(re.compile("/data.*dataset=emoji"))  # a link without a data set shows the last
 
 
-def test_a_link_to_the_page_in_view_changes_the_address_in_the_browser(page: Page) -> None:
-    page.goto("/search")
+def test_a_link_to_the_page_in_view_changes_the_address_in_the_browser(page: Page, finished: Run) -> None:
+    page.goto(f"/search?run={finished.id}")
     settle(page)
     page.get_by_role("link", name="Refine without labels").click(timeout=20_000)
     page.wait_for_url(re.compile("tool=refine"))

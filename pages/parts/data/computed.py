@@ -155,7 +155,7 @@ def chosen_encoder(dataset: Dataset) -> EncoderSpec:
 
 def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: DataAnalysis) -> None:
     """Show the button that starts browsing, with the expected time."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="data-offer"):
         if st.button("Browse these images", icon=":material/travel_explore:",
                      help="Map, grid and search without training, and orders of the gallery by outliers and "
                           "near-duplicates. The features are computed once, in the background."):
@@ -164,7 +164,8 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: DataAnalys
             st.rerun()
         if encoder.reads_images:
             choose_backbone(encoder)
-        st.caption(f"Map, grid, search without training{_time_words(dataset, encoder, state)}", width="content")
+        if words := _time_words(dataset, encoder, state):
+            st.caption(words, width="content")
     failure = st.session_state.pop(f"{begun}-failure", "")
     if failure:
         st.error(escaped_message(failure), icon=":material/error:")
@@ -175,7 +176,7 @@ def _time_words(dataset: Dataset, encoder: EncoderSpec, state: DataAnalysis) -> 
     request = RunRequest(dataset=dataset.name, method="frozen", backbone=encoder.backbone)
     expected = jobs.estimate(jobs.plan(request, dataset), dataset)
     seconds = expected.follow_seconds if state.run else expected.seconds
-    return f": about {duration(seconds)}, measured here" if expected.measured and expected.follow_seconds else ""
+    return f"About {duration(seconds)}, measured here" if expected.measured and expected.follow_seconds else ""
 
 
 def choose_backbone(encoder: EncoderSpec) -> None:
