@@ -114,9 +114,9 @@ def test_queries_with_a_hit_in_one_run_only_are_counted() -> None:
 
 
 def test_settings_with_different_values_come_before_settings_of_one_method() -> None:
-    settings = [{"Method": "rpml", "Largest angle": 15.0, "Mining": "random", "Epochs": 5},
-                {"Method": "ssdml", "Largest angle": 40.0, "Orthogonal": True, "Epochs": 5}]
-    assert opposed_settings(settings) == ["Method", "Largest angle"]
+    settings = [{"Method": "rpml", "Largest half angle": 15.0, "Mining": "random", "Epochs": 5},
+                {"Method": "ssdml", "Largest half angle": 40.0, "Orthogonal": True, "Epochs": 5}]
+    assert opposed_settings(settings) == ["Method", "Largest half angle"]
     assert [setting_text(value, name) for value, name in (("ssdml", "Method"), (True, "Orthogonal"), (5e-6, "Rate"))
             ] == ["SSDML", "on", "5e-06"]
 
@@ -129,7 +129,7 @@ def test_a_field_that_means_something_else_in_another_method_is_a_setting_of_its
     assert "Authority factor" not in walk
     assert "Walk probability" not in authority
     titles = full_titles(runs)
-    assert titles["Largest angle"] == "Largest angle · α in °", "both methods have this symbol"
+    assert titles["Largest half angle"] == "Largest half angle · α in °", "both methods have this symbol"
     assert titles["Dimension"] == "Dimension", "the methods have different symbols"
     assert "Dimension" in pairs
 

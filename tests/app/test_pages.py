@@ -171,7 +171,7 @@ def test_retrieval_shows_the_hits_of_the_query_in_the_link(done: Run) -> None:
 def test_the_form_has_a_widget_for_every_hyperparameter(done: Run) -> None:
     test = opened("train", method="srpml", dataset="digits")
     labels = {widget.label for kind in ("slider", "select_slider", "selectbox", "toggle") for widget in test.get(kind)}
-    assert {"Largest angle · α in °", "Strictness of groups · ε", "Learning rate", "Neighbors · k",
+    assert {"Largest half angle · α in °", "Strictness of groups · ε", "Learning rate", "Neighbors · k",
             "Batch normalization"} <= labels
     assert "between 0 and 90 degrees" in test.slider(key="train-srpml-alpha").help
 

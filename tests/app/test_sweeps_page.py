@@ -79,9 +79,9 @@ def test_a_finished_sweep_shows_its_best_on_validation_and_every_combination(mon
     assert best.value.startswith("**Best: RPML with dimension 16, α 30°** · Validation MAP@R: 63.7 ± 0.7 %, mean of 2")
     assert "On the test half its MAP@R is 30.0 ± 0.0 %; the test half has no influence" in texts(test)
     assert "12 runs: 12 finished" in texts(test)
-    assert list(drawn) == ["sweep-over-Dimension · l", "sweep-over-Largest angle · α in °", "sweep-parallel"]
-    angle, alt = drawn["sweep-over-Largest angle · α in °"]
-    assert alt.startswith("Validation MAP@R over Largest angle · α in °; means: 15 42.9, 30 62.9, 45 52.9")
+    assert list(drawn) == ["sweep-over-Dimension · l", "sweep-over-Largest half angle · α in °", "sweep-parallel"]
+    angle, alt = drawn["sweep-over-Largest half angle · α in °"]
+    assert alt.startswith("Validation MAP@R over Largest half angle · α in °; means: 15 42.9, 30 62.9, 45 52.9")
     assert list(angle.data[0].error_y.array) == pytest.approx([0.7071] * 6, abs=1e-3)
     parallel = drawn["sweep-parallel"][0].data[0]
     assert [dimension.label for dimension in parallel.dimensions] == [
@@ -176,7 +176,7 @@ def test_several_values_on_train_start_a_sweep() -> None:
     button(test, "Start 12 runs").click().run()
     (sweep,) = sweeps.list_sweeps(runs_folder())
     members = sweep.members()
-    assert sweep.spec.name == "RPML on digits: Largest angle, Triplet weight, Pooling"
+    assert sweep.spec.name == "RPML on digits: Largest half angle, Triplet weight, Pooling"
     assert len(members) == len(list_runs(runs_folder())) == 12
     assert {member.request.fields["alpha"] for member in members} == {15, 30, 45.5}
     assert {member.request.fields["steps"] for member in members} == {3}

@@ -1013,7 +1013,7 @@ def test_quick_settings_are_offered_for_a_method_without_an_example() -> None:
 
 
 def alpha_of(test: AppTest) -> Any:
-    return next(slider for slider in test.slider if slider.label.startswith("Largest angle"))
+    return next(slider for slider in test.slider if slider.label.startswith("Largest half angle"))
 
 
 @pytest.mark.usefixtures("patient")

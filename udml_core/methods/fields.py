@@ -67,7 +67,7 @@ WeightDecay = Annotated[float, Field(ge=0, le=1), Shown(low=1e-6, high=0.01, log
                                                         text="Weight decay of SGD.")]
 KeptViews = Annotated[int, Field(ge=2, le=64), Shown(step=1, high=16, label="Views per image")]
 
-Angle = Annotated[float, Field(gt=0, lt=90), Shown(symbol="α", unit="°", step=1, label="Largest angle")]
+Angle = Annotated[float, Field(gt=0, lt=90), Shown(symbol="α", unit="°", step=1, label="Largest half angle")]
 Temperature = Annotated[float, Field(gt=0, le=10), Shown(
     symbol="τ", low=0.02, high=1, logarithmic=True,
     text="Temperature of the softmax; lower values concentrate on the most similar images.")]

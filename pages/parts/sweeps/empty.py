@@ -74,7 +74,7 @@ def _draw_record() -> None:
     title = "A recorded sweep on unseen classes: RPML needs an angle α of 35° or more, except on digits"
     st.markdown(f"**{title}**")  # a chart's own title would be cut on a phone
     titled(figure, "", 430, hovermode="x unified", legend={"orientation": "h", "y": -0.3})
-    figure.update_xaxes(title="largest angle α, °")
+    figure.update_xaxes(title="largest half angle α, °")
     figure.update_yaxes(title="MAP@R against PCA, points")
     draw(figure, "sweeps-record", f"{title}. Difference in MAP@R: {'; '.join(ends)}.")
     st.caption("Measured on images of classes that no run had trained on, beside PCA with as many numbers for each "
