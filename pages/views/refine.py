@@ -75,13 +75,14 @@ def show_exact(run: Run, analysis_id: str) -> None:
         (st.success if after > before else st.info)(applied, icon=":material/task_alt:")
 
 
-def _change_words(name: str, before: float, after: float) -> str:
+def _change_words(key: str, before: float, after: float) -> str:
     """Return a measure before and after a refinement; empty if it reads the same."""
-    of = measure_of(name)
+    of = measure_of(key)
+    name = of.plain or of.name
     if of.better == "neither":
-        return f"{of.name} {of.text(after)}"
+        return f"{name} {of.text(after)}"
     texts = of.text(before), of.text(after)
-    return "" if texts[0] == texts[1] else f"{of.name} {texts[0]} → **{texts[1]}**"
+    return "" if texts[0] == texts[1] else f"{name} {texts[0]} → **{texts[1]}**"
 
 
 def show_distillation(run: Run) -> None:

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 import streamlit as st
 from PIL import Image
+from streamlit.proto.Metric_pb2 import Metric as MetricProto
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.refine.cards import with_step
 from pages.parts.refine.live import load_live
 from pages.parts.refine.query import moved, positions
+from pages.parts.refine.recipe_effect import is_colorless
 from pages.parts.retrieval.own_images import own_image
 from pages.parts.shell.interesting import interesting_queries
 from pages.parts.shell.run_status import escaped
@@ -29,6 +31,7 @@ from udml_core.data.features import features_path
 from udml_core.data.splits import make_split
 from udml_core.exploration.race_figures import NO_VERDICT
 from udml_core.exploration.refining import count_hits
+from udml_core.numerics.measures import measure_of
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement import Recipe, Refiner, make_step
 from udml_core.numerics.refinement.ranking_measures import retrieval_measures
@@ -44,6 +47,7 @@ from udml_core.work.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
 APPLIED = "average:k=6"
+RIGHT, WHOLE = (measure_of(key).plain for key in ("recall@1", "map@r"))
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +177,7 @@ def test_a_link_shows_the_figures_of_its_recipe(recipe: str, run: Run) -> None:
     if not recipe:
         before = retrieval_measures(nearest(run.embeddings("final")[split.test], int(np.bincount(labels).max()))[1],
                                     labels, labels, True)
-        assert float(metric(test, "R@1").split()[0]) == pytest.approx(before["recall@1"], abs=0.1)
+        assert float(metric(test, RIGHT).split()[0]) == pytest.approx(before["recall@1"], abs=0.1)
         assert not test.metric[0].delta, "without steps nothing changes"
         assert len(tiles(test, "The 24 nearest images, search without")) == 24
         return
@@ -181,8 +185,8 @@ def test_a_link_shows_the_figures_of_its_recipe(recipe: str, run: Run) -> None:
     ranking = exact.neighbors(int(np.bincount(labels).max())).indices
     expected = retrieval_measures(ranking, labels, labels, True)
     # Neighbors are searched among candidates only, so live figures are close but not equal.
-    assert float(metric(test, "R@1").split()[0]) == pytest.approx(expected["recall@1"], abs=1)
-    assert float(metric(test, "MAP@R").split()[0]) == pytest.approx(expected["map@r"], abs=2)
+    assert float(metric(test, RIGHT).split()[0]) == pytest.approx(expected["recall@1"], abs=1)
+    assert float(metric(test, WHOLE).split()[0]) == pytest.approx(expected["map@r"], abs=2)
 
 
 def test_a_fall_of_recall_is_said_in_words(run: Run) -> None:
@@ -275,9 +279,20 @@ def test_a_stored_verdict_stands_beside_the_labels_and_says_whether_they_agree(
     falls = float(test.metric[0].delta.split()[0].replace("−", "-")) < 0
     rises = float(test.metric[1].delta.split()[0].replace("−", "-")) > 0
     assert falls
+    assert [(value.label, value.help.split(".")[0]) for value in test.metric[:2]] == [(RIGHT, "R@1"), (WHOLE, "MAP@R")]
+    red, gray = MetricProto.MetricColor.RED, MetricProto.MetricColor.GRAY
+    assert [value.proto.color for value in test.metric[:2]] == [red, gray if rises else red], "never against the words"
     assert ("First result: the labels agree. Whole group: the labels disagree." in texts(test)) == rises
     assert ("The labels agree with both." in texts(test)) != rises
     assert "First result:" not in texts(opened("refine", run=run.id, recipe="average:k=40"))
+
+
+@pytest.mark.parametrize(("change", "said", "colorless"), [
+    (2.7, "better", False), (2.7, "worse", True), (2.7, "no clear difference", True), (2.7, "", False),
+    (2.7, "no verdict", False), (-2.7, "worse", False), (-2.7, "better", True), (0.5, "better", True),
+    (-0.54, "", True), (0.6, "better", False)])
+def test_a_change_has_no_color_against_the_judges_words(change: float, said: str, colorless: bool) -> None:
+    assert is_colorless(measure_of("map@r"), change, said) is colorless
 
 
 def test_no_page_calls_averages_worse_because_judges_undervalue_them(
@@ -328,7 +343,7 @@ def test_the_page_does_not_wait_for_the_judges(run: Run, tmp_path: Path, monkeyp
         test = opened("refine", run=run.id, recipe="average:k=38")
         assert not test.exception
         assert "Preparing the judges" in texts(test)
-        assert metric(test, "R@1")
+        assert metric(test, RIGHT)
     finally:
         ready.set()
     monkeypatch.setattr("pages.parts.refine.verdict.PATIENCE", 60)
@@ -356,11 +371,11 @@ def test_views_count_once_their_features_are_stored(run: Run) -> None:
     recipe = "views:zoom=0.61+average:k=5"  # a zoom of this test alone: features are stored for all tests of a process
     test = opened("refine", run=run.id, recipe=recipe)
     assert "The figures below leave out the views" in texts(test)
-    assert metric(test, "MAP@R") == metric(opened("refine", run=run.id, recipe="average:k=5"), "MAP@R")
+    assert metric(test, WHOLE) == metric(opened("refine", run=run.id, recipe="average:k=5"), WHOLE)
     result = keep(run, plan_analysis(kind="refine", recipe=recipe), lambda _share, _step: None).result_of(Refinement)
     test = opened("refine", run=run.id, recipe=recipe)
     assert "leave out the views" not in texts(test)
-    assert float(metric(test, "MAP@R").split()[0]) == pytest.approx(result.measures["map@r"][1], abs=2)
+    assert float(metric(test, WHOLE).split()[0]) == pytest.approx(result.measures["map@r"][1], abs=2)
 
 
 def test_votes_of_the_image_in_the_link_are_shown(run: Run) -> None:
@@ -389,8 +404,8 @@ def test_a_finished_refinement_shows_exact_figures_and_the_commands(run: Run) ->
     test = opened("refine", run=run.id, recipe=APPLIED)
     result = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED)).result_of(Refinement)
     before, after = result.measures["map@r"]
-    assert f"MAP@R {before:.1f} % → **{after:.1f} %**" in texts(test)
-    assert metric(test, "MAP@R") == f"{after:.1f} %", "one value of one measure: the exact one"
+    assert f"{WHOLE} {before:.1f} % → **{after:.1f} %**" in texts(test)
+    assert metric(test, WHOLE) == f"{after:.1f} %", "one value of one measure: the exact one"
     assert not [button for button in test.button if button.label == "Apply to all images"]
     code = "\n".join(block.value for block in test.code)
     assert f"udml refine {run.id} --recipe '{APPLIED}'" in code
@@ -419,7 +434,7 @@ def test_images_without_classes_have_label_free_measures_only(places: Path, tmp_
         test = opened("refine", run=unlabeled.id, recipe=recipe)
         assert not test.exception
         assert not test.error
-        assert not {"R@1", "MAP@R"} & {metric.label for metric in test.metric}
+        assert not {RIGHT, WHOLE} & {metric.label for metric in test.metric}
         assert ("Neighbors kept" in {metric.label for metric in test.metric}) == bool(recipe)
         assert not {"Reciprocity", "Hubness"} & {metric.label for metric in test.metric}, "they are no verdict"
         shown = tiles(test, f"The 24 nearest images, {'after' if recipe else 'search without'}")

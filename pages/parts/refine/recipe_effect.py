@@ -5,23 +5,28 @@ from __future__ import annotations
 import streamlit as st
 
 from udml_core.exploration import refining
+from udml_core.exploration.race_figures import SAID, said_word
 from udml_core.exploration.refining import RefinedGallery
 from udml_core.numerics.measures import MAIN_MEASURES, MEASURES, Measure
 from udml_core.numerics.refinement import STEPS, Recipe
 from udml_core.runs import Run
 from udml_core.runs.analyses import Refined, analysis_at, plan_analysis
+from udml_core.runs.analyses.kinds.opinion import Opinions
 from udml_core.runs.analyses.kinds.refine import Refinement
+from udml_core.runs.verdict import MEASURED
 
 from ..draw.palette import change_style, signed
 from ..shell.analyses import load_result
 from ..shell.pools import images_of
-from ..shell.race_verdict import race_verdict
+from ..shell.race_verdict import race_verdict, refined_words
 from .live import Live
 from .raced import raced_recipe, raced_words, show_raced_metrics
 from .verdict import GRAPH_MEASURES, explain_verdict, opinions_on, show_verdict_metrics
 
 SHOWN = tuple(MEASURES[key] for key in ("recall@1", "map@r", "reciprocity", "hubness", "neighbor stability"))
 """The measures of a refinement."""
+SMALL = 0.5
+"""Points up to which a change is shown without a color."""
 
 
 def show_measures(live: Live, refined: RefinedGallery) -> None:
@@ -35,6 +40,7 @@ def show_measures(live: Live, refined: RefinedGallery) -> None:
     measures = refining.measure(refined, live.labels)
     measures |= {key: values for key, values in exact_measures(live.run, refined.recipe).items() if key in measures}
     shown = [of for of in SHOWN if of.key in measures and of.key not in GRAPH_MEASURES]
+    said = verdicts_in_view(live.run, refined.recipe, opinions)
     with st.container(horizontal=True, gap="small",
                       key="refine-measures" if live.labels is not None else "refine-verdicts"):
         if raced is not None:
@@ -43,9 +49,9 @@ def show_measures(live: Live, refined: RefinedGallery) -> None:
             show_verdict_metrics(refined, opinions)
         for of in shown:
             if refined.recipe.steps:
-                show_change(of, *measures[of.key])
+                show_change(of, *measures[of.key], said.get(of.key, ""))
             elif of.better != "neither":
-                st.metric(of.name, of.text(measures[of.key][0]), help=of.help, width="content")
+                st.metric(of.plain or of.name, of.text(measures[of.key][0]), help=explained(of), width="content")
     if raced is None:
         explain_verdict(live, refined, opinions, scope, measures)
     else:
@@ -59,13 +65,47 @@ def exact_measures(run: Run, recipe: Recipe) -> dict[str, tuple[float, float]]:
     return dict(result.measures) if isinstance(result, Refined) else {}
 
 
-def show_change(of: Measure, before: float, after: float) -> None:
-    """Show a measure after a recipe, and how it changed."""
+def verdicts_in_view(run: Run, recipe: Recipe, opinions: Opinions | None) -> dict[str, str]:
+    """Return what judges without labels say of a recipe, as the page words it, by measure; empty without a verdict."""
+    words = refined_words(run, str(recipe)) if recipe.steps else None
+    if words is None and opinions is not None:
+        first, groups = (said_word(of) for of in opinions.measured(str(recipe)))
+        words = first, groups
+    return {} if words is None else dict(zip(MEASURED, words, strict=True))
+
+
+def explained(of: Measure) -> str:
+    """Return the help of a measure, with the name that papers use where the page shows plain words."""
+    return f"{of.name}. {of.help}" if of.plain else of.help
+
+
+def show_change(of: Measure, before: float, after: float, said: str = "") -> None:
+    """Show a measure after a recipe, and how it changed.
+
+    Args:
+        of: The measure.
+        before: Its value before the recipe.
+        after: Its value after the recipe.
+        said: What judges say of this measure; the change has no color against their words.
+    """
+    name = of.plain or of.name
     if of.better == "neither":
-        st.metric(of.name, of.text(after), help=of.help, width="content")
+        st.metric(name, of.text(after), help=explained(of), width="content")
         return
-    st.metric(of.name, of.text(after), f"{signed(after - before, of.digits)} from {of.text(before)}", help=of.help,
-              width="content", **change_style(after - before, of.digits, lower_is_better=of.better == "lower"))
+    style = change_style(after - before, of.digits, lower_is_better=of.better == "lower")
+    if is_colorless(of, after - before, said):
+        style |= {"delta_color": "off"}
+    st.metric(name, of.text(after), f"{signed(after - before, of.digits)} from {of.text(before)}",
+              help=explained(of), width="content", **style)
+
+
+def is_colorless(of: Measure, change: float, said: str) -> bool:
+    """Return whether a change is too small for a color, or judges do not say the same."""
+    change = round(change, of.digits)
+    if of.is_percent and abs(change) <= SMALL:
+        return True
+    is_better = (change > 0) == (of.better == "higher")
+    return said in SAID.values() and said != SAID["better" if is_better else "worse"]
 
 
 def warn_of_fall(live: Live, refined: RefinedGallery) -> None:
@@ -107,7 +147,7 @@ def show_protocol(live: Live, refined: RefinedGallery) -> None:
                f" neighbors are searched among each image's {stage.candidates.shape[1]} nearest. Apply to all images "
                "for exact figures.")
     measures = refining.measure(refined, live.labels)
-    st.caption(" ".join(f"**{of.name}**: {of.help}" for of in SHOWN if of.key not in GRAPH_MEASURES
+    st.caption(" ".join(f"**{of.plain_title}**: {of.help}" for of in SHOWN if of.key not in GRAPH_MEASURES
                         and (live.labels is not None or of not in MAIN_MEASURES)))
     if live.labels is None:
         return
