@@ -11,9 +11,11 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.shell.cached import load_retrieval
 from pages.parts.shell.empty_state import BEST, best_example
 from pages.parts.shell.interesting import default_image, interesting_queries, recorded_images, typical_row
+from pages.parts.shell.run_status import escaped
 from tests.app.opening import ROOT, opened, texts
 from udml_core.numerics.explanations import Affinities, Clusters, Explanation, Pairs, Prototypes, Proxies, Triplets
 from udml_core.runs import Run, example_runs, hide_examples, list_runs, runs_folder
+from udml_core.runs.examples import point_of
 
 PAGES = [*sorted(BEST), "runs", "home"]
 EXAMPLES = {path.parent.name: Run(path.parent) for path in sorted((ROOT / "assets" / "examples").glob("*/spec.json"))}
@@ -50,6 +52,15 @@ def test_an_example_opens_in_a_page(run_id: str, page: str) -> None:
     assert not test.error, [error.value for error in test.error]
     assert not [words for words in MISSING if words in texts(test)]
     assert not runs_folder().exists(), "opening a page must not copy an example"
+
+
+@pytest.mark.parametrize(("method", "is_told"), [("rpml", True), ("nml", True), ("distill", True), ("ssdml", False),
+                                                 ("isif", False), ("plm", False)])
+def test_runs_says_once_what_the_figures_of_an_example_are(method: str, is_told: bool) -> None:
+    run = next(run for run in EXAMPLES.values() if run.spec().method == method)
+    test = opened("runs", run=run.id)
+    assert not test.exception
+    assert (escaped(point_of(run)) not in [caption.value for caption in test.caption]) == is_told
 
 
 def test_explore_opens_with_an_image_that_changes_as_images_do_on_average() -> None:

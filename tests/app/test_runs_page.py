@@ -110,8 +110,8 @@ def test_the_leaderboard_marks_the_winner_and_shows_the_differences(pair: list[R
     displayed = table_of_runs(test).proto.arrow_data.styler.display_values
     assert "★ 35.1 %".encode() in displayed
     assert displayed.count("★".encode()) == 2, "beside the highest measure, and in the hidden column"
-    assert ("RPML ended below frozen features in the whole group found: 31.2 % against 33.2 %; its first result "
-            "right is " in texts(test))
+    assert ("RPML ended below frozen features in the whole group found: 31.2\N{NO-BREAK SPACE}% against "
+            "33.2\N{NO-BREAK SPACE}%; first result right: " in texts(test))
     assert "None" not in texts(test)
 
 

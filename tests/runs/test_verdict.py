@@ -15,26 +15,28 @@ def evaluation(final: float, frozen: float = 33.2, pca: float | None = 33.0, rec
     return rows if pca is None else rows | {"centered pca": {"map@r": pca, "recall@1": 59.0}}
 
 
+MOST = 210
+"""Characters of a verdict at most, which fit into two lines beside the sidebar."""
 LEVEL = "level with frozen features but above PCA, 60.0 % against 60.0 % and 59.0 %"
 LEVEL_ALONE = "level with frozen features, 60.0 % against 60.0 %"
 
 
 @pytest.mark.parametrize(("values", "rank", "sentence", "recall"), [
     ((31.2,), "below", "below frozen features: 31.2 % against 33.2 %", LEVEL),
-    ((35.0,), "above", "above frozen features and PCA of the same dimension: 35.0 % against 33.2 % and 33.0 %", LEVEL),
-    ((34.0, 33.2, 34.5), "between", "above frozen features but below PCA of the same dimension: 34.0 % against 33.2 % "
+    ((35.0,), "above", "above frozen features and PCA: 35.0 % against 33.2 % and 33.0 %", LEVEL),
+    ((34.0, 33.2, 34.5), "between", "above frozen features but below PCA: 34.0 % against 33.2 % "
                                     "and 34.5 %", LEVEL),
-    ((33.24, 33.16, 33.0), "between", "level with frozen features but above PCA of the same dimension: 33.2 % against "
+    ((33.24, 33.16, 33.0), "between", "level with frozen features but above PCA: 33.2 % against "
                                       "33.2 % and 33.0 %", LEVEL),
-    ((33.2, 33.2, 33.2), "between", "level with frozen features and level with PCA of the same dimension: 33.2 % "
+    ((33.2, 33.2, 33.2), "between", "level with frozen features and PCA: 33.2 % "
                                     "against 33.2 % and 33.2 %", LEVEL),
     ((33.3, 33.2, None), "above", "above frozen features: 33.3 % against 33.2 %", LEVEL_ALONE),
     ((33.2, 33.2, None), "between", "level with frozen features: 33.2 % against 33.2 %", LEVEL_ALONE),
     ((31.2, 33.2, 33.0, 62.0, 60.5), "below", "below frozen features: 31.2 % against 33.2 %",
      "above both, 62.0 % against 60.5 % and 59.0 %"),
-    ((35.0, 33.2, 33.0, 58.0, 60.5), "above", "above frozen features and PCA of the same dimension: 35.0 % against "
+    ((35.0, 33.2, 33.0, 58.0, 60.5), "above", "above frozen features and PCA: 35.0 % against "
                                               "33.2 % and 33.0 %", "below both, 58.0 % against 60.5 % and 59.0 %"),
-    ((35.0, 33.2, 33.0, 60.0, 60.5), "above", "above frozen features and PCA of the same dimension: 35.0 % against "
+    ((35.0, 33.2, 33.0, 60.0, 60.5), "above", "above frozen features and PCA: 35.0 % against "
      "33.2 % and 33.0 %", "below frozen features but above PCA, 60.0 % against 60.5 % and 59.0 %"),
     ((35.0, 33.2, None, 58.0, 60.5), "above", "above frozen features: 35.0 % against 33.2 %",
      "below frozen features, 58.0 % against 60.5 %"),
@@ -43,7 +45,9 @@ def test_the_verdict_names_both_measures_and_the_baselines(values: tuple[float, 
                                                            recall: str) -> None:
     judged = verdict("RPML", evaluation(*values))
     words = sentence.replace(": ", " in the whole group found: ", 1)
-    assert (judged.rank, judged.sentence) == (rank, f"RPML ended {words}; its first result right is {recall}.")
+    sentence = f"RPML ended {words}; first result right: {recall}."
+    assert (judged.rank, judged.sentence) == (rank, sentence.replace(" %", "\N{NO-BREAK SPACE}%"))
+    assert len(sentence) < MOST
 
 
 @pytest.mark.parametrize(("values", "is_mixed"), [
@@ -56,7 +60,8 @@ def test_measures_on_two_sides_of_the_better_baseline_are_mixed(values: tuple[fl
 def test_without_r_1_the_verdict_names_map_alone() -> None:
     rows = {"final": {"map@r": 35.0}, "frozen": {"map@r": 33.2}}
     assert verdict("RPML", rows).sentence == (
-        "RPML ended above frozen features in the whole group found: 35.0 % against 33.2 %.")
+        "RPML ended above frozen features in the whole group found: 35.0\N{NO-BREAK SPACE}% against "
+        "33.2\N{NO-BREAK SPACE}%.")
 
 
 def test_the_better_baseline_is_the_one_to_beat() -> None:
@@ -70,7 +75,7 @@ def test_the_better_baseline_is_the_one_to_beat() -> None:
 def test_frozen_features_are_the_line_to_beat() -> None:
     judged = verdict("Frozen", evaluation(33.2), is_frozen=True)
     assert (judged.rank, judged.sentence) == (
-        "baseline", "Frozen features are the line to beat: the whole group found is 33.2 %.")
+        "baseline", "Frozen features are the line to beat: the whole group found is 33.2\N{NO-BREAK SPACE}%.")
 
 
 @pytest.mark.parametrize("stored", [None, {}, {"final": {"images": 3.0}, "frozen": {"images": 3.0}},
@@ -106,5 +111,5 @@ def test_the_best_run_of_each_group_wins_and_a_single_run_does_not() -> None:
 def test_a_training_without_a_change_is_named(after: tuple[float, float], expected: str) -> None:
     keys = ("map@r", "recall@1")
     measured = {"initial": dict(zip(keys, (44.74, 71.60), strict=True)), "final": dict(zip(keys, after, strict=True))}
-    assert still_words(measured) == expected
+    assert still_words(measured) == expected.replace(" %", "\N{NO-BREAK SPACE}%")
     assert still_words(None) == still_words({"final": measured["final"]}) == "", "nothing was measured before it"

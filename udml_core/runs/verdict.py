@@ -119,7 +119,7 @@ def still_words(evaluation: Evaluation | None) -> str:
     gains = [of.gain for _, of in measured]
     if any(gain is None or abs(gain) >= STILL for gain in gains):
         return ""
-    values = ", ".join(f"{name} {of.before:.1f} → {of.after:.1f} %" for name, of in measured)
+    values = ", ".join(f"{name} {of.before:.1f} → {of.after:.1f}\N{NO-BREAK SPACE}%" for name, of in measured)
     is_equal = all(f"{of.before:.1f}" == f"{of.after:.1f}" for _, of in measured)
     return f"{'No change' if is_equal else 'Hardly any change'} by training: {values}."
 
@@ -135,9 +135,10 @@ def _place(of: Standing) -> tuple[Rank, str, str]:
     values += f" and {_percent(of.pca)}"
     to_pca = _sign(of.over_pca)
     if to_frozen > 0 and to_pca > 0:
-        return "above", "above frozen features and PCA of the same dimension", values
-    joint = "and" if to_frozen == to_pca else "but"
-    return "between", (f"{SIDES[to_frozen]} frozen features {joint} {SIDES[to_pca]} PCA of the same dimension"), values
+        return "above", "above frozen features and PCA", values
+    if to_frozen == to_pca:
+        return "between", f"{SIDES[to_frozen]} frozen features and PCA", values
+    return "between", f"{SIDES[to_frozen]} frozen features but {SIDES[to_pca]} PCA", values
 
 
 def best_runs(measured: Iterable[tuple[str, object, float | None]]) -> set[str]:
@@ -162,11 +163,11 @@ def _nearest_words(of: Standing) -> str:
     values = f"{_percent(of.after)} against {_percent(of.frozen)}"
     to_frozen = _sign(of.over_frozen)
     if of.pca is None:
-        return f"; its first result right is {SIDES[to_frozen]} frozen features, {values}"
+        return f"; first result right: {SIDES[to_frozen]} frozen features, {values}"
     to_pca = _sign(of.over_pca)
     place = (f"{SIDES[to_frozen]} both" if to_frozen == to_pca else
              f"{SIDES[to_frozen]} frozen features but {SIDES[to_pca]} PCA")
-    return f"; its first result right is {place}, {values} and {_percent(of.pca)}"
+    return f"; first result right: {place}, {values} and {_percent(of.pca)}"
 
 
 def _difference(value: float | None, other: float | None) -> float | None:
@@ -179,4 +180,4 @@ def _sign(difference: float | None) -> int:
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f} %"
+    return "–" if value is None else f"{value:.1f}\N{NO-BREAK SPACE}%"  # no line begins with the sign

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -43,6 +44,7 @@ from .trash import delete_menu
 EXACT = plan_analysis(ExactEvaluation)
 LEAST_SHOWN = 0.1
 """Seconds from which the time of a step is shown."""
+PERCENTAGE = re.compile(r"[\d.]+\s%")
 LINEAR = ("pca", "whiten")
 """Methods that are linear steps of the frozen features."""
 VERDICT_ICONS = {"above": BETTER, "between": ":orange[:material/trending_flat:]", "below": WORSE,
@@ -50,20 +52,28 @@ VERDICT_ICONS = {"above": BETTER, "between": ":orange[:material/trending_flat:]"
 
 
 def show_header(run: Run) -> None:
-    """Show a run's title and its verdict: from labels if it has them, else without labels."""
+    """Show a run's title and its verdict: from labels if it has them, else without labels.
+
+    What an example shows is left out where the verdict has all its figures.
+    """
     status, spec = run.status(), run.spec()
     st.markdown(f"#### {ICONS[status.state]} {escaped(title_in_use(run))}")
-    if point := point_of(run):
+    is_done = status.state == "done"
+    judged = verdict(method_title(run), run.evaluation(), spec.method == FROZEN) if is_done else None
+    is_told = judged is not None and is_labeled(run)
+    if (point := point_of(run)) and not (is_told and judged is not None and has_figures(judged.sentence, point)):
         st.caption(escaped(point))
-    if status.state == "done":
-        evaluation = run.evaluation()
-        judged = verdict(method_title(run), evaluation, spec.method == FROZEN)
-        if is_labeled(run):
-            icon = MIXED if judged.is_mixed else VERDICT_ICONS.get(judged.rank, ":material/help:")
-            st.markdown(f"{icon} **{judged.sentence}**")
-        else:
-            with show_user_errors():
-                show_opinion(run)
+    if is_told and judged is not None:
+        icon = MIXED if judged.is_mixed else VERDICT_ICONS.get(judged.rank, ":material/help:")
+        st.markdown(f"{icon} **{judged.sentence}**")
+    elif judged is not None:
+        with show_user_errors():
+            show_opinion(run)
+
+
+def has_figures(sentence: str, other: str) -> bool:
+    """Return whether a sentence has all percentages of another one."""
+    return set(PERCENTAGE.findall(other)) <= set(PERCENTAGE.findall(sentence))
 
 
 def is_labeled(run: Run) -> bool:

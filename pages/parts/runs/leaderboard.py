@@ -39,8 +39,9 @@ WHOLE_WIDTH = 420
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
-OPINION_WORDS = ("First against plain and Group against plain are verdicts without labels: encoders that took no part "
-                 "in a run compare the nearest image, and all images near a query, with what the plain search finds.")
+OPINION_WORDS = ("**First result, judged** and **Whole group, judged** are verdicts without labels: encoders that took "
+                 "no part in a run compare the nearest image, and all images near a query, with what the plain search "
+                 "finds.")
 BAR, STATE, BEST, ADVISED = "Against baseline", "State", "Best", "Advised search"
 OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURES}
 """Column with the difference of a measure to the better baseline."""
@@ -48,7 +49,7 @@ PLAIN = {measure.name: measure.plain for measure in MAIN_MEASURES}
 """The measures in plain words."""
 SHORT = dict(zip(PLAIN, QUESTION_WORDS[::-1], strict=True))
 """The same in words that fit above their figures."""
-JUDGED = dict(zip(QUESTION_WORDS, ("First against plain", "Group against plain"), strict=True))
+JUDGED = dict(zip(QUESTION_WORDS, ("First result, judged", "Whole group, judged"), strict=True))
 """Headings of the verdicts without labels; the measures from labels have the same names."""
 NOT_JUDGED, COMPARED_WITH = "not judged", "reference"
 """Cells of runs without a verdict: nothing judged them yet, or the others are compared with them."""
@@ -298,7 +299,7 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
     column = st.column_config
     columns: dict[str, Any] = {
         "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH if BAR in shown else WHOLE_WIDTH)),
-        BAR: column.ImageColumn(f"Baseline ±{_scale(frame):.0f}", width=BAR_WIDTH + 38, help=(
+        BAR: column.ImageColumn(f"{BAR} ±{_scale(frame):.0f}", width=BAR_WIDTH + 66, help=(
             f"Difference to the better baseline. Upper bar: {MAIN_MEASURES[0].plain.lower()}, lower bar: "
             f"{MAIN_MEASURES[1].plain.lower()}. "
             "To the right of the line: above the better baseline; to the left: below it. The ends of the bars' "

@@ -144,6 +144,7 @@ def _figures(run: Run) -> str:
     title = _title_of(run.spec().method)
     is_frozen = run.spec().method == FROZEN
     sentence = " ".join([verdict(title, evaluation, is_frozen).sentence, *said_lines(run)[:1]])
+    sentence = sentence.replace("\N{NO-BREAK SPACE}", " ")  # a file that other programs read
     table = "\n".join(lines)
     return f"""## Figures
 
