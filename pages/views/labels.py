@@ -20,7 +20,7 @@ from pages.parts.labels.doubts import say_doubts
 from pages.parts.labels.folders import show_folders
 from pages.parts.labels.forming import current_groups, offer_groups
 from pages.parts.labels.graph_view import gamma_slider
-from pages.parts.labels.groups import first_group, follow_group, open_group, show_groups
+from pages.parts.labels.groups import first_group, follow_group, open_group, opened_group, show_groups
 from pages.parts.labels.proposals import open_class, show_proposals, shown_rows
 from pages.parts.maps.frame import UNITS, MapFrame, covering_map, distortion_words
 from pages.parts.maps.scatter import Ring, draw_map
@@ -109,10 +109,14 @@ def _color(board: Board, shown: MapFrame, by: str) -> Color:
     rows = rows_of(board.images, shown.layout.indices)
     if by == "group":
         groups = current_groups(board)  # the legend counts the images that the list of groups counts
-        has_group = (rows >= 0) & (board.named[rows] < 0)
-        return Color("group", np.where(has_group, groups[rows], -1) if len(groups) else np.full(len(rows), -1),
-                     tuple(f"group {number + 1}" for number in range(int(groups.max(initial=-1)) + 1)),
-                     none="no group, or a name")
+        names = tuple(f"group {number + 1}" for number in range(int(groups.max(initial=-1)) + 1))
+        if not len(groups):
+            return Color("group", np.full(len(rows), -1), names, none="no group, or a name")
+        own = np.where((rows >= 0) & (board.named[rows] < 0), groups[rows], -1)
+        opened = opened_group(board, groups)
+        if opened is not None:  # so that it stands out
+            return Color("group", np.where(own == opened, own, -1), names, none="other images")
+        return Color("group", own, names, none="no group, or a name")
     if by == "class" or not board.spreads:
         none = "no name, or in the test half" if (rows < 0).any() else "no name"
         return Color("class", np.where(rows >= 0, board.named[rows], -1), board.names or ("no class yet",), none=none)

@@ -186,6 +186,23 @@ def test_map_and_list_count_the_same_images_of_a_group(photos: Run, monkeypatch:
     shown = np.asarray(drawn[-1].values)
     assert sorted(np.bincount(shown[shown >= 0])) == sorted(listed)
     assert sum(listed) < len(dataset)
+    test = show_group(photos, 1)
+    shown, chosen = np.asarray(drawn[-1].values), test.session_state[OPENED]
+    assert drawn[-1].none == "other images"
+    assert len(np.unique(shown[shown >= 0])) == 1, "the other groups are gray"
+    assert (shown >= 0).sum() == listed[1]
+    assert shown[chosen] >= 0
+
+
+def test_groups_stand_in_the_order_of_their_words_and_of_their_sizes(photos: Run) -> None:
+    badges = [tile["badge"] for tile in tiles(opened("labels", run=photos.id, section="groups", groups="50"),
+                                              "Groups without a name")]
+    order = ["very similar", "similar", "mixed", ""]
+    ranks = [(order.index(badge.partition("\n")[2]), -int(badge.partition(" · ")[2].split()[0])) for badge in badges]
+    assert ranks == sorted(ranks)
+    assert len({rank for rank, _ in ranks}) > 1
+    (alone,) = tiles(opened("labels", run=photos.id, section="groups", groups="1"), "Groups without a name")
+    assert "\n" not in alone["badge"], "a word that all groups have says nothing"
 
 
 def test_merged_groups_show_on_the_map_until_undone(photos: Run) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.exploration.test_naming import clouds
-from udml_core.exploration.grouping import alikeness, build_tree, first_number, similar_groups, tightest_first
+from udml_core.exploration.grouping import alikeness, build_tree, first_number, most_alike_first, similar_groups
 
 
 @pytest.mark.parametrize(("classes", "each"), [(40, 15), (15, 40), (10, 60)])
@@ -48,6 +48,6 @@ def test_equal_images_are_alike_and_any_images_are_not() -> None:
     assert some[[0, 2]] == pytest.approx(1), "a number may have no image"
 
 
-def test_groups_of_a_useful_size_come_first_and_of_these_the_most_alike() -> None:
-    alike, sizes = np.array([0.1, 0.9, 0.5, 0.8, 0.2]), np.array([40, 4, 10, 10, 10])
-    assert tightest_first(alike, sizes).tolist() == [3, 2, 4, 0, 1]
+def test_very_similar_groups_come_first_and_of_these_the_largest() -> None:
+    alike, sizes = np.array([0.1, 0.9, 0.3, 0.8, 0.2, 1.0]), np.array([40, 4, 10, 10, 30, 1])
+    assert most_alike_first(alike, sizes).tolist() == [2, 3, 1, 4, 0, 5], "one image alone is not very similar"

@@ -9,15 +9,17 @@ from udml_core.base.arrays import Array, rows_by_group, rows_of
 from udml_core.base.errors import counted
 from udml_core.data.given.group_changes import GroupChange
 from udml_core.exploration.grouping import (
+    ALIKE,
+    VERY_ALIKE,
     alikeness,
     are_leftovers,
     by_size,
     edit_groups,
     from_center,
+    most_alike_first,
     order_to_name,
     remaining_groups,
     split_group,
-    tightest_first,
 )
 from udml_core.runs import Run
 
@@ -61,11 +63,9 @@ NEW_NUMBERS = ("The images of this folder have changed, and these groups were no
                "are numbered by size.")
 SHOWN = 60
 """Most images of a group that are shown."""
-LIST_HEIGHT, MOVE_HEIGHT, GROUP_HEIGHT = 560, 232, 470
-"""Pixels of the list of groups, of the list that a merge offers, and of the images of a group."""
-VERY_ALIKE, ALIKE = 0.25, 0.12
-"""How similar images are (see `alikeness`) from which the page says so. At 132 groups of 1,589 birds, very similar
-groups had 87 % images of one species on average, similar groups 74 %, and mixed groups 45 %."""
+TILE, LIST_HEIGHT, MOVE_HEIGHT, GROUP_HEIGHT = 86, 560, 232, 470
+"""Pixels of a tile, whose words need room, of the list of groups, of the list that a merge offers, and of the images
+of a group."""
 MOST_PARTS, SHOWN_OF_PART, PARTS_HEIGHT = 8, 4, 232
 
 
@@ -94,9 +94,10 @@ def show_groups(board: Board) -> None:
         _move_button(len(selected.ids), is_whole=False)
         show_selected(board, selected)
     is_strip = current is not None and not len(moved)
+    below = [_below(alike[groups[rows[0]]], len(rows)) for rows in shown]
     tiles = [tile_to_label(board, int(board.images[rows[0]]), badge_of(int(groups[rows[0]]), len(rows), words)
-                           + _below(alike[groups[rows[0]]], len(rows))) for rows in shown]
-    gallery(board.dataset, tiles, "Groups without a name", "labels-groups-list", 76,
+                           + (word if len(set(below)) > 1 else "")) for rows, word in zip(shown, below, strict=True)]
+    gallery(board.dataset, tiles, "Groups without a name", "labels-groups-list", TILE,
             chosen=None if current is None else int(board.images[current[0]]), strip=is_strip,
             height=None if is_strip else MOVE_HEIGHT if len(moved) else LIST_HEIGHT,
             on_pick=lambda image: _pick(board, shown, image, moved, groups))
@@ -115,8 +116,9 @@ def _say_groups(board: Board, images: int, groups: int) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"{counted(images, 'image')} without a name in {counted(groups, 'group')}. Click a group to open "
                    "it.", width="stretch", help="Each group is shown by its most typical image, with its number, its "
-                   "size, and how similar its images are beside the next group. The most similar come first, "
-                   "then small groups, then what is left of groups with a name and single images.")
+                   "size, and how similar its images are beside the next group: very similar, similar or "
+                   "mixed, in this order, of each the largest first. Then come single images, and what is left of "
+                   "groups with a name.")
         ask_for_words(board)
         if count := len(stored.changes):
             st.button(f"Undo {counted(count, 'edit')} of groups", icon=":material/restart_alt:",
@@ -154,6 +156,13 @@ def _is_open(board: Board) -> bool:
     opened = st.session_state.get(OPENED)
     row = -1 if opened is None else rows_of(board.images, np.array([opened]))[0]
     return bool(row >= 0 and board.named[row] < 0)
+
+
+def opened_group(board: Board, groups: Array) -> int | None:
+    """Return the number of the open group; None unless a group is open."""
+    if not _is_open(board):
+        return None
+    return int(groups[rows_of(board.images, np.array([st.session_state[OPENED]]))[0]])
 
 
 def _current(board: Board, shown: list[Array]) -> Array | None:
@@ -227,7 +236,7 @@ def next_group(board: Board, image: int) -> Array:
     groups, row = current_groups(board), int(rows_of(board.images, np.array([image]))[0])
     alike = _alike_now(board, groups)
     sizes, shown = _sizes(board, groups, alike), _unnamed(board, groups, alike)
-    rank = np.argsort(tightest_first(alike, sizes))
+    rank = np.argsort(most_alike_first(alike, sizes))
     is_rest = are_leftovers(_left(board, groups, alike), sizes)
     later = (rows for rows in shown if row >= 0 and rank[groups[rows[0]]] > rank[groups[row]]
              and not is_rest[groups[rows[0]]])
