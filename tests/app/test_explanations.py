@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import shutil
 from pathlib import Path
@@ -16,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.maps.coloring import ascent_settings
 from pages.parts.maps.frame import covering_map
 from pages.parts.shell.interesting import interesting_queries
-from pages.parts.triplets.triangle import ARC, HEIGHT, WIDTH, triangle
+from pages.parts.triplets.triangle import ARC, HEIGHT, LEAST_HALF, WIDTH, shared_half, triangle
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import components, tiles
 from tests.running import worked
@@ -348,6 +349,38 @@ def test_a_triplet_is_drawn_to_scale_within_its_picture(numbers: list[float], al
     apex = arc[0] + [0, ARC]
     drawn_angle = np.degrees(np.arctan2(*(arc[1] - apex) * [1, -1]))
     assert drawn_angle == pytest.approx(angle, abs=0.5)
+
+
+def test_the_words_of_a_drawing_stand_in_the_page_at_their_places() -> None:
+    def show() -> None:
+        from pages.parts.draw.drawing import place_drawing, svg
+
+        place_drawing(svg(200, 100, "#000", ['<circle cx="1" cy="2" r="3"/>',
+                                             '<text x="50" y="25" text-anchor="end" font-size="13">a &lt; b</text>']),
+                      'A "title"')
+
+    (html,) = AppTest.from_function(show).run().get("html")
+    body = html.proto.body
+    assert 'alt="A &quot;title&quot;"' in body
+    assert re.search(r'left:25.00%;top:25.00%;font-size:13px[^>]*translate\(-100%[^>]*>a &lt; b<', body)
+    picture = base64.b64decode(body.partition("base64,")[2].partition('"')[0]).decode()
+    assert "<circle" in picture
+    assert "<text" not in picture, "no word is drawn twice"
+
+
+def test_drawings_of_a_triplet_share_the_length_of_the_base_line_and_the_middle() -> None:
+    small, large = (np.array([[-half, 0], [half, 0], [0.2, top], [0, top]]) for half, top in ((0.2, 0.6), (3.0, 4.0)))
+    half = shared_half([small, large], 25)
+    lines = []
+    for corners in (small, large):
+        drawing = triangle(corners, 25, 20, half=half)
+        pixels, _ = shapes_in(drawing)
+        lines.append(pixels[:2, 0])
+        assert f'<text x="{WIDTH / 2:g}" y="18" text-anchor="middle"' in drawing
+    assert lines[0] == pytest.approx(lines[1], abs=0.1)
+    assert lines[0].mean() == pytest.approx(WIDTH / 2)
+    narrow = np.array([[-0.01, 0], [0.01, 0], [0, 5], [0, 5]])
+    assert shared_half([narrow, large], 25) == LEAST_HALF, "a very long triangle does not make the others tiny"
 
 
 def test_a_selection_of_another_data_set_is_ignored_with_a_message(run: Run) -> None:

@@ -12,7 +12,7 @@ from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Pairs, Triplets
 from udml_core.runs import Run
 
-from ..draw.drawing import page_colors
+from ..draw.drawing import page_colors, place_drawing
 from ..draw.gallery import tile_of
 from ..draw.palette import BEFORE, HIT, MISS
 from ..draw.slider import field_slider
@@ -84,9 +84,9 @@ def show_triplets(bench: Workbench) -> DeepLink:
                                  format_func=STAGES.__getitem__, label_visibility="collapsed") or stages[-1]
     shape, position = stored.shape_at(stage, triplet)
     angle = float(shape.angle[position])
-    st.image(triangle(views.corners(shape, position), alpha, angle, page_colors(),
-                      [bench.dataset.images[index] for index in images], HEIGHT),
-             alt=describe_triangle(f"Triplet of epoch {epoch}", alpha, angle))
+    place_drawing(triangle(views.corners(shape, position), alpha, angle, page_colors(),
+                           [bench.dataset.images[index] for index in images], HEIGHT),
+                  describe_triangle(f"Triplet of epoch {epoch}", alpha, angle))
     agreement = "" if stored.correct is None else " " + verdict(*(bool(part[triplet]) for part in stored.correct))
     where = f"In the projection of epoch {epoch}, which the loss compares." if stage == "loss" else (
         f"A triplet of epoch {epoch}, in the embedding {STAGES[stage].lower()}.")

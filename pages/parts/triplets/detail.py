@@ -11,7 +11,7 @@ from ..draw.gallery import gallery, tile_of
 from ..draw.palette import color_legend
 from ..shell.run_picker import open_search
 from .stored import ROLES, STAGES, StoredTriplets
-from .triangle import draw_triangle
+from .triangle import draw_triangle, shared_half
 
 
 def show_triplet(stored: StoredTriplets, triplet: int, alpha: float) -> None:
@@ -83,12 +83,15 @@ def show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
     """
     images = [stored.dataset.images[index] for index in stored.images[:, triplet].tolist()]
     stages = stored.stages(triplet)
-    for column, stage in zip(st.columns(len(stages)), stages, strict=True):
+    shapes = [stored.shape_at(stage, triplet) for stage in stages]
+    drawings = [views.corners(*of) for of in shapes]
+    half = shared_half(drawings, alpha)
+    for column, stage, corners, (shape, position) in zip(st.columns(len(stages)), stages, drawings, shapes,
+                                                         strict=True):
         title = STAGES[stage]
-        shape, position = stored.shape_at(stage, triplet)
         with column:
-            draw_triangle(views.corners(shape, position), alpha, float(shape.angle[position]), title,
-                          f"triplet-{title.split()[0].lower()}", images)
+            draw_triangle(corners, alpha, float(shape.angle[position]), title,
+                          f"triplet-{title.split()[0].lower()}", images, half)
     with st.container(horizontal=True, vertical_alignment="center"):
         color_legend("anchor", "positive", "negative")
         st.caption("The arc is half the angle at the negative, which the loss bounds.", width="content", help=(
@@ -96,4 +99,4 @@ def show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
             "negative n is. The arc is half its angle, between its median and a side, arctan(d(a, p) / 2d(n, m)), "
             "which must be at most α. Gray dots: the position of the negative at which it is exactly α. Before and "
             "after training: the embedding that retrieval uses. During training: the projection of this epoch, which "
-            "the loss compares. Each drawing has its own scale."))
+            "the loss compares. Anchor and positive are drawn equally far apart where it fits, so compare the angles."))

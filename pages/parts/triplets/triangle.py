@@ -17,13 +17,15 @@ from ..draw.pictures import inline
 
 WIDTH, HEIGHT, ARC, SIDE = 340, 380, 34, 76
 """Pixels of the drawing, radius of the arc, and side of a photograph."""
-TOP, BELOW, EDGE = SIDE + 56, SIDE + 26, SIDE / 2 + 4
+TOP, BELOW, EDGE = SIDE + 62, SIDE + 26, SIDE / 2 + 4
 """Highest point of the triangle, below the line with the angle and the negative with its word; room below its base
 line, and its least distance from the left and right edges."""
+LEAST_HALF = 24
+"""Pixels of half the base line from which all drawings of a triplet share its length."""
 
 
 def triangle(corners: Array, alpha: float, angle: float, colors: Colors = LIGHT,
-             images: Sequence[Image.Image] = (), height: int = HEIGHT) -> str:
+             images: Sequence[Image.Image] = (), height: int = HEIGHT, half: float | None = None) -> str:
     """Draw a triplet as SVG, to scale.
 
     The drawing shows the true triangle, the symmetrized triangle with its angle as an arc between median and side, and
@@ -36,13 +38,12 @@ def triangle(corners: Array, alpha: float, angle: float, colors: Colors = LIGHT,
         colors: Ink, positive, negative; the fourth color is not used.
         images: Photographs of anchor, positive and negative; none draws the words only.
         height: Pixels of the drawing.
+        half: Pixels of half the base line at most; as many as fit if None.
     """
-    half = float(corners[1, 0])
-    needed = half / math.tan(math.radians(alpha))
-    reach = max(float(abs(corners[:, 0]).max()), 1e-9)
-    top = max(float(corners[:, 1].max()), needed if half else 0.0, 1e-9)
-    base = height - BELOW
-    scale = min((WIDTH / 2 - EDGE) / reach, (base - TOP) / top)
+    needed = _apex_at(corners, alpha)
+    base, scale = height - BELOW, largest_scale(corners, alpha, height)
+    if half is not None and corners[1, 0] > 0:
+        scale = min(scale, half / float(corners[1, 0]))
 
     def pixels(x: float, y: float) -> str:
         return f"{WIDTH / 2 + scale * x:.1f},{base - scale * y:.1f}"
@@ -65,10 +66,31 @@ def triangle(corners: Array, alpha: float, angle: float, colors: Colors = LIGHT,
     points = [(float(x), float(y)) for x, y in (point.split(",") for point in (a, p, n))]
     parts += _corners(points, (QUERY, blue, orange), images)
     relation = "&gt;" if angle > alpha else "≤"
-    x, end = (4, "start") if points[2][0] >= WIDTH / 2 else (WIDTH - 4, "end")  # on the side away from the negative
-    parts.append(f'<text x="{x}" y="18" text-anchor="{end}" font-size="15" font-weight="600">half angle {angle:.1f}° '
-                 f"{relation} α {alpha:g}°</text>")
+    parts.append(f'<text x="{WIDTH / 2:g}" y="18" text-anchor="middle" font-size="15" font-weight="600">half angle '
+                 f"{angle:.1f}° {relation} α {alpha:g}°</text>")
     return svg(WIDTH, height, ink, parts)
+
+
+def _apex_at(corners: Array, alpha: float) -> float:
+    """Return how far from the base line the angle is exactly α."""
+    return float(corners[1, 0]) / math.tan(math.radians(alpha))
+
+
+def largest_scale(corners: Array, alpha: float, height: int = HEIGHT) -> float:
+    """Return the pixels of a unit of distance at which a triplet fills its drawing."""
+    reach = max(float(abs(corners[:, 0]).max()), 1e-9)
+    top = max(float(corners[:, 1].max()), _apex_at(corners, alpha), 1e-9)
+    return min((WIDTH / 2 - EDGE) / reach, (height - BELOW - TOP) / top)
+
+
+def shared_half(drawings: Sequence[Array], alpha: float) -> float:
+    """Return half the base line's pixels that all drawings of a triplet share; the least drawing decides, in bounds.
+
+    Args:
+        drawings: The corners (4, 2) of each, as for `triangle`.
+        alpha: The upper bound of the angle in degrees.
+    """
+    return max(LEAST_HALF, min(largest_scale(corners, alpha) * float(corners[1, 0]) for corners in drawings))
 
 
 def _edge(start: str, end: str, color: str, width: float, dashes: str = "") -> str:
@@ -83,7 +105,7 @@ def _corners(points: Sequence[tuple[float, float]], colors: Sequence[str],
     left, right = min(ax, WIDTH / 2 - SIDE / 2 - 4), max(px, WIDTH / 2 + SIDE / 2 + 4)
     aside = SIDE / 2 + 6 if nx >= WIDTH / 2 else -SIDE / 2 - 6  # beside the apex of the symmetrized triangle
     over = min(max(nx + aside, SIDE / 2 + 2), WIDTH - SIDE / 2 - 2)
-    places = ((left, ay + 8, ay + SIDE + 22), (right, ay + 8, ay + SIDE + 22), (over, ny - SIDE - 8, ny - SIDE - 13))
+    places = ((left, ay + 8, ay + SIDE + 22), (right, ay + 8, ay + SIDE + 22), (over, ny - SIDE - 8, ny - SIDE - 19))
     parts = []
     for number, ((x, y), (center, upper, word), role, color) in enumerate(
             zip(points, places, ("anchor", "positive", "negative"), colors, strict=True)):
@@ -107,7 +129,7 @@ def describe_triangle(title: str, alpha: float, angle: float) -> str:
 
 
 def draw_triangle(corners: Array, alpha: float, angle: float, title: str, key: str,
-                  images: Sequence[Image.Image] = ()) -> None:
+                  images: Sequence[Image.Image] = (), half: float | None = None) -> None:
     """Show a triplet's drawing with a download button.
 
     Args:
@@ -117,6 +139,7 @@ def draw_triangle(corners: Array, alpha: float, angle: float, title: str, key: s
         title: The title.
         key: The button's key and the name of the file.
         images: As for `triangle`.
+        half: As for `triangle`.
     """
-    show_drawing(lambda colors: triangle(corners, alpha, angle, colors, images), title,
+    show_drawing(lambda colors: triangle(corners, alpha, angle, colors, images, half=half), title,
                  describe_triangle(title, alpha, angle), key)
