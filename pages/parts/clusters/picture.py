@@ -1,4 +1,4 @@
-"""The map, colored by cluster, with the numbers that describe the clusters beside it."""
+"""The map, colored by cluster, below the numbers that describe the clusters."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from .ascent import show_moved_count
 from .clustering import Clustering
 
 MAP_KEY = "clusters-map"
+HEIGHT = "max(430px, 100vh - 270px)"
+"""Height of the map as a CSS length: to the end of the screen, as app.css has it, too."""
 
 
 def show_numbers(clustering: Clustering) -> None:
@@ -73,11 +75,11 @@ def _draw_clusters(clustering: Clustering, layout: Layout, current: int) -> None
     forest = np.stack([points[ascending], points[clusters.parents[ascending]]], axis=1)
     draw_map(clustering.dataset, layout, cluster_color(clustering, layout.indices),
              f"Map colored by the {summary.count} clusters at ε {clustering.epsilon:g}", MAP_KEY,
-             segments=forest, marks=[Ring(current, "current")], height=470)
+             segments=forest, marks=[Ring(current, "current")], height=HEIGHT)
 
 
 def show_clusters(clustering: Clustering, shown: MapFrame | None, current: int, embedding: str) -> None:
-    """Show the map with the numbers beside it, or how to get a map.
+    """Show the numbers in a row and the map below them, or how to get a map.
 
     Args:
         clustering: The clusters.
@@ -85,21 +87,17 @@ def show_clusters(clustering: Clustering, shown: MapFrame | None, current: int, 
         current: Data set index of the current image; −1 for none.
         embedding: The embedding whose neighbor graph is clustered, in words.
     """
-    left, right = st.columns([5, 1], gap="small")
-    with right:
-        st.caption(counted_words(clustering, embedding))
-        show_numbers(clustering)
-        show_moved_count(clustering)
-    with left:
-        if shown is not None:
-            _draw_clusters(clustering, shown.layout, current)
-            st.caption("Lines are steps of the ascent to the mode, the image where it ends. "
-                       + _gray(clustering, shown),
-                       help=f"{_origin(clustering, shown, embedding)} {distortion_words(shown)} {UNITS}")
-            return
+    show_numbers(clustering)
+    if shown is not None:
+        _draw_clusters(clustering, shown.layout, current)
+        st.caption(f"Lines are steps of the ascent to the mode, the image where it ends. {_gray(clustering, shown)}",
+                   help=f"{_origin(clustering, shown, embedding)} {distortion_words(shown)} {UNITS}")
+    else:
         st.info("This run has no map of its training images yet. Compute one on the page Explore to see the clusters "
                 "on it.", icon=":material/lightbulb:")
         link_to_map(clustering.run, "Compute a map")
+    st.caption(counted_words(clustering, embedding))
+    show_moved_count(clustering)
 
 
 def counted_words(clustering: Clustering, embedding: str) -> str:
