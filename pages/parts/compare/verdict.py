@@ -36,7 +36,7 @@ def verdict_words(measured: Mapping[str, Sequence[Standing]],
         return "", ""
     best, second, *_ = sorted(after, key=lambda name: -after[name].mean)
     gap = _gap(after[best].mean, after[second].mean)
-    shown = percent(after[best].mean)
+    shown = percent(after[best].mean).replace(" ", "\N{NO-BREAK SPACE}")  # no line begins with the sign
     frozen = _against_frozen(measured[best], () if nearest is None else nearest[best])
     if not gap:
         return (f"**{escaped(best)} and {escaped(second)} are level** in the whole group found: {shown}"
