@@ -138,14 +138,14 @@ const LESSON = {
   open: { page: "runs", label: "effective rank and R@1 of your runs, epoch by epoch" },
   after: {
     text: "In a colleague’s run the loss falls in every epoch, but effective rank drops from 60 to 2. What do you do first?",
-    choices: ["Train longer: the loss still falls", "Try a smaller step size or an orthonormal projection", "Choose an embedding of only 2 dimensions"],
+    choices: ["Train longer: the loss still falls", "Try an orthonormal projection", "Take smaller steps, and change nothing else"],
     right: 1,
     order: [0, 2, 1],
-    why: ["More such steps lose even more directions.", "", "Two dimensions would make the loss of directions permanent."],
-    because: "The loss falls because the embedding gives up directions. A smaller step or a constraint keeps them; fewer dimensions only hide the problem.",
+    why: ["More such steps lose even more directions.", "", "Smaller steps lose directions too, only later. They help against divergence, but here the loss falls."],
+    because: "The loss falls because the embedding gives up directions. The constraint keeps most of them; smaller steps do not: after 20 steps of size 10, the free projection of this lesson has rank 3.0, of size 30 rank 2.8.",
   },
   notes: {
-    ask: "At step size 30, how can the free projection have the lower loss and yet the worse map?",
+    ask: "At which training step would you stop the free projection if you saw only its loss? And if you saw its effective rank too?",
     wrong: "“Collapse means that all points move to one place.” Here the map grows along a few directions; the others vanish beside them. Distances then depend on a few numbers for each image.",
     stuck: "Each map is scaled to fit, so growth does not show. The bars do: they give each direction’s share. Ask what a distance depends on if one bar fills the strip.",
   },

@@ -1,5 +1,5 @@
 const COVERED = 16; // pixels between two points of which the later one hides the other
-const SCALE = [[-2.85, -1.85], [-1.85, -1.85]]; // a bar of length 1 in the corner
+const SCALE = [[-2.85, 1.55], [-1.85, 1.55]]; // a bar of length 1 in the corner
 
 const LESSON = {
   id: "triplets",
@@ -11,7 +11,7 @@ const LESSON = {
   claim: "A triplet is an anchor, a positive of its class, and a negative of another class. Training moves the three points only while the negative is too near.",
   data: [],
   before: {
-    text: "You drag the negative N out of the shaded region. What does the next training step do with this triplet?",
+    text: "The positive P has the class of the anchor A, the negative N has another. In the shaded region, N is too near. You drag N out of it. What does the next training step do with this triplet?",
     choices: ["It pushes the negative even farther away", "It moves no point", "It pulls the positive closer"],
     right: 1,
     order: [0, 2, 1],
@@ -20,9 +20,9 @@ const LESSON = {
     shows: { negative: [1.5, 1.75] },
   },
   isTelling: ({ value }) => value > 0, // its arrows
-  meet: 1,
+  meet: 3,
   touch: "Drag N, A or P across the dashed border, then press “Take a step” a few times. Do the same with the other bound.",
-  see: "A is the anchor, P the positive, N the negative. While N is in the shaded region, it is too near: the triplet violates its bound. The loss says by how much. An arrow shows how one training step moves a point to lower the loss; no arrow means no movement.",
+  see: "A is the anchor, P the positive, N the negative. P has the class of A, N has another. While N is in the shaded region, it is too near: the triplet violates its bound. The loss says by how much. An arrow shows how one training step moves a point to lower the loss; no arrow means no movement.",
   controls: [
     { name: "loss", kind: "choice", label: "Bound", start: "margin",
       options: [{ value: "margin", words: "Margin μ" }, { value: "angle", words: "Angle α" }] },
@@ -115,7 +115,11 @@ const LESSON = {
         plane.line(...[1, -1].map((side) => [middle[0] - side * my * stretch, middle[1] + side * mx * stretch]), { color: COLORS.gray });
         plane.line(negative, middle, { color: COLORS.miss, width: 2, dashed: true });
         plane.dot(middle, { radius: 4 });
-        plane.text(middle, "M", { dy: 18, size: 13 });
+        // Beside the dashed line, on the side of N: the arrowheads of A and P lie beyond.
+        const [[nx, ny], [cx, cy]] = [negative, middle].map((point) => plane.at(point));
+        const long = Math.hypot(nx - cx, ny - cy) || 1;
+        const [ux, uy] = [(nx - cx) / long, (ny - cy) / long].map((part) => part * Math.max(14, plane.least));
+        plane.text(middle, "M", { dx: ux + uy, dy: uy - ux + 0.35 * Math.max(13, plane.least), size: 13, ...HALO });
         if (Math.hypot(mx, my) > 0.05) {
           const arc = LESSON.arc(numbers, state());
           plane.path(arc, { color: "currentColor", width: 3 });
@@ -157,12 +161,12 @@ const LESSON = {
       : `<p>${say("Angular loss: {formula}", { formula: `<math>${plus(`${squared("A", "P")}<mo>−</mo><mn>4</mn><mo>·</mo><msup><mi>tan</mi><mn>2</mn></msup><mo>(</mo><mi>α</mi><mo>)</mo><mo>·</mo>${squared("N", "M")}`)}</math> <math><mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(tightness)}<mo>·</mo>${number(far)}`)}<mo>=</mo>${number(value, 2)}</math>` })}, α = ${alpha}°</p>
         <p>${say("M is the middle between A and P. Make the triangle symmetric, with the same base AP and the same distance from N to M: α bounds half its angle at N.")} <span class="of-picture">${say("The gray sides draw this triangle: half its angle lies between a gray side and the line to M.")}</span> <span class="of-all">${meaning}</span> ${say("N must leave the circle around M.")}</p>`;
   },
-  caption: [0, 1, 3],
-  presented: { see: [[1, 2, 3]], fails: [0, 1] },
+  caption: [0, 1, 2, 4],
+  presented: { see: [[3, 4]], fails: [0, 1, 2] },
   cases: [{ loss: "margin" }, { loss: "angle" }], // a summary prints the formulas of both bounds
   summary: {}, // the step of the question moves nothing, so it would draw no arrow
   states: { see: [{}], formula: {}, fails: { negative: [-0.4, 0] }, check: {}, takeaway: {} },
-  fails: "With the margin, drag N exactly onto A; with the angle, onto M, the middle between A and P. N could not be worse, but its arrow disappears: every direction is equally good, so the step prefers none. And with the margin, shrink the whole triangle. The margin μ stays, so even a well-shaped small triangle violates the bound.",
+  fails: "With the margin, drag N onto A; with the angle, onto M, the middle of A and P. N could not be worse, but its arrow disappears: no direction is better. With the margin, shrink the triangle: μ stays, so even a well-shaped one violates the bound.",
   takeaway: "A triplet that violates its bound moves at least one of its points, if they do not all coincide; any other triplet teaches nothing. The margin bounds a difference of squared distances. The angle bounds the shape of the triangle.",
   open: { page: "train", label: "train with triplets and this bound", query: ({ loss, margin, alpha }) => (loss === "margin"
     ? { method: "triplet", fields: `margin:${margin}` } : { method: "angular", fields: `alpha:${alpha}` }) },
@@ -170,7 +174,7 @@ const LESSON = {
     text: "All coordinates of the points are multiplied by 10. Which loss of a triplet can become zero by this alone?",
     choices: ["Only the triplet loss with a margin", "Only the angular loss", "Both"],
     right: 0,
-    why: ["", "The angular loss compares a length with a length, so both grow by the same factor and its sign stays.", "One of the two bounds does not depend on the scale: an angle stays as it is."],
+    why: ["", "The angular loss compares squared lengths, so both grow by the same factor and its sign stays.", "One of the two bounds does not depend on the scale: an angle stays as it is."],
     because: "Squared distances grow a hundredfold, but the margin μ stays. Angles do not change with the scale.",
   },
   notes: {

@@ -76,6 +76,8 @@ def test_the_sentences_of_the_lesson_are_true(compute: Callable[..., Any]) -> No
     assert free["recall"] < orthonormal["recall"]
     assert 2.5 < free["rank"] < 3.5
     assert 5 < orthonormal["rank"] < 6
+    assert [round(run(rate)[1]["rank"], 1) for rate in (2, 3)] == [3.0, 2.8]  # "after 20 steps of size 10 …, of size 30"
+    assert run(2)[1]["loss"] < start["loss"]
     last_orthonormal, last_free = run(4)
     assert (round(start["rank"], 1), round(last_orthonormal["rank"], 1)) == (7.6, 4.8)
     assert last_free["recall"] < start["recall"]
