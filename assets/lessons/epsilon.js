@@ -90,7 +90,7 @@ const LESSON = {
     because: "A lower threshold admits more links. Then fewer images are left from which no link leads on to a denser place, and each one is the peak of a cluster.",
   },
   touch: "Move ε slowly from left to right, or press a small map. Then do the same with the digits.",
-  see: "Each line is the one link that an image follows, to an image in a denser place, up to a mode (peak, large point), where no link leads on. All images with the same mode are a cluster and share a color. The shape of a point, or the digit, is its true class, which no cluster sees; a frame marks an image that is not of its cluster’s main (most frequent) class. Training then uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units. Coverage: the share of images in clusters of two or more. Purity: the share whose class is the most frequent of their cluster.",
+  see: "Each line is the one link that an image follows, to an image in a denser place, up to a mode (peak, large point), where no link leads on. All images with the same mode are a cluster and share a color. The shape of a point, or the digit, is its true class, which no cluster sees; a ring ◯ marks an image that is not of its cluster’s main (most frequent) class. Training then uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units. Coverage: the share of images in clusters of two or more. Purity: the share whose class is the most frequent of their cluster.",
   summary: { epsilon: 0.5 },
   controls: [
     { name: "images", kind: "choice", label: "Images", start: "points", options: [{ value: "points", words: "45 points in 3 groups" }, { value: "digits", words: "1,797 digits" }] },
@@ -132,7 +132,7 @@ const LESSON = {
     let shown = ""; // the images whose small maps and table are drawn
     const drawOthers = (images) => {
       for (const { value, canvas } of thumbnails) {
-        paintSmallMap(canvas, epsilon[images].positions, colorsOf(LESSON.compute({ images, epsilon: value }, { epsilon })), () => (images === "digits" ? 3 : 10));
+        paintSmallMap(canvas, epsilon[images].positions, colorsOf(LESSON.compute({ images, epsilon: value }, { epsilon })), ...(images === "digits" ? [() => 3] : [() => 11, (point) => GROUPS[epsilon.points.classes[point]]]));
       }
       body.replaceChildren(...TABLE.map((value) => {
         const { count, largest, singletons, coverage, purity } = ascend(epsilon[images], value);
@@ -156,7 +156,8 @@ const LESSON = {
         radius: images === "digits" ? (point) => (isMode.has(point) ? 4.2 : 3.2) : (point) => (isMode.has(point) ? 8 : 5),
         segments: Array.from(parents, (parent, point) => [point, parent]).filter(([child, parent]) => child !== parent) });
       legend.replaceChildren(element("span", {}, images === "digits" ? say("Digit: true class, color: cluster") : say("Shape: true group, color: cluster")),
-        element("span", {}, say("□ not the cluster’s main class")), element("span", { class: "later" }, say("□ {count} of {all}: purity {purity}", { count: others.length, all: classes.length, purity: percent(purity) })));
+        element("span", {}, say("◯ not the cluster’s main class")), element("span", { class: "later" }, say("{count} of {all} in the main class: purity {purity}", { count: classes.length - others.length, all: classes.length, purity: percent(purity) })),
+        ...(images === "digits" ? [element("span", { class: "later", "data-part": "small" }, say("On the small maps, color alone"))] : []));
       if (images !== shown) drawOthers(images);
       for (const { value, button } of thumbnails) button.setAttribute("aria-pressed", String(Math.abs(value - threshold) < 0.005));
       const largestTen = largestFirst.slice(0, 10);

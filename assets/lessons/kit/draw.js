@@ -191,14 +191,14 @@ class Plane {
 
 // Many points on a canvas, as large as its column. Hover shows `title(row)` and the picture of `paint(context, row, size)`.
 // options: {label, height = 420, title, paint, picked(row), stretch: fill the width, for maps whose axes carry no units, turns: may turn the points in a high picture}; `draw` takes {positions: [x, y, x, y, …], colors: row => color,
-//          radius: number | row => number, forms: row => (context, x, y, radius) draws its outline, or a letter, marked: rows with a frame, segments: [[row, row], …], order: rows to draw last, ringed: lists of rows, each with a ring around it in a presentation, whose points then stay small}
+//          radius: number | row => number, forms: row => (context, x, y, radius) draws its outline, or a letter, marked: rows with a ring, segments: [[row, row], …], order: rows to draw last, ringed: lists of rows, each with a ring around it in a presentation, whose points then stay small}
 const HALO_WIDTH = 4; // around the chosen point
 const LINE_SHARES = Array.from({ length: 21 }, (_none, step) => step / 20); // along a line
 const WORTH_A_TURN = 1.15; // how much larger points without axes are drawn turned, to be turned
 
 const circle = (context, x, y, radius) => context.arc(x, y, radius, 0, 2 * Math.PI);
 const LETTER_SIZE = 2.7; // of a point that is a letter, by its radius
-const FRAME = 1.5; // around a marked point: half its side, by the radius
+const RING = 1.75; // around a marked point, by its radius
 
 class Cloud {
   constructor(stage, { label, height = 420, title = null, paint = null, picked = null, stretch = false, turns = false }) {
@@ -317,13 +317,18 @@ class Cloud {
     }
     context.strokeStyle = styles.color;
     for (const row of marked) {
-      const [[x, y], half] = [this.spot(row), FRAME * size(row)];
+      const outline = () => {
+        context.beginPath();
+        context.ellipse(...this.spot(row), RING * size(row), RING * size(row), 0, 0, 2 * Math.PI);
+      };
       if (typeof forms(row) === "string") { // many letters would hide it
+        outline();
         context.fillStyle = paper;
-        context.fillRect(x - half, y - half, 2 * half, 2 * half);
+        context.fill();
         letter(row);
       } else context.lineWidth = 1.5;
-      context.strokeRect(x - half, y - half, 2 * half, 2 * half);
+      outline(); // again: a letter has a path of its own
+      context.stroke();
     }
     context.lineWidth = 1;
   }
@@ -552,7 +557,7 @@ function randomStream(seed) {
 }
 
 // A small map on a canvas, one square a point, for small multiples. colors: row => color; the text color by default. sizes: row => side of the square
-function paintSmallMap(canvas, positions, colors = null, sizes = () => 3) {
+function paintSmallMap(canvas, positions, colors = null, sizes = () => 3, forms = null) {
   const context = canvas.getContext("2d");
   const { width, height } = canvas;
   const [low, high] = [[Infinity, Infinity], [-Infinity, -Infinity]];
@@ -568,6 +573,9 @@ function paintSmallMap(canvas, positions, colors = null, sizes = () => 3) {
     const x = width / 2 + unit * (positions[2 * row] - (low[0] + high[0]) / 2);
     const y = height / 2 - unit * (positions[2 * row + 1] - (low[1] + high[1]) / 2);
     const size = sizes(row);
-    context.fillRect(x - size / 2, y - size / 2, size, size);
+    if (!forms) { context.fillRect(x - size / 2, y - size / 2, size, size); continue; }
+    context.beginPath();
+    forms(row)(context, x, y, size / 2);
+    context.fill();
   }
 }
