@@ -61,7 +61,7 @@ const drawn = Object.fromEntries(COMPARISONS.map((name, at) => {
 const LESSON = {
   id: "better",
   number: 13,
-  minutes: 10,
+  minutes: 20,
   title: "Did it get better? Judging without labels",
   aim: "Afterwards you can compare two embeddings without labels, and say how sure you are.",
   claim: "Without labels, people in blind comparisons and an encoder that took no part can both tell which embedding finds more similar images, if they also say how sure they are.",
@@ -74,7 +74,7 @@ const LESSON = {
     because: "The interval of 7 in 10 reaches from 35 % to 93 %, so the true share may be below 50 %. Fair coins give a result at least as one-sided, 7 or more heads or tails of 10, in one case of three.",
   },
   touch: "Judge 20 pairs: which image is more similar to the query ★? Your browser drew the pairs, and on which side of each the new result stands. Only then see the second opinion, which compares raw pixels and took no part, and let it judge more pairs with the slider. With five more minutes for each, repeat it with comparisons 2 and 3.",
-  see: "Each bar is a 95 % interval for the share of pairs that the new embedding wins. It leaves out each share with which so many votes for the new embedding, or so few, have a chance below 2.5 %. A bar right of the dashed line says better, a bar left of it says worse. A bar that crosses the line cannot tell. A pair that you call equal is not counted. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion took no part in either embedding: it compares whitened raw pixels. Both embeddings see sums of the same pixels, so it is not independent of them.",
+  see: "Each bar is a 95 % interval for the share of pairs that the new embedding wins. It holds every share that would make the count unsurprising: so many votes or more, and so many or fewer, would each have a chance of at least 2.5 %. A bar right of the dashed line says better, a bar left of it says worse. A bar that crosses the line cannot tell. A pair that you call equal is not counted. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion took no part in either embedding: it compares whitened raw pixels. Both embeddings see sums of the same pixels, so it is not independent of them.",
   controls: [
     { name: "comparison", kind: "choice", label: "Comparison", start: "joined", options: COMPARISONS.map((value, at) => ({ value, words: String(at + 1) })) },
     { name: "asked", kind: "slider", label: "Pairs judged by the second opinion", low: 0, high: 200, step: 5, start: 10, told: ({ asked }) => [say("pairs"), plain(asked)] },
@@ -115,7 +115,8 @@ const LESSON = {
   opinionWords: (numbers, state) => (LESSON.isShown(numbers, state) ? LESSON.counted(numbers.opinion) : say("after {count} judgments", { count: PLANNED })),
   readout: (numbers, state) => [[say("you"), LESSON.ownWords(numbers)], [say("second opinion"), LESSON.opinionWords(numbers, state)],
     [say("R@1 by labels (first result right)"), numbers.isDone ? LESSON.change(numbers.recall) : say("after {count} judgments", { count: PLANNED })]],
-  build({ stage, data: { digits }, state, change }) {
+  build({ stage, data: { digits }, state, change, parts }) {
+    const isBars = parts && !parts.includes("pair"); // a slide without judgments, which shows no row that waits for them
     const asking = element("div", { "data-part": "pair", style: "display:grid;gap:6px;justify-items:start;min-height:128px;align-content:start" });
     stage.append(asking);
     const plane = new Plane(stage, { x: [-0.28, 1.12], y: [0.35, 2.4], width: 640, height: (stage.clientWidth < 480 ? 230 : 175) * Math.max(1, leastLetters(stage) / 16), equal: false, label: "Intervals of the judgments" });
@@ -141,7 +142,7 @@ const LESSON = {
       plane.clear();
       const isExample = !own && !(isOpen && opinion.count); // until a bar of the reader's own is drawn
       const rows = [[say("you"), own, COLORS.query, isExample ? 2.15 : 1.9], [say("second opinion"), isOpen ? opinion : null, COLORS.hit, isExample ? 1.65 : 1.1],
-        ...isExample ? [[say("example"), { after: EXAMPLE[0], count: EXAMPLE[1], interval: shareInterval(...EXAMPLE) }, COLORS.gray, 0.9]] : []];
+        ...isExample ? [[say("example"), { after: EXAMPLE[0], count: EXAMPLE[1], interval: shareInterval(...EXAMPLE) }, COLORS.gray, isBars ? 1.2 : 0.9]] : []].filter(([, counts]) => counts?.count || !isBars);
       const labels = rows.filter(([, counts]) => counts?.count).map(([, , , y]) => y).sort((one, other) => one - other);
       [0.65, ...labels.map((y) => y + 0.36)].forEach((from, at) => { // the line leaves out the words above the bars: beside a letter it looks like one
         if (at < labels.length || from < 1.5) plane.line([0.5, from], [0.5, labels[at] + 0.08 || (isExample ? 1.42 : 1.6)], { color: COLORS.gray, dashed: true });
@@ -149,7 +150,7 @@ const LESSON = {
       rows.forEach(([name, counts, color, y], row) => {
         const isOwn = counts?.verdict !== undefined; // no example
         const lines = plane.isCrowded ? [...name.split(" "), ...counts && !isOwn ? [say("{count} of {all}", { count: counts.after, all: counts.count })] : []] : [name]; // a long name would lie on its bar
-        lines.forEach((line, at) => plane.text([-0.27, y], line, { anchor: "start", size: 14, dy: 5 + 1.1 * plane.least * (at - (lines.length - 1) / 2) }));
+        lines.forEach((line, at) => plane.text([-0.27, y - (isOwn && isBars && plane.isCrowded ? 0.3 : 0)], line, { anchor: "start", size: 14, dy: 5 + 1.1 * plane.least * (at - (lines.length - 1) / 2) }));
         if (!counts?.count) {
           const words = counts ? say("no judgments") : row ? LESSON.opinionWords(numbers, shownState) : LESSON.ownWords(numbers);
           const short = counts ? "0" : row ? "?" : `${judged} / ${PLANNED}`; // the numbers beside the picture say it in words
@@ -193,7 +194,7 @@ const LESSON = {
   },
   caption: [0, 1, 2, 3],
   presented: { do: [0, 2, 3], see: [[0, 2, 3]], fails: [0] },
-  states: { fails: { comparison: "nothing", asked: MOST, opinion: "now" } },
+  states: { see: [{}], formula: {}, check: {}, takeaway: {}, fails: { comparison: "nothing", asked: MOST, opinion: "now" } },
   parts: { pair: "predict", bars: "see0 formula fails check takeaway" },
   fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. In comparison 2 move the slider slowly: the bar leaves the line at 125 pairs, crosses it again at 140, leaves it at 180, crosses it at 190, leaves it at 195, and crosses it once more at 200. If you stop when you like, you choose the verdict. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",
   takeaway: "Judge blindly, ask a judge that took no part, decide in advance how many pairs you judge, and report the interval together with the share.",

@@ -205,11 +205,11 @@ const LESSON = {
   takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",
   open: { page: "compare", label: "two runs side by side" },
   after: {
-    text: "In comparison 3, ten runs of A have a mean R@1 of 95.59 % and ten runs of B 96.74 %. The standard error of this gain is 0.38 points. What do you conclude?",
-    choices: ["Nothing: single runs of A and B overlap", "B is better: chance alone rarely gives such a gain", "B wins in every pair of runs"],
+    text: "Suppose ten runs of a setting C have a mean R@1 of 80.0 % and ten runs of D 81.2 %. The standard error of this gain is 0.4 points, and the best run of C is better than the worst of D. What do you conclude?",
+    choices: ["Nothing: single runs of C and D overlap", "D is better: chance alone rarely gives such a gain", "D wins in every pair of runs"],
     right: 1,
-    why: ["The question is about the means. Single runs may overlap while the means of ten differ clearly.", "", "The worst run of B, 94.98 %, is below the worst of A, 95.20 %. A better mean does not win every time."],
-    because: "The gain of 1.15 points is 3.0 standard errors. With equal settings, chance alone exceeds 2.2 of them only in one case of 20. So the wider embedding is better, for these images and these settings.",
+    why: ["The question is about the means. Single runs may overlap while the means of ten differ clearly.", "", "The best run of C wins against the worst of D. A better mean does not win every time."],
+    because: "The gain of 1.2 points is 3.0 standard errors. With equal settings and ten runs of each, chance alone exceeds 2.3 of them in less than one case of 20. So D is better, for these images and these settings.",
   },
   notes: {
     ask: "How many runs would you pay for before you claim the difference of comparison 2?",

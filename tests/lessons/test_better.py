@@ -295,8 +295,8 @@ def test_an_example_is_drawn_until_a_bar_of_the_reader_s_own(open_lesson: Open) 
 
 
 @pytest.mark.browser
-def test_a_bar_leaves_out_shares_under_which_its_votes_are_rare(open_lesson: Open) -> None:
+def test_a_bar_holds_the_shares_under_which_its_votes_are_not_rare(open_lesson: Open) -> None:
     low, high = open_lesson("better").evaluate("lesson.lesson.interval(14, 20)")
     assert stats.binom.sf(13, 20, low) == pytest.approx(0.025, abs=1e-4)
     assert stats.binom.cdf(14, 20, high) == pytest.approx(0.025, abs=1e-4)
-    assert "have a chance below 2.5 %" in SCRIPT
+    assert "so many votes or more, and so many or fewer, would each have a chance of at least 2.5 %" in SCRIPT
