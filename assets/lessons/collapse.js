@@ -64,14 +64,15 @@ const LESSON = {
       return { kind, canvas, bars, recall, color: colors[row] };
     });
     const isLarge = isPresented || leastLetters(stage) > 0;
+    const isPaper = isLarge && !isPresented; // three equal charts, one below another
     if (!isLarge) grid.append(element("div", { class: "controls-place", style: "grid-column:1/-1" })); // both maps and all charts stay in view while they are used
     const isWide = isCrowded(leastLetters(stage), stage.clientWidth); // room for one chart beside another only if letters are small
     const charts = [["effective rank", [0, 8], plain], ["R@1", [0, 1], (value) => percent(value, 0)], ["loss", [0.5, LESSON.highest], (value) => fixed(value, 2)]].map(([label, y, format], at) => {
       const isAlone = parts && !LESSON.charts.some((part, other) => other !== at && parts.includes(part));
-      const box = element("div", { class: "later", "data-part": LESSON.charts[at], style: isWide || isAlone || isPhone || (isLarge && at === 2) ? "grid-column:1/-1" : isRow ? "grid-column:span 2" : null });
+      const box = element("div", { class: "later", "data-part": LESSON.charts[at], style: isWide || isAlone || isPhone || isPaper || (isLarge && at === 2) ? "grid-column:1/-1" : isRow ? "grid-column:span 2" : null });
       grid.append(box);
-      const chart = new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", title: LESSON.measures[at], label, width: isWide || isAlone ? 640 : at === 2 && isLarge && !isNarrow ? 820 : 400, height: isWide ? 150 : isPhone ? 62 : isNarrow ? 112 : 175, right: 104, ticks: [0, 10, 20], format });
-      if (isPhone && at < 2) chart.xLabel = ""; // the chart below has it
+      const chart = new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", title: LESSON.measures[at], label, width: isWide || isAlone || isPaper ? 640 : at === 2 && isLarge && !isNarrow ? 820 : 400, height: isPaper ? 130 : isWide ? 150 : isPhone ? 62 : isNarrow ? 112 : 175, right: isPaper ? 170 : 104, ...(isPaper ? { left: 96 } : {}), ticks: [0, 10, 20], format });
+      if ((isPhone || isPaper) && at < 2) chart.xLabel = ""; // the chart below has it
       if (isWide && at === 0 && LESSON.charts.slice(1).some((part) => parts?.includes(part))) chart.xLabel = ""; // the chart below has it
       return chart;
     });
@@ -113,7 +114,7 @@ const LESSON = {
         const isNamed = !chart.isCrowded; // or else the first chart names the lines of all
         const isFirst = !LESSON.charts.slice(0, at).some((other) => !parts || parts.includes(other));
         const until = (points) => (parts?.includes("maps") && parts.includes("loss") ? points.filter((_point, index) => steps[index] <= number) : points); // beside the maps, what comes later is not yet known
-        const series = runs.map(({ curves }, row) => ({ name: isNamed || isFirst ? LESSON.names[row] : "", color: colors[row], dashed: row === 1,
+        const series = runs.map(({ curves }, row) => ({ name: (isNamed && !isPaper) || isFirst ? LESSON.names[row] : "", color: colors[row], dashed: row === 1,
           points: until(within(curves.map((curve, index) => [steps[index], curve[name]]), chart.y[1])) }));
         if (at === 1 && smaller) series.push({ name: say("orthonormal, s = {size}", { size: smallerSize }), color: COLORS.gray, points: smaller.map((recall, index) => [steps[index], recall]) });
         chart.draw(series, number);

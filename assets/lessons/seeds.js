@@ -51,7 +51,7 @@ const LESSON = {
     why: ["Three runs are enough only if runs of one setting differ little.", "Luck is possible but not shown: a gain far above the spread is hardly luck.", ""],
     because: "If runs of one setting differ as much as A and B do, the next three runs may turn the result around.",
   },
-  touch: "Look at the drawn runs and decide which setting is better. Then press “Draw other runs” a few times. Repeat it with all three comparisons.",
+  touch: "Look at the drawn runs and decide which setting is better; then press “Draw other runs” a few times. Repeat it with all three comparisons.",
   see: "Each mark is one training run. Runs of one setting differ only in their seed, which decides the random start and the random order of the images. The thick line is the mean of the drawn runs, and the bar is one standard deviation to each side. After you decide, hollow marks show the other runs. The columns show the gain in all possible draws of new runs, in which each run can be any of the ten.",
   controls: [
     { name: "comparison", kind: "choice", label: "Comparison", start: "nothing", options: [{ value: "nothing", words: "1" }, { value: "angle", words: "2" }, { value: "width", words: "3" }] },

@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from torch import Tensor
 
 from experiments.lessons.collapse import ALPHA, RATES, STEPS, images, triplets_of
+from tests.lessons.test_print import CATCH
 from tests.tiers import fast_first
 from udml_core.exploration.lesson_examples import digits_vectors
 from udml_core.numerics.evaluation import effective_rank, recall_at_k
@@ -194,3 +195,17 @@ def test_the_sliders_stand_between_the_maps_and_the_charts(open_lesson: Callable
     expect(page.locator(".panel > .controls")).to_have_count(1)
     page.evaluate("lesson.presentation.set(false)")
     expect(page.locator(".stage .controls")).to_have_count(1)
+
+
+def test_paper_has_three_equal_charts_with_one_legend(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("collapse")
+    page.click(".skip")
+    page.evaluate(CATCH)
+    page.locator(".tools .print").first.click()
+    page.set_content(page.evaluate("window.printed"))
+    charts = page.locator(".picture [data-part=rank] svg, .picture [data-part=recall] svg, .picture [data-part=loss] svg")
+    assert len({chart.get_attribute("viewBox") for chart in charts.all()}) == 1
+    assert charts.count() == 3
+    assert [chart.locator("text", has_text="orthonormal").count() for chart in charts.all()] == [1, 0, 0]
+    headings = page.locator("h2").all_inner_texts()
+    assert headings == ["Takeaway", "Formula", "When it fails"]

@@ -150,3 +150,12 @@ def test_a_point_that_another_covers_keeps_a_ring_and_its_letter(open_lesson: Ca
     for side, length in (("x", "width"), ("y", "height")):
         assert ring[side] + ring[length] / 2 == pytest.approx(handle[side] + handle[length] / 2, abs=1.5)
     expect(page.locator(".plane > g >> nth=0").locator("text", has_text="A").last).to_have_text("A")
+
+
+def test_points_and_region_are_named_before_the_question(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("triplets", "?present=1")
+    for words in ("P has the class of A, N has another.", "While N is in the shaded region, it is too near"):
+        expect(page.locator(".step")).to_contain_text(words)
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".question legend, .question").first).to_contain_text(
+        "The positive P has the class of the anchor A, the negative N has another. In the shaded region, N is too near.")
