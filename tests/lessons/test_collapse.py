@@ -77,7 +77,7 @@ def test_the_sentences_of_the_lesson_are_true(compute: Callable[..., Any]) -> No
     assert free["recall"] < orthonormal["recall"]
     assert 2.5 < free["rank"] < 3.5
     assert 5 < orthonormal["rank"] < 6
-    assert [round(run(rate)[1]["rank"], 1) for rate in (2, 3)] == [3.0, 2.8]  # "after 20 steps of size 10 …, of size 30"
+    assert [round(run(rate)[1]["rank"], 1) for rate in (2, 3)] == [3.0, 2.8]  # of sizes 10 and 30
     assert run(2)[1]["loss"] < start["loss"]
     last_orthonormal, last_free = run(4)
     assert (round(start["rank"], 1), round(last_orthonormal["rank"], 1)) == (7.6, 4.8)
@@ -203,7 +203,7 @@ def test_paper_has_three_equal_charts_with_one_legend(open_lesson: Callable[...,
     page.evaluate(CATCH)
     page.locator(".tools .print").first.click()
     page.set_content(page.evaluate("window.printed"))
-    charts = page.locator(".picture [data-part=rank] svg, .picture [data-part=recall] svg, .picture [data-part=loss] svg")
+    charts = page.locator(".picture :is([data-part=rank], [data-part=recall], [data-part=loss]) svg")
     assert len({chart.get_attribute("viewBox") for chart in charts.all()}) == 1
     assert charts.count() == 3
     assert [chart.locator("text", has_text="orthonormal").count() for chart in charts.all()] == [1, 0, 0]

@@ -129,7 +129,8 @@ def test_the_last_question_tells_no_truth_of_a_comparison(compute: Callable[...,
         shown = compute("seeds", {"comparison": comparison, "n": 10})
         for number in (shown["meanA"], shown["meanB"], shown["gain"]):
             assert f"{number:.2f}" not in after
-    low, high, error, limit = (float(number) for number in re.findall(r"\d+\.\d(?= %| points, and| of them)", after)[:4])
+    numbers = re.findall(r"\d+\.\d(?= %| points, and| of them)", after)
+    low, high, error, limit = map(float, numbers[:4])
     assert f"The gain of {high - low:.1f} points is {(high - low) / error:.1f} standard errors." in after
     assert stats.t.ppf(0.975, 9) < limit  # the fewest degrees of freedom of ten runs each by Welch's test
 

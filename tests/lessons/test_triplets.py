@@ -157,5 +157,5 @@ def test_points_and_region_are_named_before_the_question(open_lesson: Callable[.
     for words in ("P has the class of A, N has another.", "While N is in the shaded region, it is too near"):
         expect(page.locator(".step")).to_contain_text(words)
     page.keyboard.press("ArrowRight")
-    expect(page.locator(".question legend, .question").first).to_contain_text(
-        "The positive P has the class of the anchor A, the negative N has another. In the shaded region, N is too near.")
+    expect(page.locator(".panel .question")).to_contain_text(
+        "The positive P has the class of the anchor A, the negative N has another. In the shaded region, N is too near")
