@@ -198,7 +198,7 @@ const WORTH_A_TURN = 1.15; // how much larger points without axes are drawn turn
 
 const circle = (context, x, y, radius) => context.arc(x, y, radius, 0, 2 * Math.PI);
 const LETTER_SIZE = 2.7; // of a point that is a letter, by its radius
-const RING = 1.75; // around a marked point, by its radius
+const MARK_RING = 1.75; // around a marked point, by its radius
 
 class Cloud {
   constructor(stage, { label, height = 420, title = null, paint = null, picked = null, stretch = false, turns = false }) {
@@ -319,7 +319,7 @@ class Cloud {
     for (const row of marked) {
       const outline = () => {
         context.beginPath();
-        context.ellipse(...this.spot(row), RING * size(row), RING * size(row), 0, 0, 2 * Math.PI);
+        context.ellipse(...this.spot(row), MARK_RING * size(row), MARK_RING * size(row), 0, 0, 2 * Math.PI);
       };
       if (typeof forms(row) === "string") { // many letters would hide it
         outline();

@@ -105,8 +105,8 @@ function otherFormulas({ lesson, state, data }) {
 function summaryOf(frame) {
   const { lesson, formula } = frame;
   return `<div class="page">${sheetLine(frame)}<h1>${lesson.title}</h1><p><b>${lesson.claim}</b></p>${printedPicture(frame)}
-    <h2>${say("Takeaway")}</h2><p>${lesson.takeaway}</p><section class="formulas"><h2>${say("Formula")}</h2>${formula.innerHTML}${otherFormulas(frame)}</section>
-    <h2>${say("When it fails")}</h2><p>${lesson.fails}</p></div>`;
+    <h2>${say("Takeaway")}</h2><p>${lesson.takeaway}</p><h2>${say("When it fails")}</h2><p>${lesson.fails}</p>
+    <section class="formulas"><h2>${say("Formula")}</h2>${formula.innerHTML}${otherFormulas(frame)}</section></div>`;
 }
 
 // Exercises with room to write, on two sheets: what to try, and what to write. The questions of the lesson are asked again; no answer is printed, and the picture is untouched.
