@@ -42,6 +42,7 @@ def test_each_formula_with_a_logarithm_names_its_base() -> None:
 def test_the_table_of_real_encoders_has_the_intervals_of_its_images(open_lesson: object) -> None:
     page: Page = open_lesson("encoders")  # type: ignore[operator]
     page.click(".skip")
+    page.get_by_text("Measured with two real encoders").click()
     shown = page.locator(".formula table").first.locator("tbody tr").all()  # of R@1
     rows = json.loads((FOLDER / "encoders.json").read_text(encoding="utf-8"))["record"]
     draws = np.random.default_rng(0)
