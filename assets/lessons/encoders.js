@@ -152,7 +152,7 @@ const LESSON = {
   caption: [0, 1, 2, 3],
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1, 2] },
   states: { unanswered: { weight: 1 }, fails: { second: "pairs", weight: 1 } },
-  fails: "Choose encoder C. Alone it finds 79 % of the images, B 59 %. But it misses 70 % of those that A misses, and here the joined vector never finds more than A alone: 80.7 against 81.2 % at w = 1. With B it finds up to 96 %. Now choose B and raise w to 3: R@1 falls to 90 %, because the joined vector follows the weaker encoder more and more. Two encoders also cost twice the time, and neither of them may judge the result, because a judge must take no part.",
+  fails: "Choose encoder C. Alone it finds 79 % of the images, B 59 %. But it misses 70 % of the images that A misses, and here the joined vector never finds more than A alone: 80.7 against 81.2 % at w = 1. With B it finds up to 96 %. Now choose B and raise w to 3: R@1 falls to 90 %, because the joined vector follows the weaker encoder more and more. Two encoders also cost twice the time, and neither of them may judge the result, because a judge must take no part.",
   takeaway: "Join encoders whose errors differ. A second encoder that is weaker but sees something else helps more than a strong one that fails on the same images.",
   open: { page: "refine", label: "join encoders and whiten them, without labels" },
   after: {
