@@ -61,7 +61,7 @@ const drawn = Object.fromEntries(COMPARISONS.map((name, at) => {
 const LESSON = {
   id: "better",
   number: 13,
-  minutes: 20,
+  minutes: 10,
   title: "Did it get better? Judging without labels",
   aim: "Afterwards you can compare two embeddings without labels, and say how sure you are.",
   claim: "Without labels, people in blind comparisons and an encoder that took no part can both tell which embedding finds more similar images, if they also say how sure they are.",

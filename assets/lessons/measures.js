@@ -115,7 +115,7 @@ const LESSON = {
       };
     }
     const rankingCases = cases(say("Ranking"), RANKINGS, "order");
-    const row = element("div", { class: "tiles", role: "group", style: stage.closest(".present") ? "display:grid;grid-template-columns:repeat(5,max-content);justify-content:start;gap:3px" : "gap:3px;max-width:clamp(337px,(100% - 752px) * 999,100%)" }, slots.map(({ button }) => button));
+    const row = element("div", { class: "tiles", role: "group", style: "gap:3px;max-width:clamp(337px,(100% - 752px) * 999,100%)" }, slots.map(({ button }) => button));
     const query = picture(isPhone ? 38 : 52);
     paint(query, 0);
     const searched = element("div", { style: `display:flex;gap:${isPhone ? 4 : 12}px;margin:6px 0 16px` },
