@@ -66,9 +66,6 @@ function notify(kind, group, detail) {
 // Streamlit binds these keys on the document, so they must not leave a component; shortcuts of a page's buttons may.
 const isStreamlits = (key) => ["c", "r"].includes(key.toLowerCase());
 
-// A component that has content takes the place of its placeholder (app.css).
-const takePlace = (root) => { root.getRootNode().host?.setAttribute("data-shown", ""); };
-
 const calm = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 // Return the sheet that holds image `id`, its cell, and the sheet's number of rows, as the last sheet may be short.

@@ -550,7 +550,6 @@ export default function instrument({ data, parentElement, setStateValue, setTrig
   const root = parentElement.querySelector(".instrument");
   root.live ??= new Instrument(root);
   const { live } = root;
-  takePlace(root);
   const [header, array] = unpack(data);
   live.update(header, array, { setStateValue, setTriggerValue }).catch((error) => {
     root.dataset.failed = String(error);

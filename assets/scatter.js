@@ -828,7 +828,6 @@ export default function scatter({ data, parentElement, setStateValue, setTrigger
   const root = parentElement.querySelector(".scatter");
   root.chart ??= new Chart(root);
   const { chart } = root;
-  takePlace(root);
   const [header, array] = unpack(data);
   chart.update(header, array, { setStateValue, setTriggerValue }).catch((error) => {
     root.dataset.failed = String(error);

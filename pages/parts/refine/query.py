@@ -19,7 +19,7 @@ from ..draw.palette import HITS, QUERY, color_legend
 from ..draw.pictures import picture
 from ..draw.sections import open_section
 from ..shell.focus import current_elsewhere
-from ..shell.interesting import current_image, image_in_address, typical_row
+from ..shell.interesting import default_image, image_in_address, typical_row
 from ..shell.run_status import escaped, method_title
 from .live import Live, rank_after
 
@@ -46,25 +46,35 @@ COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: it
 
 
 def current_query(live: Live, refined: RefinedGallery) -> int:
-    """Return the row of the query in the address, else of the image that pages show first.
+    """Return the row of the query in the address, else of the image that the page shows first.
 
-    If no page has shown an image yet, it is a query whose hits change as the recipe's do on average, and it stays when
-    the recipe changes. An image outside the gallery is represented by its nearest image there; the page says so.
+    An image outside the gallery is represented by the nearest image of the gallery; the page says so.
     """
-    first = st.session_state.get(FIRST, ("", 0))
-    if (image_in_address(live.dataset, "query") < 0 and current_elsewhere() is None and first[0] != live.run.id
-            and live.labels is not None and refined.recipe.steps):
-        before, after = refining.count_hits(refined, live.labels)
-        row = typical_row(np.stack([before, after], axis=1).tolist(), float(before.mean()), float(after.mean()))
-        first = st.session_state[FIRST] = (live.run.id, int(live.images[refined.before.queries[row]]))
     index = image_in_address(live.dataset, "query")
     if index < 0:
-        index = first[1] if first[0] == live.run.id else current_image(live.run, live.dataset, "query")
+        index = _first_image(live, refined)
     shown = stand_in(live.run.embeddings("final"), index, live.images)
     if shown != index:
         st.caption(f"The current image, {escaped(live.dataset.caption(index))}, is not in the test half, which this "
                    "page searches. The query is the nearest image that is.")
     return live_row(live, shown)
+
+
+def _first_image(live: Live, refined: RefinedGallery) -> int:
+    """Return the image that pages show first; if none has shown one yet, an image typical of what the recipe does.
+
+    Its hits change as the recipe's do on average, and it stays when the recipe changes.
+    """
+    run_id, image = st.session_state.get(FIRST, ("", 0))
+    if run_id == live.run.id:
+        return int(image)
+    if current_elsewhere() is not None or live.labels is None or not refined.recipe.steps:
+        return default_image(live.run)
+    before, after = refining.count_hits(refined, live.labels)
+    row = typical_row(np.stack([before, after], axis=1).tolist(), float(before.mean()), float(after.mean()))
+    image = int(live.images[refined.before.queries[row]])
+    st.session_state[FIRST] = (live.run.id, image)
+    return image
 
 
 def choose_query(live: Live, refined: RefinedGallery, query: int) -> None:

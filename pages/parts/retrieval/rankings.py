@@ -243,7 +243,7 @@ def _is_plain(column: Column) -> bool:
 def _explain(rankings: Sequence[SearchResult]) -> str:
     measured = " The measures use the test half alone." if _are_judged(rankings) else ""
     linked = ", and the same image in another list gets a dashed frame" if len(rankings) > 1 else ""
-    return (f"Below each image: its rank. Point at an image: its tooltip tells how similar it is{linked}.{measured}")
+    return f"Below each image: its rank. Point at an image: its tooltip tells how similar it is{linked}.{measured}"
 
 
 def _are_judged(rankings: Sequence[SearchResult]) -> bool:

@@ -59,14 +59,14 @@ def show_header(run: Run) -> None:
     status, spec = run.status(), run.spec()
     st.markdown(f"#### {ICONS[status.state]} {escaped(title_in_use(run))}")
     is_done = status.state == "done"
-    judged = verdict(method_title(run), run.evaluation(), spec.method == FROZEN) if is_done else None
-    is_told = judged is not None and is_labeled(run)
-    if (point := point_of(run)) and not (is_told and judged is not None and has_figures(judged.sentence, point)):
+    judged = (verdict(method_title(run), run.evaluation(), spec.method == FROZEN) if is_done and is_labeled(run)
+              else None)
+    if (point := point_of(run)) and (judged is None or not has_figures(judged.sentence, point)):
         st.caption(escaped(point))
-    if is_told and judged is not None:
+    if judged is not None:
         icon = MIXED if judged.is_mixed else VERDICT_ICONS.get(judged.rank, ":material/help:")
         st.markdown(f"{icon} **{judged.sentence}**")
-    elif judged is not None:
+    elif is_done:
         with show_user_errors():
             show_opinion(run)
 
