@@ -20,8 +20,9 @@ class Fingers {
       if (hasZoomed || event.ctrlKey || event.metaKey) event.preventDefault(); // with Ctrl the browser would zoom the page
     }, { passive: false });
     this.stage = surface.parentElement;
-    surface.addEventListener("touchmove", (event) => { if (event.touches.length > 1) event.preventDefault(); },
-      { passive: false });
+    surface.addEventListener("touchmove", (event) => {
+      if (event.touches.length > 1 && event.cancelable) event.preventDefault(); // a page that still moves keeps its fingers
+    }, { passive: false });
     surface.addEventListener("pointerdown", (event) => this.down(event));
     surface.addEventListener("pointermove", (event) => this.move(event));
     for (const end of ["pointerup", "pointercancel"]) {

@@ -6,12 +6,13 @@ import os
 import re
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
-from playwright.sync_api import Page, TimeoutError, ViewportSize, expect
+from playwright.sync_api import Download, Locator, Page, TimeoutError, ViewportSize, expect
 from sklearn.datasets import load_digits
 
 from tests.app.conftest import App
@@ -51,23 +52,29 @@ def until(run: Run, *states: str, seconds: float = 800) -> str:
     return state
 
 
-def download(page: Page, label: str, folder: Path) -> Path:
-    """Press a button of the menu "Share and export" and return the stored file.
+def press_to_download(button: Locator, open_menu: Callable[[], None] = lambda: None) -> Download:
+    """Press a button that makes its file when it is pressed, and return the file.
 
     A page that is drawn again at that moment closes the menu or replaces the button, so this tries again.
     """
-    button = page.get_by_role("button", name=label)
     for seconds in (5, 20, 60, 120):
         if not button.is_visible():
-            page.get_by_role("button", name="Share and export").click()
+            open_menu()
         try:
-            with page.expect_download(timeout=1000 * seconds) as waiting:
+            with button.page.expect_download(timeout=1000 * seconds) as waiting:
                 button.click(timeout=1000 * seconds)
         except TimeoutError:
             continue
-        waiting.value.save_as(folder / waiting.value.suggested_filename)
-        return folder / waiting.value.suggested_filename
-    raise AssertionError(f"nothing was downloaded by {label}")
+        return waiting.value
+    raise AssertionError(f"nothing was downloaded by {button}")
+
+
+def download(page: Page, label: str, folder: Path) -> Path:
+    """Press a button of the menu "Share and export" and return the stored file."""
+    menu = page.get_by_role("button", name="Share and export")
+    file = press_to_download(page.get_by_role("button", name=label), menu.click)
+    file.save_as(folder / file.suggested_filename)
+    return folder / file.suggested_filename
 
 
 NARROW: ViewportSize = {"width": 390, "height": 900}

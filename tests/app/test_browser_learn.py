@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
-from tests.app.test_browser import settle
+from tests.app.test_browser import press_to_download, settle
 from tests.running import worked
 from udml_core.results.lesson_tasks import TASKS
 from udml_core.results.lesson_texts import translated
@@ -124,9 +124,8 @@ def test_only_the_answers_of_a_reader_who_agrees_are_in_of_the_class_summary(pag
 def test_the_downloaded_course_leads_to_no_address_that_only_this_computer_reaches(page: Page, app: App) -> None:
     page.goto("/learn")
     page.get_by_text("For teachers").click()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Download the course").click()
-    with zipfile.ZipFile(download.value.path()) as archive:
+    course = press_to_download(page.get_by_role("button", name="Download the course"))
+    with zipfile.ZipFile(course.path()) as archive:
         lesson = archive.read("lessons/epsilon.html").decode()
     assert '"app": ""' in lesson
     assert page.evaluate("location.host") not in lesson

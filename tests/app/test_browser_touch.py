@@ -51,6 +51,14 @@ def scrolled(page: Page) -> float:
     return float(page.evaluate(TOP))
 
 
+def rest(page: Page) -> None:
+    """Wait until the page, which rolls on after a finger left it, stands still."""
+    before = -1.0
+    while (now := scrolled(page)) != before:
+        before = now
+        page.wait_for_timeout(200)
+
+
 @pytest.mark.parametrize("page", [PHONE], indirect=True, ids=["phone"])
 @pytest.mark.parametrize("address", ["/", "/explore"])
 def test_one_finger_scrolls_past_a_map_and_two_move_it(page: Page, finished: Run, address: str) -> None:
@@ -67,6 +75,7 @@ def test_one_finger_scrolls_past_a_map_and_two_move_it(page: Page, finished: Run
     expect(page.locator(".fingers")).to_have_text("Two fingers move and zoom the map")
     assert "camera" not in page.url, "one finger moves the page, not the map"
 
+    rest(page)
     page.evaluate(f"{TOP} = 0")
     surface.scroll_into_view_if_needed()
     before = scrolled(page)
