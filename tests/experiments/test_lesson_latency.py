@@ -13,6 +13,7 @@ from experiments import lesson_latency
 from tests.tiers import fast_first
 from udml_core.base.paths import ASSETS
 from udml_core.results.lessons import Lesson, course, lesson_file
+from udml_core.results.records import findings
 
 RECORD = ASSETS / "results" / "lessons.json"
 
@@ -27,10 +28,23 @@ def test_a_new_record_has_a_row_for_every_lesson(tmp_path: Path, monkeypatch: py
     assert list(rows) == [f"{lesson.number}. {lesson.title}" for lesson in course()]
 
 
-def test_the_stored_record_leaves_out_no_lesson_but_later_lessons() -> None:
-    """A record of an earlier date may have former titles, and lacks lessons that were added since."""
-    rows = list(json.loads(RECORD.read_text())["datasets"]["Lessons"]["rows"])
-    assert [row.partition(".")[0] for row in rows] == [str(lesson.number) for lesson in course()[:len(rows)]]
+def test_the_stored_record_has_every_lesson_and_its_summary_states_its_figures() -> None:
+    """A record of an earlier date may have former titles."""
+    rows = json.loads(RECORD.read_text())["datasets"]["Lessons"]["rows"]
+    assert [row.partition(".")[0] for row in rows] == [str(lesson.number) for lesson in course()]
+    text = " ".join(next(finding.text for finding in findings() if finding.name == "lessons").split())
+
+    def span(column: str) -> tuple[float, float]:
+        values = [row[column] for row in rows.values()]
+        return min(values), max(values)
+
+    (fast, slow), (disk, far_disk), (app, far_app) = map(span, ("answer", "picture from disk", "picture in the app"))
+    assert far_app < 1500
+    for claim in (f"within {span('slowest answer')[1]:.0f} ms at most", f"{fast:.0f} to {slow:.0f} ms in the median",
+                  f"From disk the picture stands after {disk / 1000:.2f} to {far_disk / 1000:.2f} s",
+                  f"in the app after {app / 1000:.2f} to {far_app / 1000:.2f} s",
+                  f"all {len(rows)} lessons meet the goal of 1.5 s"):
+        assert claim in text
 
 
 @pytest.mark.browser
