@@ -27,6 +27,10 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
         yield context
 
 
+STORED_MS = 400
+"""Milliseconds until Chromium has stored what a page kept, of which a reload or another page within 50 can lose all."""
+
+
 @pytest.fixture
 def open_lesson(context: BrowserContext, exported: Path) -> Iterator[Callable[..., Page]]:
     """Open a lesson's file and wait for its picture; the test fails on a request or an error of the page."""
@@ -34,6 +38,8 @@ def open_lesson(context: BrowserContext, exported: Path) -> Iterator[Callable[..
     pages: list[Page] = []
 
     def opened(name: str, query: str = "") -> Page:
+        if pages:
+            pages[-1].wait_for_timeout(STORED_MS)
         page = context.new_page()
         pages.append(page)
         page.on("request", lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(
@@ -51,8 +57,8 @@ def open_lesson(context: BrowserContext, exported: Path) -> Iterator[Callable[..
 
 
 def reload_later(page: Page) -> None:
-    """Reload when Chromium has stored what the page kept, of which a reload within 50 ms can lose all."""
-    page.wait_for_timeout(400)
+    """Reload when Chromium has stored what the page kept."""
+    page.wait_for_timeout(STORED_MS)
     page.reload()
 
 
