@@ -14,6 +14,7 @@ from pages.parts.compare.opinions import frozen_words
 from pages.parts.compare.seed_means import measure_table
 from pages.parts.runs.leaderboard import BAR, STATE, leaderboard, shown_columns
 from pages.parts.runs.opinion import verdict_icon
+from pages.parts.shell.opinions import stored_opinion
 from pages.parts.shell.race_verdict import frame_verdict, joint_verdicts
 from pages.parts.shell.run_status import search_title
 from tests.app.opening import opened, texts
@@ -21,7 +22,8 @@ from tests.running import worked
 from tests.runs.test_opinions import BETTER, DAMAGED, UNCLEAR, WORSE, damage, keep_opinion
 from udml_core.data.given.labels import assign
 from udml_core.exploration.assigned import AssignedMeasures, Measured, assigned_words
-from udml_core.runs import Run, create_run
+from udml_core.exploration.race_figures import shares
+from udml_core.runs import Run, create_run, example_runs
 from udml_core.runs.analyses import analysis_at, create_analysis
 from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.notes import Notes
@@ -68,6 +70,22 @@ def test_runs_without_labels_are_listed_by_their_second_opinion_without_columns_
     assert "These runs have no labels." in texts(test)
     assert "cannot be judged" not in texts(test)
     assert not test.exception
+
+
+@pytest.mark.usefixtures("examples")
+def test_a_verdict_with_counts_is_a_bar_for_each_measure_and_its_judges_are_behind_a_button() -> None:
+    run = example_runs()[0]
+    opinions = stored_opinion(run)
+    assert opinions is not None
+    test = opened("runs", run=run.id)
+    shown = "".join(html.proto.body for html in test.get("html"))
+    labels = re.findall(r'aria-label="([^"]*), of 100 searches: (\d+) better, (\d+) [a-z ]+, (\d+) worse"', shown)
+    first, groups = (shares(measured) for measured in opinions.measured("final"))
+    assert [(name, tuple(map(int, counts))) for name, *counts in labels] == [
+        ("Whole group", groups), ("First result", first)]
+    (judges,) = (block for block in test.get("popover") if block.proto.label == "Judges")
+    assert any(element.value.startswith("Compared with the plain search, without labels, by ")
+               for element in judges.markdown)
 
 
 def test_ones_own_runs_without_labels_stand_beside_examples_with_their_verdicts_alone(

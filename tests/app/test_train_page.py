@@ -15,6 +15,7 @@ from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.draw.form import first_fields
+from pages.parts.draw.result_bars import bars_of, protocol_of
 from pages.parts.shell.method_lines import LINES, line_of
 from pages.parts.shell.run_status import escaped
 from pages.parts.train import measures
@@ -22,7 +23,6 @@ from pages.parts.train.cluster_counts import cluster_counts, count_words
 from pages.parts.train.encoder_choice import SECOND
 from pages.parts.train.method_cards import MARKS, SUGGESTED, card_groups, lacking
 from pages.parts.train.method_choice import choose_method, lacks_labels
-from pages.parts.train.result_bars import bars_of, protocol_of
 from pages.parts.train.slider_words import effect_of
 from pages.parts.train.tried import TriedAlpha, tried_alpha
 from pages.views.train import DECIDES_TIME, FIELDS_AT_ONCE
@@ -970,13 +970,14 @@ def test_a_curve_that_begins_below_the_frozen_features_says_why(tmp_path: Path) 
     assert measures._beginning_words(fitted, below, "gain", {"raw pixels": 0.4}) == ""
 
 
-@pytest.mark.parametrize(("after", "frozen", "pca", "kind"), [
-    (60.0, 52.7, 45.1, "own"), (52.7, 52.7, None, "own"), (47.2, 52.7, 45.1, "own below"),
-    (44.0, None, 45.1, "own below")])
-def test_the_bar_of_a_result_below_a_baseline_has_another_color(
-        after: float, frozen: float | None, pca: float | None, kind: str) -> None:
+@pytest.mark.parametrize(("after", "frozen", "pca", "kind", "place"), [
+    (60.0, 52.7, 45.1, "own", " above raw pixels and PCA"), (52.7, 52.7, None, "own", " level with raw pixels"),
+    (47.2, 52.7, 45.1, "own below", " below raw pixels but above PCA"), (44.0, None, 45.1, "own below", "")])
+def test_the_bar_of_a_result_below_a_baseline_has_another_color_and_its_name_says_where_it_ends(
+        after: float, frozen: float | None, pca: float | None, kind: str, place: str) -> None:
     bars = bars_of("RPML", "MAP@R", Standing(None, after, frozen, pca), "raw pixels")
-    assert f'<div class="lab-bar {kind}"><span>RPML</span><b>{after:.1f} %</b>' in bars
+    assert f'<div class="result-bar {kind}"><span>RPML</span><b>{after:.1f}\N{NO-BREAK SPACE}%</b>' in bars
+    assert f"<b>MAP@R</b>{place}</div>" in bars
 
 
 def test_values_that_do_not_fit_leave_the_images_in_the_middle() -> None:

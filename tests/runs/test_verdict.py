@@ -50,13 +50,6 @@ def test_the_verdict_names_both_measures_and_the_baselines(values: tuple[float, 
     assert len(sentence) < MOST
 
 
-@pytest.mark.parametrize(("values", "is_mixed"), [
-    ((35.0,), False), ((35.0, 33.2, 33.0, 59.9), True), ((35.0, 33.2, 33.0, 60.1), False), ((31.2,), False),
-    ((31.2, 33.2, 33.0, 59.5), False), ((31.2, 33.2, 33.0, 61.0), True)])
-def test_measures_on_two_sides_of_the_better_baseline_are_mixed(values: tuple[float, ...], is_mixed: bool) -> None:
-    assert verdict("RPML", evaluation(*values)).is_mixed == is_mixed
-
-
 def test_without_r_1_the_verdict_names_map_alone() -> None:
     rows = {"final": {"map@r": 35.0}, "frozen": {"map@r": 33.2}}
     assert verdict("RPML", rows).sentence == (

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from udml_core.base.errors import capitalized
 from udml_core.numerics.measures import MAIN_MEASURES
 
 Evaluation = Mapping[str, Mapping[str, Any]]
@@ -65,12 +66,10 @@ class Verdict:
         rank: Above frozen features and PCA, between them, or below frozen features; `baseline` for the frozen
             features themselves, and `unknown` without a measure.
         sentence: The rank by MAP@R and the place of R@1, with the measures, in a sentence.
-        is_mixed: Whether MAP@R is above the baselines and R@1 below the better one, or the other way round.
     """
 
     rank: Rank
     sentence: str
-    is_mixed: bool = False
 
 
 def standing(evaluation: Evaluation | None, measure: str = MAIN_MEASURE) -> Standing:
@@ -84,7 +83,8 @@ def has_labels(evaluation: Evaluation | None) -> bool:
     return any(standing(evaluation, measure).after is not None for measure in MEASURED)
 
 
-def verdict(title: str, evaluation: Evaluation | None, is_frozen: bool = False) -> Verdict:
+def verdict(title: str, evaluation: Evaluation | None, is_frozen: bool = False,
+            raw: str = "frozen features") -> Verdict:
     """Judge a run by MAP@R on the test half, and say where its R@1 lies.
 
     Values count as equal if they are equal with one decimal, as they are shown.
@@ -93,6 +93,7 @@ def verdict(title: str, evaluation: Evaluation | None, is_frozen: bool = False) 
         title: The subject of the sentence, such as RPML.
         evaluation: The run's evaluation.
         is_frozen: Whether the run's embedding is the frozen features themselves.
+        raw: What the images are compared by without training.
     """
     if evaluation is None:
         return Verdict("unknown", f"{title} has no evaluation yet.")
@@ -100,13 +101,11 @@ def verdict(title: str, evaluation: Evaluation | None, is_frozen: bool = False) 
     if of.after is None or of.frozen is None:
         return Verdict("unknown", f"{title} cannot be judged: {MAIN_MEASURES[0].name} needs class labels.")
     if is_frozen:
-        return Verdict("baseline", "Frozen features are the line to beat: the whole group found is "
+        return Verdict("baseline", f"{capitalized(raw)} are the line to beat: the whole group found is "
                                    f"{_percent(of.after)}.")
-    rank, place, values = _place(of)
+    rank, place, values = _place(of, raw)
     nearest = standing(evaluation, "recall@1")
-    beside = nearest.over_best or 0.0
-    return Verdict(rank, f"{title} ended {place} in the whole group found: {values}{_nearest_words(nearest)}.",
-                   (rank == "above" and beside < 0) or (rank == "below" and beside > 0))
+    return Verdict(rank, f"{title} ended {place} in the whole group found: {values}{_nearest_words(nearest, raw)}.")
 
 
 def still_words(evaluation: Evaluation | None) -> str:
@@ -124,21 +123,29 @@ def still_words(evaluation: Evaluation | None) -> str:
     return f"{'No change' if is_equal else 'Hardly any change'} by training: {values}."
 
 
-def _place(of: Standing) -> tuple[Rank, str, str]:
+def place_words(of: Standing, raw: str) -> str:
+    """Return the place of a measure among the baselines in words, such as "above frozen features but below PCA".
+
+    Args:
+        of: The measure, and that of the frozen features.
+        raw: What the images are compared by without training.
+    """
+    to_frozen, to_pca = SIDES[_sign(of.over_frozen)], SIDES[_sign(of.over_pca)]
+    if of.pca is None:
+        return f"{to_frozen} {raw}"
+    return f"{to_frozen} {raw} {'and' if to_frozen == to_pca else f'but {to_pca}'} PCA"
+
+
+def _place(of: Standing, raw: str) -> tuple[Rank, str, str]:
     """Return the rank of a measure, its place among the baselines in words, and the values that are compared."""
     values = f"{_percent(of.after)} against {_percent(of.frozen)}"
     to_frozen = _sign(of.over_frozen)
     if to_frozen < 0:
-        return "below", "below frozen features", values
-    if of.pca is None:
-        return "above" if to_frozen else "between", f"{SIDES[to_frozen]} frozen features", values
-    values += f" and {_percent(of.pca)}"
-    to_pca = _sign(of.over_pca)
-    if to_frozen > 0 and to_pca > 0:
-        return "above", "above frozen features and PCA", values
-    if to_frozen == to_pca:
-        return "between", f"{SIDES[to_frozen]} frozen features and PCA", values
-    return "between", f"{SIDES[to_frozen]} frozen features but {SIDES[to_pca]} PCA", values
+        return "below", f"below {raw}", values
+    if of.pca is not None:
+        values += f" and {_percent(of.pca)}"
+    is_above = to_frozen > 0 and (of.pca is None or _sign(of.over_pca) > 0)
+    return "above" if is_above else "between", place_words(of, raw), values
 
 
 def best_runs(measured: Iterable[tuple[str, object, float | None]]) -> set[str]:
@@ -156,18 +163,13 @@ def best_runs(measured: Iterable[tuple[str, object, float | None]]) -> set[str]:
             for value, run_id in rivals if value == max(rivals)[0]}
 
 
-def _nearest_words(of: Standing) -> str:
+def _nearest_words(of: Standing, raw: str) -> str:
     """Return where R@1 lies among the baselines, because it may contradict MAP@R; empty if it was not measured."""
     if of.after is None or of.frozen is None:
         return ""
-    values = f"{_percent(of.after)} against {_percent(of.frozen)}"
-    to_frozen = _sign(of.over_frozen)
-    if of.pca is None:
-        return f"; first result right: {SIDES[to_frozen]} frozen features, {values}"
-    to_pca = _sign(of.over_pca)
-    place = (f"{SIDES[to_frozen]} both" if to_frozen == to_pca else
-             f"{SIDES[to_frozen]} frozen features but {SIDES[to_pca]} PCA")
-    return f"; first result right: {place}, {values} and {_percent(of.pca)}"
+    place = place_words(of, raw).replace(f"{raw} and PCA", "both")
+    values = " and ".join(_percent(value) for value in (of.frozen, of.pca) if value is not None)
+    return f"; first result right: {place}, {_percent(of.after)} against {values}"
 
 
 def _difference(value: float | None, other: float | None) -> float | None:

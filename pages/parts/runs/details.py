@@ -20,13 +20,14 @@ from udml_core.runs.examples import point_of
 from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, MOST_TAGS, Notes
 from udml_core.runs.opinions import JUDGED
 from udml_core.runs.run_comparison import settings_of
-from udml_core.runs.search import FROZEN, TRAINED
+from udml_core.runs.search import FROZEN, TRAINED, frozen_name
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.runs.verdict import has_labels, standing, verdict
 from udml_core.work import jobs
 from udml_core.work.jobs.estimate import evaluation_kind
 from udml_core.work.jobs.raced import races_from
 
+from ..draw.result_bars import show_bars
 from ..draw.tables import RELATIVE, data_table, evaluation_table
 from ..shell.analyses import request_analysis, show_analysis_progress
 from ..shell.cached import dataset_of
@@ -37,7 +38,7 @@ from ..shell.user_errors import show_user_errors
 from ..shell.views import open_view, view_link
 from .advised import show_advised_actions
 from .assigned import show_assigned
-from .opinion import BETTER, MIXED, WORSE, says_something, show_opinion
+from .opinion import says_something, show_opinion
 from .races import show_figures
 from .trash import delete_menu
 
@@ -47,8 +48,6 @@ LEAST_SHOWN = 0.1
 PERCENTAGE = re.compile(r"[\d.]+\s%")
 LINEAR = ("pca", "whiten")
 """Methods that are linear steps of the frozen features."""
-VERDICT_ICONS = {"above": BETTER, "between": ":orange[:material/trending_flat:]", "below": WORSE,
-                 "baseline": ":material/horizontal_rule:"}
 
 
 def show_header(run: Run) -> None:
@@ -59,13 +58,15 @@ def show_header(run: Run) -> None:
     status, spec = run.status(), run.spec()
     st.markdown(f"#### {ICONS[status.state]} {escaped(title_in_use(run))}")
     is_done = status.state == "done"
-    judged = (verdict(method_title(run), run.evaluation(), spec.method == FROZEN) if is_done and is_labeled(run)
-              else None)
+    evaluation, raw = run.evaluation() or {}, words_of(frozen_name(spec)).sentence
+    judged = (verdict(method_title(run), evaluation or None, spec.method == FROZEN, raw)
+              if is_done and is_labeled(run) else None)
     if (point := point_of(run)) and (judged is None or not has_figures(judged.sentence, point)):
         st.caption(escaped(point))
-    if judged is not None:
-        icon = MIXED if judged.is_mixed else VERDICT_ICONS.get(judged.rank, ":material/help:")
-        st.markdown(f"{icon} **{judged.sentence}**")
+    if judged is not None and judged.rank in ("above", "between", "below"):
+        show_bars(method_title(run), evaluation, spec, raw)
+    elif judged is not None:
+        st.markdown(judged.sentence)
     elif is_done:
         with show_user_errors():
             show_opinion(run)

@@ -6,7 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.data.dataset import step_name
-from udml_core.exploration.race_figures import BY_CLASSES, SAID, group_size_words, said_word
+from udml_core.exploration.race_figures import BY_CLASSES, MEASURES, SAID, group_size_words, said_word
+from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
 from udml_core.runs.analyses.kinds.opinion import QUESTIONS, Opinions, Verdicts
@@ -39,6 +40,7 @@ from ..shell.race_verdict import race_verdict, raced_with_steps, said_of, show_c
 from ..shell.run_status import escaped
 from ..shell.times import time_words
 from ..shell.user_errors import show_user_errors
+from ..shell.verdict_bars import show_bars
 from .advised import show_with_steps
 from .coming import is_coming, is_judged_later, parts_of_verdict
 from .races import show_own, show_races
@@ -128,8 +130,8 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | N
     is_beside = stand is not None and not said.is_raced
     verdicts, rest = opinion_words(opinions).split(". Compared", 1)
     agreed = agreement_words(said.verdicts, run.evaluation())
-    bold, details = f"{verdict_icon(said.verdicts)} **{verdicts}.**", " ".join(filter(None, (
-        f"Compared{rest}", escaped(said.epochs if is_beside else said.note), agreed)))
+    noted = " ".join(filter(None, (escaped(said.epochs if is_beside else said.note), agreed)))
+    bold, details = f"{verdict_icon(said.verdicts)} **{verdicts}.**", f"Compared{rest} {noted}".rstrip()
     plain = f"Compared with the plain search: {verdicts}. {details}" if is_brief else None
     if stand is not None and is_beside and not stand.is_begun:
         show_stand(run, stand, plain)
@@ -137,10 +139,15 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | N
         if not said.is_raced and stand is None:
             st.markdown(f"{verdict_icon(said.verdicts)} Compared with the plain search: **{verdicts}.**", help=details)
         return
-    words = agreed if said.is_raced else f"{bold} {details}"
+    bars = [(serves, measured, "" if verdict == measured.said else SAID[verdict]) for serves, verdict, measured in
+            zip(MEASURES, said.verdicts, opinions.measured("final"), strict=True)]
+    is_drawn = not said.is_raced and show_bars(bars[::-1], words_of("plain").title, opinions.group)
+    words = agreed if said.is_raced else noted if is_drawn else f"{bold} {details}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(words)
         with st.popover("Judges", icon=":material/balance:", key=f"opinion-{run.id}", type="tertiary"):
+            if is_drawn:
+                st.markdown(f"Compared{rest}")
             show_judges(opinions)
 
 

@@ -13,11 +13,12 @@ from udml_core.runs.baselines import read_baselines
 from udml_core.runs.opinions import adds_nothing, kept_words
 from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.tasks import LIVE_STATES, Status
-from udml_core.runs.verdict import still_words, verdict
+from udml_core.runs.verdict import still_words
 from udml_core.work import jobs
 
 from ..draw.figures import curve
 from ..draw.palette import percent
+from ..draw.result_bars import show_bars
 from ..runs.coming import is_judged_later
 from ..runs.opinion import show_opinion
 from ..runs.rivals import offer_choice
@@ -32,7 +33,6 @@ from ..shell.run_status import (
 )
 from ..shell.user_errors import show_user_errors
 from ..shell.views import view_link
-from .result_bars import show_bars
 from .served_curves import GAIN, lost_words, titles_of
 from .start_map import raw_words
 from .start_steps import is_starting, show_steps
@@ -84,13 +84,11 @@ def _show_result(run: Run) -> None:
     evaluation = run.evaluation() or {}
     final = evaluation.get("final") or {}
     if any(final.get(measure.key) is not None for measure in MAIN_MEASURES):
-        sentence = verdict(method_title(run), evaluation, run.spec().method == "frozen").sentence
+        raw = raw_words(run.spec())
         still = still_words(evaluation)
         if still:
             st.markdown(f"**{still}**")
-        raw = raw_words(run.spec())
-        st.markdown(sentence.replace("frozen features", raw), help=_beside_example(run, final) or None)
-        show_bars(method_title(run), evaluation, run.spec(), raw)
+        show_bars(method_title(run), evaluation, run.spec(), raw, _beside_example(run, final))
         if still:
             _offer_another(run)
     else:

@@ -9,27 +9,29 @@ import streamlit as st
 
 from udml_core.numerics.measures import MAIN_MEASURES
 from udml_core.runs import Spec
-from udml_core.runs.verdict import Evaluation, Standing, standing
+from udml_core.runs.verdict import Evaluation, Standing, place_words, standing
 
 TESTED: Mapping[str, str] = {"seen": "of the classes that it trained on", "all": "which it also trained on",
                              "zero-shot": "of classes that it never trained on"}
 """The test images of a run, by its split."""
 
 
-def show_bars(title: str, evaluation: Evaluation, spec: Spec, raw: str) -> None:
-    """Show each main measure of a run and of what needs no training, as bars of one scale.
+def show_bars(title: str, evaluation: Evaluation, spec: Spec, raw: str, more: str = "") -> None:
+    """Show each main measure of a run and of what needs no training, as bars of one scale, and its place among them.
 
     Args:
         title: The title of the method.
         evaluation: The run's evaluation.
         spec: The run's spec.
         raw: Name of what the images are compared by without training.
+        more: Further words for the "?" of the line below the bars.
     """
     known = [(measure, standing(evaluation, measure.key)) for measure in MAIN_MEASURES]
     measured = [(measure, values) for measure, values in known if values.after is not None]
-    st.html("".join(bars_of(title, measure.plain_title, values, raw) for measure, values in measured))
+    bars = "".join(bars_of(title, measure.plain_title, values, raw) for measure, values in measured)
+    st.html(f'<div class="verdict-bars">{bars}</div>')
     st.caption(protocol_of(evaluation, spec),
-               help=" ".join(f"{measure.name}: {measure.help}" for measure, _ in measured))
+               help=" ".join([*filter(None, [more]), *(f"{measure.name}: {measure.help}" for measure, _ in measured)]))
 
 
 def protocol_of(evaluation: Evaluation, spec: Spec) -> str:
@@ -54,7 +56,8 @@ def bars_of(title: str, measure: str, values: Standing, raw: str) -> str:
     rows = [(title, values.after, " own below" if is_below else " own"), (raw, values.frozen, ""),
             ("PCA, same width", values.pca, "")]
     lines = "".join(
-        f'<div class="lab-bar{kind}"><span>{html.escape(name)}</span><b>{value:.1f} %</b>'
+        f'<div class="result-bar{kind}"><span>{html.escape(name)}</span><b>{value:.1f}\N{NO-BREAK SPACE}%</b>'
         f'<i style="width: {max(0.0, min(100.0, value)):.1f}%"></i></div>' for name, value, kind in rows
         if value is not None)
-    return f'<div class="lab-bars"><strong>{html.escape(measure)}</strong>{lines}</div>'
+    place = f" {html.escape(place_words(values, raw))}" if values.frozen is not None else ""
+    return f'<div class="result-bars"><div class="verdict-name"><b>{html.escape(measure)}</b>{place}</div>{lines}</div>'
