@@ -20,7 +20,7 @@ from pages.parts.labels.doubts import say_doubts
 from pages.parts.labels.folders import show_folders
 from pages.parts.labels.forming import current_groups, offer_groups
 from pages.parts.labels.graph_view import gamma_slider
-from pages.parts.labels.groups import first_group, follow_group, open_group, opened_group, show_groups
+from pages.parts.labels.groups import first_group, follow_group, groups_to_name, open_group, opened_group, show_groups
 from pages.parts.labels.proposals import open_class, show_proposals, shown_rows
 from pages.parts.maps.frame import UNITS, MapFrame, covering_map, distortion_words
 from pages.parts.maps.scatter import Ring, draw_map
@@ -52,6 +52,8 @@ SECTIONS = "labels-section"
 TITLES = {"groups": "Groups", "next": "Label next", "proposals": "Proposed names", "labels": "Labels",
           "folders": "Folders"}
 """The sections by their names in the address."""
+MOST_COLORED = 8
+"""Groups that the map colors while none is open: the next to name. More colors would be confused."""
 COLORS = {"class": "Class", "certainty": "Certainty", "group": "Group"}
 DEFAULT_COLOR = "class"
 NEXT_HEIGHT = 230
@@ -109,14 +111,15 @@ def _color(board: Board, shown: MapFrame, by: str) -> Color:
     rows = rows_of(board.images, shown.layout.indices)
     if by == "group":
         groups = current_groups(board)  # the legend counts the images that the list of groups counts
-        names = tuple(f"group {number + 1}" for number in range(int(groups.max(initial=-1)) + 1))
         if not len(groups):
-            return Color("group", np.full(len(rows), -1), names, none="no group, or a name")
+            return Color("group", np.full(len(rows), -1), (), none="no group, or a name")
+        opened = opened_group(board, groups)  # it stands out
+        colored = np.array([int(groups[of[0]]) for of in groups_to_name(board)[:MOST_COLORED]]
+                           if opened is None else [opened], int)
         own = np.where((rows >= 0) & (board.named[rows] < 0), groups[rows], -1)
-        opened = opened_group(board, groups)
-        if opened is not None:  # so that it stands out
-            return Color("group", np.where(own == opened, own, -1), names, none="other images")
-        return Color("group", own, names, none="no group, or a name")
+        place = np.full(int(groups.max()) + 2, -1)  # of images without a group, the last
+        place[colored] = np.arange(len(colored))
+        return Color("group", place[own], tuple(f"group {number + 1}" for number in colored), none="other images")
     if by == "class" or not board.spreads:
         none = "no name, or in the test half" if (rows < 0).any() else "no name"
         return Color("class", np.where(rows >= 0, board.named[rows], -1), board.names or ("no class yet",), none=none)

@@ -117,7 +117,7 @@ def show_runs(runs: list[Run]) -> None:
     if live_now := live_states(runs):
         st.fragment(follow_queue, run_every=max(LEAST_SECONDS, len(live_now) / RUNS_A_SECOND))(live_now)
     show_waiting_analyses()
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", key="runs-filters"):
         listed = choose_tags(choose_dataset(runs))
         toggle_examples()
     st.space("small")  # the table's tools appear above it

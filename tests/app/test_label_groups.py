@@ -18,6 +18,7 @@ from pages.parts.labels.groups import SHOWN_OF_PART, SPLITTING
 from pages.parts.shell import label_graph
 from pages.parts.shell.selection import Selection
 from pages.views import labels
+from pages.views.labels import MOST_COLORED
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import tiles
 from tests.cli.test_cli import answer, call
@@ -186,6 +187,11 @@ def test_map_and_list_count_the_same_images_of_a_group(photos: Run, monkeypatch:
     shown = np.asarray(drawn[-1].values)
     assert sorted(np.bincount(shown[shown >= 0])) == sorted(listed)
     assert sum(listed) < len(dataset)
+    many = tiles(opened("labels", run=photos.id, section="groups", groups="20"), "Groups without a name")
+    first = [tile["badge"].split("\n")[0] for tile in many[:MOST_COLORED]]
+    colored = [f"{name} · {count}" for name, count in zip(drawn[-1].names, np.bincount(
+        np.asarray(drawn[-1].values) + 1)[1:], strict=True)]
+    assert colored == first, "the next to name"
     test = show_group(photos, 1)
     shown, chosen = np.asarray(drawn[-1].values), test.session_state[OPENED]
     assert drawn[-1].none == "other images"

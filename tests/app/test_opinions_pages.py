@@ -72,8 +72,9 @@ def test_runs_without_labels_are_listed_by_their_second_opinion_without_columns_
     assert not test.exception
 
 
-@pytest.mark.usefixtures("examples")
-def test_a_verdict_with_counts_is_a_bar_for_each_measure_and_its_judges_are_behind_a_button() -> None:
+def test_a_verdict_with_counts_is_a_bar_for_each_measure_and_its_judges_are_behind_a_button(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_EXAMPLES", "1")
     run = example_runs()[0]
     opinions = stored_opinion(run)
     assert opinions is not None
@@ -83,7 +84,7 @@ def test_a_verdict_with_counts_is_a_bar_for_each_measure_and_its_judges_are_behi
     first, groups = (shares(measured) for measured in opinions.measured("final"))
     assert [(name, tuple(map(int, counts))) for name, *counts in labels] == [
         ("Whole group", groups), ("First result", first)]
-    (judges,) = (block for block in test.get("popover") if block.proto.label == "Judges")
+    (judges,) = (block for block in test.get("popover") if block.proto.popover.label == "Judges")
     assert any(element.value.startswith("Compared with the plain search, without labels, by ")
                for element in judges.markdown)
 

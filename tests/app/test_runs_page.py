@@ -111,7 +111,7 @@ def test_the_leaderboard_marks_the_winner_and_shows_the_differences(pair: list[R
     assert "★ 35.1 %".encode() in displayed
     assert displayed.count("★".encode()) == 2, "beside the highest measure, and in the hidden column"
     (bars,) = (html.proto.body for html in test.get("html") if 'class="result-bars"' in html.proto.body)
-    assert "<b>Whole group found · MAP@R</b> below raw pixels but above PCA</div>" in bars
+    assert "<b>Whole group found · MAP@R</b> below raw pixels and PCA</div>" in bars
     assert re.findall(r"<span>(.*?)</span><b>(.*?)\N{NO-BREAK SPACE}%</b>", bars)[:2] == [
         ("RPML", "31.2"), ("raw pixels", "33.2")]
     assert "None" not in texts(test)

@@ -210,12 +210,17 @@ def _left(board: Board, groups: Array, alike: Array) -> Array:
     return np.bincount(groups[~board.left_out & (board.named < 0)], minlength=len(alike))
 
 
+def groups_to_name(board: Board) -> list[Array]:
+    """Return the rows of each group's images without a name, in the order to name them; none before any is formed."""
+    if grouping_now(board) is None:
+        return []
+    groups = current_groups(board)
+    return _unnamed(board, groups, _alike_now(board, groups))
+
+
 def first_group(board: Board) -> Array:
     """Return the images of the first group without a name; none if all have one, or before groups are formed."""
-    if grouping_now(board) is None:
-        return board.images[:0]
-    groups = current_groups(board)
-    shown = _unnamed(board, groups, _alike_now(board, groups))
+    shown = groups_to_name(board)
     return board.images[shown[0]] if shown else board.images[:0]
 
 

@@ -100,8 +100,8 @@ def show_actions(run: Run) -> None:
                 open_view("retrieval", {"run": run.id})
             view_link("explore", label="Explore", icon=":material/explore:", query_params={"run": run.id})
             _compare_with_example(run)
-        view_link("train", label="Duplicate with changes", icon=":material/content_copy:",
-                     query_params={"like": run.id}, help="Opens Lab with every field of this run filled in.")
+        view_link("train", label="Train a variant", icon=":material/content_copy:",
+                  query_params={"like": run.id}, help="Opens Lab with every field of this run filled in.")
     show_notes(run)
     if broken:
         st.error(broken, icon=":material/error:")

@@ -25,7 +25,7 @@ from ..shell.address import choose_in_box, write_address
 from ..shell.race_verdict import advised_search, raced_with_steps, refined_words, run_verdicts
 from ..shell.run_groups import PARTS, by_group, group_column, group_of, group_words
 from ..shell.run_picker import app_run, first_chosen, titles_in_use, warn_of_link
-from ..shell.run_status import SUPERVISION, escaped, run_titles
+from ..shell.run_status import EXAMPLE, SUPERVISION, escaped, run_titles
 from .baseline_bar import BAR_WIDTH, bar_scale, baseline_bars
 
 MOST_LISTED = 200
@@ -102,6 +102,8 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     best = best_runs((run.id, group_of(run), of.after)
                      for run, of in zip(runs, of_runs[MAIN_MEASURES[0].name], strict=True))
     titles, (heading, groups) = run_titles(runs) | titles_in_use(runs), group_column(runs)
+    if _are_examples(runs):
+        titles = {run_id: title.removeprefix(EXAMPLE) for run_id, title in titles.items()}
     is_frozen = [run.spec().method == FROZEN for run in runs]
     over = {name: [None if frozen else of.over_best for of, frozen in zip(of_run, is_frozen, strict=True)]
             for name, of_run in of_runs.items()}
@@ -122,6 +124,11 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     columns["Tags"] = [list(written.tags) for written in notes]
     return pd.DataFrame({name: values for name, values in columns.items() if name == "Run" or any(
         value not in (None, "", []) for value in values)})
+
+
+def _are_examples(runs: Sequence[Run]) -> bool:
+    """Return whether only examples are listed, whose names then need no word for it."""
+    return all(run.is_example for run in runs)
 
 
 def _state_mark(run: Run) -> str:
@@ -220,8 +227,9 @@ def show_marks(runs: Sequence[Run], columns: Collection[str], is_mixed: bool = F
         return
     second = f" {OPINION_WORDS}" if QUESTION_WORDS[0] in columns else ""
     star = "★: most of the whole group found on the same data." if BEST in columns else ""
-    bars = "Bars: difference to the better baseline; above, whole group; below, first result."
-    st.caption(" ".join(filter(None, (CHOOSE, together, star, bars))),
+    bars = "Bars: against the better baseline; upper, whole group; lower, first result."
+    examples = "These are examples." if _are_examples(runs) else ""
+    st.caption(" ".join(filter(None, (examples, CHOOSE, together, star, bars))),
                help="The baselines need no training: the features that training begins with (frozen), and PCA of "
                "them with the dimension of the run's embedding. ★ marks the highest MAP@R among runs with the same "
                "data set, split and backbone. The table's menu of columns also shows the differences as figures, in "

@@ -36,6 +36,8 @@ SHORTEST = 8
 """Least number of characters at the beginning of a title whose middle is left out."""
 SEPARATORS = (", ", " · ", " ", "-", "_")
 """Where a title is divided, if possible before a setting."""
+EXAMPLE = "Example: "
+"""The beginning of the name of a run that comes with the app."""
 MARKDOWN = "\\`*_[]<>$~:#&"
 BLOCK = re.compile(r"^(\d{1,9})(?=[.)])|^(?=[-+=])")
 """What makes the beginning of a text an item of a list, or the line above it a heading."""
@@ -107,7 +109,7 @@ def search_title(run: Run) -> str:
 def _plain_title(run: Run) -> str:
     """Return a run's name without what tells it apart from others."""
     title = run.notes().name or f"{search_title(run)} on {run.spec().dataset_title.split(',')[0]}"
-    return f"Example: {title}" if run.is_example else title
+    return f"{EXAMPLE}{title}" if run.is_example else title
 
 
 @lru_cache(maxsize=4)
