@@ -119,11 +119,11 @@ def test_the_headline_names_the_first_row_and_the_first_trained_row() -> None:
     measured = read()
     assert measured is not None
     assert headline(measured, ["PLM", "NCA"], "map@r") == (
-        "PLM has the best average rank by MAP@R")
+        "PLM has the best average rank by whole group found (MAP@R)")
     digits = measured.chosen(["digits"], measured.groups())
     assert headline(digits, ranked_table(digits, "recall@1").names, "recall@1") == (
-        "Averages, without training, has the best R@1; the best trained method, NCA, is at place 2")
-    assert headline(digits, ["PCA"], "lines") == "PCA, without training, has the best Lines of code"
+        "Averages, without training, is first by first result right (R@1); the best trained method, NCA, is at place 2")
+    assert headline(digits, ["PCA"], "lines") == "PCA, without training, is first by Lines of code"
 
 
 @pytest.mark.usefixtures("path")

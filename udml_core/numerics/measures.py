@@ -53,6 +53,16 @@ class Measure:
         return f"{self.plain} · {self.name}" if self.plain else self.name
 
     @property
+    def plain_axis(self) -> str:
+        """The plain words and the name, with % for a percentage: the title of an axis of numbers."""
+        return f"{self.plain_title}, %" if self.is_percent else self.plain_title
+
+    @property
+    def sentence(self) -> str:
+        """The plain words within a sentence, and the name behind them: whole group found (MAP@R)."""
+        return f"{self.plain.lower()} ({self.name})" if self.plain else self.name
+
+    @property
     def axis_title(self) -> str:
         """The title of a vertical axis."""
         return self.axis or self.key

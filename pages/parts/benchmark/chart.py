@@ -28,9 +28,9 @@ def chart_ranked(benchmark: Benchmark, names: list[str], measure: str) -> None:
     """
     shown = measure_of(measure)
     st.markdown(f"##### {headline(benchmark, names, measure)}")
-    st.caption(f"A mark is a method's {shown.name} on one data set, gray without training; a line through it spans one "
-               f"standard deviation over the seeds to each side. A triangle at the end of the axis is a value beyond "
-               f"it. The best {mean_words(benchmark)} is first.")
+    st.caption(f"A mark is a method's {shown.sentence} on one data set, gray without training; a line through it "
+               f"spans one standard deviation over the seeds to each side. A triangle at the end of the axis is a "
+               f"value beyond it. The best {mean_words(benchmark)} is first.")
     draw(ranked_figure(benchmark, names, measure), "benchmark-chart", f"{shown.name} of {len(names)} methods on "
          f"{len(benchmark.datasets)} data sets. The first is {names[0]}. The table below lists all values.")
 
@@ -43,12 +43,12 @@ def mean_words(benchmark: Benchmark) -> str:
 def headline(benchmark: Benchmark, names: list[str], measure: str) -> str:
     """Name the first method of the chart, and the first trained method where the first is not trained."""
     shown, trained = measure_of(measure), trained_names(benchmark)
-    by = f"{mean_words(benchmark)} by {shown.name}" if len(benchmark.datasets) > 1 else shown.name
+    leads = f"{'has the best average rank' if len(benchmark.datasets) > 1 else 'is first'} by {shown.sentence}"
     learned = next((position for position, name in enumerate(names) if name in trained), None)
     if learned == 0:
-        return f"{names[0]} has the best {by}"
+        return f"{names[0]} {leads}"
     after = "" if learned is None else f"; the best trained method, {names[learned]}, is at place {learned + 1}"
-    return f"{names[0]}, without training, has the best {by}{after}"
+    return f"{names[0]}, without training, {leads}{after}"
 
 
 def trained_names(benchmark: Benchmark) -> set[str]:
@@ -95,5 +95,5 @@ def ranked_figure(benchmark: Benchmark, names: list[str], measure: str) -> go.Fi
                          margin={"l": 0, "r": 10, "t": HEAD - 10, "b": 10})
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=names, tickvals=names,
                         range=[len(names) - 0.5, -0.5], tickfont={"size": 12}, title="", automargin=True)
-    figure.update_xaxes(title={"text": shown.title, "standoff": 4}, side="top")
+    figure.update_xaxes(title={"text": shown.plain_axis, "standoff": 12}, side="top")
     return figure

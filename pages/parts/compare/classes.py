@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from udml_core.base.arrays import Array
+from udml_core.numerics.measures import measure_of
 from udml_core.runs import Run
 
 from ..draw.figures import GRAY, draw, line_style
@@ -40,7 +41,7 @@ def show_classes(runs: Sequence[Run], names: Sequence[str]) -> None:
     _draw([titles[row] for row in order[:MOST_CLASSES]], values[:, order[:MOST_CLASSES]], names)
     left = f" {MOST_CLASSES} of {len(classes)} classes are shown." if len(classes) > MOST_CLASSES else ""
     st.caption(f"Mean over the queries of each class; the classes on which the runs differ most come first.{left}")
-    table_behind("MAP@R of every class, %", pd.DataFrame({"Class": titles} | {
+    table_behind("Whole group found, of every class, %", pd.DataFrame({"Class": titles} | {
         name: row.round(1) for name, row in zip(names, values, strict=True)}))
 
 
@@ -70,11 +71,11 @@ def _draw(titles: Sequence[str], values: Array, names: Sequence[str]) -> None:
         figure.add_scatter(x=of_run, y=list(titles), name=name, mode="markers", hovertemplate="%{y}: %{x:.1f} %",
                            marker={"color": line_style(number)["color"], "size": 12,
                                    "symbol": SYMBOLS[number % len(SYMBOLS)]})
-    figure.update_layout(title={"text": "MAP@R by class", "font": {"size": 14}}, height=130 + 24 * len(titles),
-                         margin={"l": 8, "r": 8, "t": 66, "b": 8}, legend={"orientation": "h", "y": 1.0, "x": 0,
-                                                                          "yanchor": "bottom"})
-    figure.update_xaxes(title="MAP@R, %")
+    figure.update_layout(title={"text": "Whole group found, by class", "font": {"size": 14}},
+                         height=130 + 24 * len(titles), margin={"l": 8, "r": 8, "t": 66, "b": 8},
+                         legend={"orientation": "h", "y": 1.0, "x": 0, "yanchor": "bottom"})
+    figure.update_xaxes(title=measure_of("map@r").plain_axis)
     figure.update_yaxes(title="class", type="category", autorange="reversed", automargin=True)
     said = [f"{title}: " + ", ".join(f"{name} {value:.1f} %" for name, value in zip(names, of_class, strict=True))
             for title, of_class in zip(titles, values.T, strict=True)]
-    draw(figure, "compare-classes", f"MAP@R by class. {'; '.join(said)}.")
+    draw(figure, "compare-classes", f"Whole group found, by class. {'; '.join(said)}.")

@@ -17,10 +17,12 @@ from udml_core.base.errors import UserError, listed
 from udml_core.exploration.comparison import mean_interval
 from udml_core.exploration.paper_tables import FEWEST, Cell, PaperTable, ties
 from udml_core.numerics.measures import MAIN_MEASURES
+from udml_core.results.embedding_words import words_of as embedding_words
 from udml_core.runs import Run
 from udml_core.runs.opinions import JUDGED, QUESTION_WORDS, TRUST, agreement
 from udml_core.runs.paper_table import table_of_runs
 from udml_core.runs.run_comparison import Spread, grouped_by_seed, settings_of, share_images, spread
+from udml_core.runs.search import FROZEN, frozen_name
 from udml_core.runs.verdict import MAIN_MEASURE, has_labels, standing
 
 from ..draw.downloads import share, table_downloads
@@ -190,35 +192,41 @@ def show_measures(runs: Sequence[Run], is_quick: bool = False) -> None:
 def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal: Sequence[Sequence[str]],
                   positions: Sequence[Sequence[int]], is_quick: bool) -> None:
     """Show the verdict from labels and the table of measures."""
-    table = measure_table(runs)
+    table, raw = measure_table(runs), _raw_words(runs)
     if share_images(runs) and len(equal) > 1:
         judged, nearest = ({name: [standing(run.evaluation(), measure) for run in members]
                             for name, members in named.items()} for measure in TITLES)
         words, certainty = verdict_words(judged, nearest, lambda best, second: (
-            None if is_quick else gap_interval(named[best], named[second])))
+            None if is_quick else gap_interval(named[best], named[second])), raw)
         if words:
             st.markdown(f":material/emoji_events: {words}")
             if cautions := " ".join(filter(None, [_unequal(runs), certainty])):
                 st.caption(cautions, help=RESAMPLED)
     if is_pair(named) and share_images(runs):
         show_own_judgments([members[0] for members in named.values()], list(named), None)
-    st.html(table_html(table, positions, COLUMNS, runs))
+    st.html(table_html(table, positions, COLUMNS, runs, raw))
     if opposed := _opposed(named):
         st.markdown(f"Labels and judges differ on {listed([escaped(name) for name in opposed])}. {TRUST}")
     seeds = " Runs that differ only in the seed share a row: mean ± standard deviation." if any(table["Seeds"] > 1) \
         else ""
     st.caption(f"Measured on the {images_of(runs[0], 'test')}; differences are in percentage points.{seeds}", help=(
-        "MAP@R judges the whole ranking, R@1 only the nearest image. Change: after minus before training. Against "
-        "frozen: after training minus the backbone's features, which are not trained. Against PCA: minus centered PCA "
-        "of these features with the run's dimension. Against best: minus the best "
-        "row. ★ marks the highest MAP@R after training among runs with the same data set, split and backbone, and "
-        "every row within one standard deviation of it. "
-        "First result and whole group: against frozen features, judged without labels by encoders that took no part."))
+        "Whole group found judges the whole ranking, first result right only the nearest image. Change: after minus "
+        "before training. Against frozen features or raw pixels: after training minus these, which are not trained. "
+        "Against PCA: minus centered PCA of them with the run's dimension. Against best: minus the best row. ★ marks "
+        "the most of the whole group found among runs with the same data set, split and backbone, and every row within "
+        "one standard deviation of it. First result and whole group: against frozen features, judged without labels by "
+        "encoders that took no part."))
     with st.expander("Before training, change, and distance to the best run"):
         st.html(table_html(table[["", "Run", FACTS, "Seeds", *(f"{title} {name}" for title in TITLES.values()
                                                                for name in MORE)]], positions, MORE, runs))
     if share_images(runs):
         share(table_downloads("comparison", lambda: paper_table(named)), "compare")
+
+
+def _raw_words(runs: Sequence[Run]) -> str:
+    """Return what all the runs' images are compared by without training."""
+    names = {frozen_name(run.spec()) for run in runs}
+    return embedding_words(names.pop() if len(names) == 1 else FROZEN).sentence
 
 
 def paper_table(named: Mapping[str, Sequence[Run]]) -> PaperTable:
@@ -239,7 +247,7 @@ def _opposed(named: Mapping[str, Sequence[Run]]) -> list[str]:
 
 
 def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]], columns: Sequence[str],
-               runs: Sequence[Run] = ()) -> str:
+               runs: Sequence[Run] = (), raw: str = "frozen") -> str:
     """Return the measures as an HTML table, which needs less room than a data frame: two lines of headings.
 
     Args:
@@ -247,6 +255,7 @@ def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]], columns:
         positions: Positions of each row's runs among the compared runs, for their colors.
         columns: The columns of each measure.
         runs: The compared runs, if the frozen features among them have their color.
+        raw: What the images are compared by without training.
     """
     heads = dict.fromkeys((measure.plain_title for measure in MAIN_MEASURES), len(columns))
     judged = [name for name in QUESTION_WORDS if name in table]
@@ -257,7 +266,9 @@ def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]], columns:
              and name.split(" ")[0] not in TITLES.values()] + (["Seeds"] if has_seeds else [])
     first = "".join(f"<th scope='col' rowspan='2'>{html.escape(name)}</th>" for name in ("Run", *plain))
     parts = [f"<th scope='colgroup' colspan='{count}'>{title}</th>" for title, count in heads.items()]
-    second = "".join(f"<th scope='col'>{name}</th>" for name in (*list(columns) * len(TITLES), *map(str.lower, judged)))
+    second = "".join(f"<th scope='col'>{name}</th>" for name in (
+        *[f"against {raw}" if name == OVER_FROZEN else name for name in columns] * len(TITLES),
+        *map(str.lower, judged)))
     line = partial(swatch_of, runs) if runs else swatch
     rows = []
     for row, members in zip(table.to_dict("records"), positions, strict=True):

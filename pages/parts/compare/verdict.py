@@ -16,8 +16,8 @@ Interval = tuple[float, float]
 
 def verdict_words(measured: Mapping[str, Sequence[Standing]],
                   nearest: Mapping[str, Sequence[Standing]] | None = None,
-                  interval: Callable[[str, str], Interval | None] = lambda _best, _second: None
-                  ) -> tuple[str, str]:
+                  interval: Callable[[str, str], Interval | None] = lambda _best, _second: None,
+                  raw: str = "frozen features") -> tuple[str, str]:
     """Judge runs on the same test images by MAP@R.
 
     Means are compared as they are shown, with one decimal.
@@ -26,6 +26,7 @@ def verdict_words(measured: Mapping[str, Sequence[Standing]],
         measured: The standings over the seeds, by the runs' name.
         nearest: The same of R@1, which is named where it contradicts.
         interval: Returns the 95 % interval of the first name's gap to the second in percentage points, if it is known.
+        raw: What the images are compared by without training.
 
     Returns:
         The verdict, and how certain it is, in Markdown; empty texts if fewer than two names have a measure.
@@ -37,7 +38,7 @@ def verdict_words(measured: Mapping[str, Sequence[Standing]],
     best, second, *_ = sorted(after, key=lambda name: -after[name].mean)
     gap = _gap(after[best].mean, after[second].mean)
     shown = percent(after[best].mean).replace(" ", "\N{NO-BREAK SPACE}")  # no line begins with the sign
-    frozen = _against_frozen(measured[best], () if nearest is None else nearest[best])
+    frozen = _against_frozen(measured[best], () if nearest is None else nearest[best], raw)
     if not gap:
         return (f"**{escaped(best)} and {escaped(second)} are level** in the whole group found: {shown}"
                 f"{frozen}."), ""
@@ -51,7 +52,7 @@ def verdict_words(measured: Mapping[str, Sequence[Standing]],
             f"{escaped(second)}{span}{frozen}.", chance + _against_spread(gap, after[best], after[second]))
 
 
-def _against_frozen(standings: Sequence[Standing], nearest: Sequence[Standing]) -> str:
+def _against_frozen(standings: Sequence[Standing], nearest: Sequence[Standing], raw: str) -> str:
     """Compare a run's means with the frozen features: MAP@R, and R@1 where it is on the other side."""
     gap, of_nearest = _over_frozen(standings), _over_frozen(nearest)
     if gap is None or all(standing.gain == standing.over_frozen == 0 for standing in standings):
@@ -61,8 +62,8 @@ def _against_frozen(standings: Sequence[Standing], nearest: Sequence[Standing]) 
         side = "less" if of_nearest < 0 else "more"
         contrast = f"; its first result is right {side} often than with them, by {abs(of_nearest):.1f} points"
     if gap < 0:
-        return f", but {-gap:.1f} points below frozen features{contrast}"
-    return f" and {gap:.1f} points above frozen features{contrast}" if gap else " and level with frozen features"
+        return f", but {-gap:.1f} points below {raw}{contrast}"
+    return f" and {gap:.1f} points above {raw}{contrast}" if gap else f" and level with {raw}"
 
 
 def unequal_words(supervision: Sequence[str], dimensions: Collection[int]) -> str:

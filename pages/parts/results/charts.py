@@ -93,7 +93,7 @@ def chart_by_row(table: Table, measure: str, key: str) -> None:
                          legend=LEGEND | {"yref": "container", "yanchor": "top", "xref": "container"})
     figure.update_yaxes(automargin=True, tickvals=list(places.values()), ticktext=list(labels.values()),
                         tickfont={"size": 12}, range=[length, 0], zeroline=False)
-    figure.update_xaxes(title={"text": shown.title, "standoff": 4}, side="top")
+    figure.update_xaxes(title={"text": shown.plain_axis, "standoff": 12}, side="top")
     best = max(((row[measure][0], name) for name, row in table.rows.items() if measure in row), default=(0.0, "none"))
     draw(figure, key, f"{shown.name} of {len(names)} rows, mean and standard deviation. The highest "
          f"trained row is {best[1]} with {best[0]:.4g}. The table below lists all values.")
