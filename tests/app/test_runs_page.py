@@ -95,6 +95,14 @@ def test_the_leaderboard_looks_at_each_run_a_fixed_number_of_times(root: Path, m
     assert 0 < counts[1] <= 4 * counts[0]
 
 
+def test_the_leaderboard_opens_no_images_of_runs_that_no_race_judged(
+        pair: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    opened_sets = list[str]()
+    monkeypatch.setattr("pages.parts.shell.race_verdict.dataset_at_hand", opened_sets.append)
+    leaderboard(pair)
+    assert opened_sets == [], "opening 70,000 images takes seconds"
+
+
 def test_the_leaderboard_marks_the_winner_and_shows_the_differences(pair: list[Run]) -> None:
     rows = leaderboard([with_values(pair[0], 31.24), with_values(pair[1], 35.06)])
     assert rows[BEST].tolist() == ["", "★"]

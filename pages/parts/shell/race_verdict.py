@@ -153,7 +153,12 @@ def _said_of(run: Run, ticket: float) -> Said | None:  # noqa: ARG001 (the ticke
 
 def advised_search(run: Run) -> AdvisedSearch | None:
     """Return the refinement of a run's embedding to use after the newest race of it and judgments; None without one."""
-    return _advised_search(run, judgments_version(run))
+    return _advised_search(run, judgments_version(run)) if _is_raced(run) else None  # else its images stay closed
+
+
+@st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
+def _is_raced(run: Run) -> bool:
+    return judged_in_race(run) is not None
 
 
 @st.cache_data(ttl="10s", max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
