@@ -33,9 +33,7 @@ SHORT_TABLE = 12  # A longer table has a scroll bar, so that the chosen run stay
 ROW_HEIGHT, BAR_HEIGHT = 35, 12
 """Heights in pixels of a row, and of the scroll bar with the border: a narrow screen needs it below the last row."""
 NAME_WIDTH, MEASURE_WIDTH = 158, 82
-"""Width in pixels of the names at most, and of each main measure: a phone shows all three."""
-WHOLE_WIDTH = 420
-"""Width of the names at most where no measures follow them."""
+"""Width in pixels of the names at most, and of each main measure: a phone shows all three. A wide table widens them."""
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
@@ -306,7 +304,7 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
     """Describe the columns of the leaderboard; the last that is shown fills the room that is left."""
     column = st.column_config
     columns: dict[str, Any] = {
-        "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH if BAR in shown else WHOLE_WIDTH)),
+        "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH)),
         BAR: column.ImageColumn(f"{BAR} ±{_scale(frame):.0f}", width=BAR_WIDTH + 66, help=(
             f"Difference to the better baseline. Upper bar: {MAIN_MEASURES[0].plain.lower()}, lower bar: "
             f"{MAIN_MEASURES[1].plain.lower()}. "
