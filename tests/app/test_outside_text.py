@@ -157,7 +157,8 @@ def test_no_page_reads_an_address_as_markdown(page: str, marked: dict[str, Run])
 
 
 @pytest.mark.parametrize(("text", "shown"), [
-    ("*a* [b](c)", r"\*a\* \[b\](c)"), (" *a*\n b ", r"\*a\* b"), ("$x$ :red[y]", r"\$x\$ \:red\[y\]"),
+    ("*a* [b](c)", r"\*a\* \[b\](c)"), (" *a*\n b ", r"\*a\* b"), ("5\u00a0 %", "5\u00a0 %"),
+    ("$x$ :red[y]", r"\$x\$ \:red\[y\]"),
     ("plain.png", "plain.png"), ("&lt;i&gt;", r"\&lt;i\&gt;"), ("- list", r"\- list"), ("12. one", r"12\. one"),
     ("1) one", r"1\) one"), ("===", r"\==="), ("+ a - b = 1.", r"\+ a - b = 1."), ("b12.", "b12."),
     (":material/delete:", "\\:\u2060material/delete\\:"), (":streamlit:", "\\:\u2060streamlit\\:"),

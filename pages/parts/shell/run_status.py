@@ -44,6 +44,8 @@ BLOCK = re.compile(r"^(\d{1,9})(?=[.)])|^(?=[-+=])")
 JOINED = re.compile(r"(?<=http)(?=s?\\:)|(?<=ww)(?=w\.)|(?=@)|(?<=:)(?=material/|streamlit\\:)"
                     r"|(?<!\S)(?=(?:\\<-\\>|-\\>|\\<-|--|\\[<>~]=)(?!\S))", re.IGNORECASE)
 """Places in an escaped text where a joint keeps an address from becoming a link, a name an icon and signs an arrow."""
+SPACES = re.compile(r"[^\S\u00a0]+")
+"""Spaces and line breaks, but not a space that divides no line."""
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 """Style of text that only screen readers present."""
 
@@ -224,7 +226,7 @@ def escaped(text: str) -> str:
     Signs are escaped. Addresses, names of icons and arrows would be replaced even so: a joint without width divides
     them.
     """
-    return BLOCK.sub(r"\1\\", _plain(" ".join(text.split())))
+    return BLOCK.sub(r"\1\\", _plain(SPACES.sub(" ", text).strip()))
 
 
 def escaped_message(message: str) -> str:
