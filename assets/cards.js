@@ -1,12 +1,9 @@
 // Cards in groups, one of which is chosen. Arrow keys, Home and End move the focus, a letter moves it to a title that
 // begins with it; Enter, Space and a click choose. A card that cannot be chosen keeps its place and says why.
-// The list ends in the middle of a card, and a line below counts the cards that follow, so that it is seen to go on.
-// data: {label, chosen, groups: [{title, cards: [{name, title, line, mark, reason}]}]}
+// A short list is shown at first: the cards marked as short, and the chosen one. A button below shows all cards; a choice
+// makes the list short again.
+// data: {label, chosen, groups: [{title, cards: [{name, title, line, mark, reason, short}]}]}
 // answers: trigger "picked" name
-const LEAST = 236; // pixels of the list in a low window
-const BESIDE = 664; // pixels of what stands above and below the list, so that the button is in a usual window
-const PADDING = 4;
-const PEEK = 22; // pixels of the card after the last whole one
 
 class Cards {
   constructor(root) {
@@ -14,16 +11,25 @@ class Cards {
     root.onclick = (event) => this.pick(event.target.closest(".card"));
     root.onkeydown = (event) => this.key(event);
     root.onfocusin = (event) => this.rove(event.target.closest(".card"));
-    root.onscroll = () => this.count();
     this.more = document.createElement("button");
-    Object.assign(this.more, { type: "button", className: "more", tabIndex: -1 }); // the arrow keys reach every card
-    this.more.setAttribute("aria-hidden", "true");
-    this.more.onpointerdown = (event) => event.preventDefault(); // the focus stays in the list
-    this.more.onclick = () => root.scrollBy({ top: root.clientHeight - PEEK, behavior: calm() ? "auto" : "smooth" });
+    Object.assign(this.more, { type: "button", className: "more" });
+    this.more.onclick = () => this.open(!this.isOpen);
     root.after(this.more);
-    this.resized = new ResizeObserver(() => this.fit());
-    this.resized.observe(root);
+    this.open(false);
   }
+
+  // Shows all cards, or the short list.
+  open(isOpen) {
+    this.isOpen = isOpen;
+    this.root.classList.toggle("all", isOpen);
+    this.more.setAttribute("aria-expanded", String(isOpen));
+    this.more.textContent = isOpen ? "▴ Fewer methods" : `▾ All ${this.list().length} methods`;
+    if (!this.list().some((card) => card.tabIndex === 0 && this.isSeen(card))) this.rove(this.seen()[0]);
+  }
+
+  isSeen(card) { return this.isOpen || card.dataset.short === "1" || card.dataset.name === this.chosen; }
+
+  seen() { return this.list().filter((card) => this.isSeen(card)); }
 
   update(data, answer) {
     this.answer = answer;
@@ -33,36 +39,10 @@ class Cards {
     const changed = data.chosen !== this.chosen;
     this.chosen = data.chosen;
     for (const card of this.list()) card.setAttribute("aria-checked", String(card.dataset.name === data.chosen));
-    this.fit();
     const current = this.list().find((card) => card.dataset.name === data.chosen) ?? this.list()[0];
     if (!this.list().some((card) => card.tabIndex === 0) || changed) this.rove(current);
-    if (changed && current) this.show(current);
+    this.open(this.isOpen && !changed);
     this.root.dataset.drawn = "1";
-  }
-
-  // Height from the top of what is in sight to the end of the last card that fits whole, and a part of the next.
-  fit() {
-    const most = Math.max(LEAST, window.innerHeight - BESIDE);
-    const top = this.root.scrollTop - PADDING;
-    const ends = this.list().map((card) => card.offsetTop + card.offsetHeight - top).filter((end) => end > 0 && end <= most);
-    if (ends.length) this.root.style.maxHeight = `${Math.max(...ends) - 2 * PADDING + PEEK}px`; // without padding
-    this.count();
-  }
-
-  // Count the cards that end below what is in sight.
-  count() {
-    const end = this.root.scrollTop + this.root.clientHeight + PADDING;
-    const rest = this.list().filter((card) => card.offsetTop + card.offsetHeight > end).length;
-    const all = this.list().length;
-    this.more.textContent = rest ? `▾ ${rest} more of ${all} methods` : `All ${all} methods are above`;
-    this.more.classList.toggle("end", !rest);
-  }
-
-  // Scrolls the list alone, not the page.
-  show(card) {
-    const below = card.offsetTop + card.offsetHeight - this.root.clientHeight;
-    this.root.scrollTop = below > 0 ? card.offsetTop - PADDING : 0;
-    this.fit();
   }
 
   build({ label, groups }) {
@@ -75,11 +55,12 @@ class Cards {
     }));
   }
 
-  card({ name, title, line, mark, reason }) {
+  card({ name, title, line, mark, reason, short }) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "card";
     button.dataset.name = name;
+    if (short) button.dataset.short = "1";
     button.tabIndex = -1;
     button.setAttribute("role", "radio");
     if (reason) button.setAttribute("aria-disabled", "true");
@@ -108,19 +89,23 @@ class Cards {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const cards = this.list();
-    const here = cards.indexOf(event.target.closest(".card"));
+    let cards = this.seen();
+    let here = cards.indexOf(event.target.closest(".card"));
     const steps = { ArrowDown: here + 1, ArrowRight: here + 1, ArrowUp: here - 1, ArrowLeft: here - 1, Home: 0,
       End: cards.length - 1 };
     let to = steps[event.key];
     if (to === undefined && event.key.length === 1 && event.key !== " ") {
+      cards = this.list(); // a letter reaches every card
+      here = cards.indexOf(event.target.closest(".card"));
       const begins = (card) => card.textContent.toLowerCase().startsWith(event.key.toLowerCase());
       to = [...cards.keys()].map((step) => (here + 1 + step) % cards.length).find((at) => begins(cards[at]));
       if (isStreamlits(event.key)) event.stopPropagation();
     }
     if (to === undefined) return;
     event.preventDefault();
-    cards[Math.max(0, Math.min(cards.length - 1, to))].focus();
+    const card = cards[Math.max(0, Math.min(cards.length - 1, to))];
+    if (!this.isSeen(card)) this.open(true);
+    card.focus();
   }
 }
 

@@ -201,6 +201,8 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
                 center, right = middle_and_right()
             with right:
                 show_steps_ahead()
+                st.caption("The measures of the run appear here.")
+                st.markdown("**The method**")
                 explain(method, dataset, learns_a_head(method, settings, fields))
     if pairs is None:
         with box:

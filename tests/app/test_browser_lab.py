@@ -15,6 +15,7 @@ from pages.parts.train.status_strip import strip_of
 from tests.app.conftest import App
 from tests.app.test_browser import NARROW, choose, newest, settle, until
 from udml_core.base.paths import ASSETS
+from udml_core.methods import METHODS
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -168,11 +169,24 @@ def test_methods_are_chosen_by_keys(page: Page) -> None:
     page.wait_for_url(re.compile("method=rpml"))
     settle(page)
     expect(page.get_by_role("radio", name=re.compile("^RPML"))).to_have_attribute("aria-checked", "true")
-    more = page.locator(".cards + .more")
-    expect(more).to_have_text(re.compile(r"\d+ more of \d+ methods"))
-    before = more.inner_text()
-    more.click()
-    expect(more).not_to_have_text(before)
+
+
+def test_a_few_methods_are_shown_at_first_and_all_by_one_button(page: Page) -> None:
+    page.goto("/lab?dataset=digits&method=pca&backbone=pixels&split=seen&fields=dimension:16")
+    settle(page)
+    cards = page.get_by_role("radiogroup", name="Method").get_by_role("radio")
+    few = cards.count()
+    assert 3 <= few <= 5
+    expect(page.get_by_role("radio", name=re.compile("^PCA"))).to_be_visible()
+    page.get_by_role("button", name=f"All {len(METHODS)} methods").click()
+    expect(cards).to_have_count(len(METHODS))
+    assert page.locator(".cards").evaluate("list => list.scrollHeight <= list.clientHeight"), "no scroller of its own"
+    page.get_by_role("radio", name=re.compile("^Triplet")).click()
+    page.wait_for_url(re.compile("method=triplet"))
+    settle(page)
+    expect(page.get_by_role("radio", name=re.compile("^Triplet"))).to_have_attribute("aria-checked", "true")
+    expect(cards).to_have_count(few)
+    expect(page.locator(".st-key-lab-right h4")).to_have_text("Result")
 
 
 @pytest.mark.slow

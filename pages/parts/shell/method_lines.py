@@ -5,8 +5,8 @@ from __future__ import annotations
 from udml_core.methods import Method
 
 LINES = {
-    "rpml": "Moves dense groups of similar images together", "srpml": "RPML in small batches; trains the network too",
-    "plm": "Follows chains of neighbors to find similar images", "ssdml": "Spreads a few labels to similar images",
+    "rpml": "Gathers dense groups of similar images", "srpml": "RPML in small batches; trains the network too",
+    "plm": "Finds similar images by chains of neighbors", "ssdml": "Spreads a few labels to similar images",
     "lrml": "Pulls classes together, keeps neighbors", "seraph": "Makes each pair clearly similar or different",
     "isdml": "Like LRML, for sparse regions too", "apllr": "Spreads labels, then adjusts distances to them",
     "apit": "Least change that agrees with the labels", "triplet": "Same class nearer than another class",

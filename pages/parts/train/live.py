@@ -87,7 +87,9 @@ def leave_run() -> None:
 def middle_and_right() -> tuple[DeltaGenerator, DeltaGenerator]:
     """Return the places of the picture and of the measures beside it."""
     center, right = st.columns(WIDTHS, gap="medium")
-    return center.container(key="lab-center"), right.container(key="lab-right")
+    measures = right.container(key="lab-right")
+    measures.markdown("#### Result")
+    return center.container(key="lab-center"), measures
 
 
 def show_run(run: Run, chosen: type[Method]) -> None:

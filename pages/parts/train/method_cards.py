@@ -1,4 +1,4 @@
-"""The chooser of the method: a card each, in groups by the labels that they need."""
+"""The chooser of the method: a card each, a few at first, all in groups by the labels that they need."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ GROUPS = {"none": "Without labels", "few": "With a few labels", "pairs": "With p
           "all": "With the class of every training image"}
 SUGGESTED, SECOND = "Suggested for these images", "To watch a training"
 """Headings of the first card: of the suggestion, and where a race advises no training."""
+SHORT = ("rpml", "plm", "ssdml")
+"""Methods of the short list beside the suggested one: two that need no labels, and one that needs a few."""
 MARKS = {"few": "needs labels", "pairs": "needs pairs", "all": "needs labels"}
 
 
@@ -29,9 +31,10 @@ def card_groups(suggested: str, heading: str, reason: Callable[[type[Method]], s
         heading: What stands above it.
         reason: Returns why a method cannot be chosen; empty if it can.
     """
-    def card(method: type[Method]) -> dict[str, str]:
+    def card(method: type[Method]) -> dict[str, Any]:
         return {"name": method.card.name, "title": method.card.title, "line": line_of(method),
-                "mark": MARKS.get(method.card.supervision, ""), "reason": reason(method)}
+                "mark": MARKS.get(method.card.supervision, ""), "reason": reason(method),
+                "short": method.card.name in (suggested, *SHORT)}
 
     first = [method for method in METHODS if method.card.name == suggested]
     groups = [{"title": heading, "cards": list(map(card, first))}]
