@@ -82,7 +82,8 @@ def test_a_view_that_its_page_lacks_opens_the_first_one() -> None:
     ("pairs", {"show": ["give"], "asked": ["1.2"]}, "pair_labels", {"asked": ["1.2"]}),
     ("pairs", {"show": ["prototypes"]}, "pairs", {"show": ["prototypes"]}),
     ("lesson_epsilon", {"epsilon": ["0.5"], "more": ["1"]}, "learn",
-     {"lesson": "epsilon", "images": "digits", "epsilon": ["0.5"]})])
+     {"lesson": "epsilon", "images": "digits", "epsilon": ["0.5"]}),
+    ("advice", {"dataset": ["digits"]}, "data", {"dataset": ["digits"], "view": "advice"})])
 def test_a_former_address_names_the_view_that_shows_the_same(
         former: str, parameters: dict[str, Any], view: str, kept: dict[str, Any]) -> None:
     assert former_address(former, parameters) == (view, kept)
@@ -109,7 +110,7 @@ def test_former_addresses_are_those_of_version_0_3(calls: list[Sequence[Page]]) 
     hidden = {page.url_path for page in calls[-1] if page.visibility == "hidden"}
     assert hidden == {"train", "sweeps", "map", "grid", "clusters", "neighborhoods", "triplets", "instances",
                       "affinity", "pairs", "retrieval", "refine", "labels", "compare", "benchmark", "lesson_epsilon",
-                      "home"}
+                      "home", "advice"}
 
 
 def test_a_wrong_address_gets_a_page_of_its_own_and_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:

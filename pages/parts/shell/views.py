@@ -94,8 +94,8 @@ VIEWS: Mapping[str, View] = {
 """The views by name, in the order of their page's control. Pages without views show themselves."""
 
 FORMER = (*(name for name in VIEWS if name not in PAGES and name != "pair_labels"), "map", "grid", "lesson_epsilon",
-          "home")
-"""Addresses of earlier versions, which open the view that shows the same now."""
+          "home", "advice")
+"""Addresses of earlier versions and by names in texts, which open the view that shows the same now."""
 
 
 def page_of(name: str) -> str:
@@ -162,6 +162,8 @@ def former_address(name: str, parameters: Mapping[str, Any]) -> tuple[str, dict[
     if name == "lesson_epsilon":
         kept = {"epsilon": parameters["epsilon"]} if "epsilon" in parameters else {}
         return "learn", {"lesson": "epsilon", "images": "digits", **kept}
+    if name == "advice":
+        return "data", dict(parameters) | {"view": "advice"}
     if name in ("map", "grid"):
         return "explore", _layout_address(name == "grid", dict(parameters))
     if name == "pairs" and parameters.get("show") in ("give", ["give"]):
