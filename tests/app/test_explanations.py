@@ -17,6 +17,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.maps.coloring import ascent_settings
 from pages.parts.maps.frame import covering_map
 from pages.parts.shell.interesting import interesting_queries
+from pages.parts.triplets import browsing
 from pages.parts.triplets.triangle import ARC, HEIGHT, LEAST_HALF, WIDTH, shared_half, triangle
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import components, tiles
@@ -26,6 +27,7 @@ from udml_core.data.encoders import Encoder
 from udml_core.data.features import features_of
 from udml_core.data.splits import make_split
 from udml_core.exploration import clusters, triplets
+from udml_core.exploration.gallery_content import Tile
 from udml_core.methods import Embedder, Head
 from udml_core.methods.rpml import RPML
 from udml_core.numerics.explanations import Clusters, Triplets
@@ -98,6 +100,15 @@ def test_a_page_ignores_nonsense_in_the_address(page: str, query: dict[str, str]
     test = opened(page, **({"run": run.id} | query))
     assert not test.exception
     assert metrics(test), "the page shows its default view"
+
+
+def test_an_anchor_has_the_color_of_anchors_and_its_badge_says_if_its_triplet_agrees(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Tile] = []
+    monkeypatch.setattr(browsing, "gallery", lambda _dataset, tiles, *_others, **_options: shown.extend(tiles))
+    opened("triplets", run=run.id)
+    assert {tile.mark for tile in shown} == {"anchor"}
+    assert all(re.fullmatch(r"[\d.]+ [✓✕]", tile.badge) for tile in shown)
 
 
 def test_triplets_takes_the_order_from_the_link(run: Run) -> None:

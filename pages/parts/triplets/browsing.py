@@ -19,6 +19,8 @@ from ..shell.run_status import escaped
 from .stored import StoredTriplets
 
 MOST_ANCHORS = 150
+AGREES = {None: "", True: " ✓", False: " ✕"}
+"""What the badge of an anchor says of its triplet and the classes; its frame has the color of all anchors."""
 ORDERS: tuple[views.Order, ...] = get_args(views.Order)
 
 
@@ -60,8 +62,8 @@ def browse_triplets(stored: StoredTriplets, violating: Array, alpha: float) -> C
         return None
     first = views.first_of_each_anchor(stored.record, ordered)[:MOST_ANCHORS]
     triplet = _current_triplet(stored, ordered)
-    tiles = [tile_of(stored.dataset, stored.images[0, position], stored.mark(position),
-                     _badge(stored, by, position)) for position in first]
+    tiles = [tile_of(stored.dataset, stored.images[0, position], "anchor",
+                     f"{_badge(stored, by, position)}{AGREES[stored.agrees(position)]}") for position in first]
     st.caption(f"The first {len(first)} anchors; the badge is the {by} of the first triplet"
                + (". " if stored.correct is None else ", ✓ if it agrees with the classes, ✕ if not. ")
                + "Click an anchor to show its triplet.")

@@ -72,11 +72,6 @@ class StoredTriplets:
         labels = self.dataset.labels
         return None if labels is None else views.truth(self.record, labels[load_split(self.run).train])
 
-    def mark(self, triplet: int) -> Mark:
-        """Return "hit" if a triplet agrees with the classes, else "miss".
-
-        The mark is empty without classes.
-        """
-        if self.correct is None:
-            return ""
-        return "hit" if all(part[triplet] for part in self.correct) else "miss"
+    def agrees(self, triplet: int) -> bool | None:
+        """Return whether a triplet agrees with the classes; None without classes."""
+        return None if self.correct is None else all(bool(part[triplet]) for part in self.correct)
