@@ -71,12 +71,13 @@ def _draw_record() -> None:
                            line=line_style(number), hovertemplate="%{y:.1f} points")
         ends.append(f"{name} {points[0][1]:.1f} at {points[0][0]:g}° to {points[-1][1]:.1f} at {points[-1][0]:g}°")
     figure.add_hline(0, line={"color": BEFORE, "dash": "dash"})
-    title = "A recorded sweep on unseen classes: RPML needs an angle α of 35° or more, except on digits"
+    title = ("A recorded sweep of RPML on unseen classes: birds and clothes need an angle α of 35° or more, digits do "
+             "best at 25°")
     st.markdown(f"**{title}**")  # a chart's own title would be cut on a phone
     titled(figure, "", 430, hovermode="x unified", legend={"orientation": "h", "y": -0.3})
     figure.update_xaxes(title="largest half angle α, °")
     figure.update_yaxes(title="MAP@R against PCA, points")
     draw(figure, "sweeps-record", f"{title}. Difference in MAP@R: {'; '.join(ends)}.")
     st.caption("Measured on images of classes that no run had trained on, beside PCA with as many numbers for each "
-               "image. The example of **One run** answers another question: its test images show the ten digits that "
-               "it trained on, with 8 numbers each, and there a small angle gains.")
+               "image. The small sweep below asks which angle is best for the digits in another setting: its test "
+               "images show the ten digits that it trained on, with 8 numbers each.")
