@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from pages.parts.shell.epoch_images import epoch_images
-from tests.app.test_browser import settle
+from tests.app.test_browser import NARROW, settle
 from tests.app.test_browser_map import drawn_map, lasso
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
@@ -21,6 +21,21 @@ pytestmark = pytest.mark.browser
 
 def parameter(page: Page, name: str) -> str:
     return parse_qs(urlparse(page.url).query).get(name, [""])[0]
+
+
+@pytest.mark.parametrize("page", [{"viewport": NARROW}], indirect=True, ids=["390"])
+def test_on_a_phone_every_control_of_the_map_is_in_reach_and_the_map_in_the_first_screen(
+        page: Page, finished: Run) -> None:
+    page.goto(f"/explore?run={finished.id}")
+    expect(drawn_map(page)).to_be_in_viewport(ratio=0.9)
+    controls = page.locator(".st-key-explore-toolbar").locator("button, [role=combobox], [role=slider]")
+    boxes = [box for control in controls.all() if (box := control.bounding_box()) is not None]
+    assert len(boxes) >= 5
+    for box in boxes:
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= NARROW["width"]
+    toolbar = page.locator(".st-key-explore-toolbar")
+    assert toolbar.evaluate("bar => bar.scrollWidth <= bar.clientWidth"), "nothing is behind its edge"
 
 
 @pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 900}}], indirect=True, ids=["laptop"])
