@@ -104,7 +104,7 @@ def show_view(dataset: Dataset, top: DeltaGenerator) -> None:
     with left:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             show_overview(dataset)
-            audit_line(dataset)
+            leads_to_audit = audit_line(dataset)
         show_caution(dataset)
     show_changes(dataset, VIEW)
     nearest = None
@@ -122,7 +122,7 @@ def show_view(dataset: Dataset, top: DeltaGenerator) -> None:
         if view == "audit":
             lead_on(dataset)
         elif view != "advice":
-            lead_to_race(dataset)
+            lead_to_race(dataset, is_main=not leads_to_audit)
     match view:
         case "advice":
             show_advice(dataset)

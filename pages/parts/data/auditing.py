@@ -122,8 +122,12 @@ def _await_first(dataset: Dataset) -> None:
 
 
 @show_user_errors()
-def audit_line(dataset: Dataset) -> None:
-    """Say in one line whether the audit is in progress, or how much it has found; nothing if it was not started."""
+def audit_line(dataset: Dataset) -> bool:
+    """Say in one line whether the audit is in progress, or how much it has found; nothing if it was not started.
+
+    Returns:
+        Whether the line has the main button of the page.
+    """
     encoder = chosen_encoder(dataset)
     state = find_auditing(dataset, encoder, runs_folder())
     if state.run is not None and state.finished is not None:
@@ -136,9 +140,11 @@ def audit_line(dataset: Dataset) -> None:
                                     on_click=st.session_state.update, args=({VIEW: "audit"},),
                                     help="Show duplicates, quality, outliers and small classes, at the default "
                                          "settings.")
+            return kind == "primary"
     elif state.task is not None and st.session_state[VIEW] != "advice":  # which shows it where it matters
         with _line_of_audit():
             _await_audit(dataset, encoder)
+    return False
 
 
 def _line_of_audit() -> DeltaGenerator:

@@ -31,7 +31,7 @@ FILLING = 600
 def show_gallery(dataset: Dataset, nearest: NearestByFeatures | None, toolbar: DeltaGenerator) -> None:
     """Show all images, in an order and with filters; `toolbar` takes the controls."""
     with toolbar:
-        with st.popover("Sort and filter", icon=":material/filter_alt:", width="content"):
+        with st.popover("Sort and filter", icon=":material/filter_alt:", type="tertiary", width="content"):
             order = _choose_order(dataset, nearest)
             label = _choose_class(dataset)
             text = st.text_input("File name contains", key="find", bind="query-params", max_chars=120,

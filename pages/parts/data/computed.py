@@ -156,7 +156,7 @@ def chosen_encoder(dataset: Dataset) -> EncoderSpec:
 def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: DataAnalysis) -> None:
     """Show the button that starts browsing, with the expected time."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="data-offer"):
-        if st.button("Browse these images", icon=":material/travel_explore:",
+        if st.button("Browse these images", icon=":material/travel_explore:", type="tertiary",
                      help="Map, grid and search without training, and orders of the gallery by outliers and "
                           "near-duplicates. The features are computed once, in the background."):
             st.session_state[begun] = True
@@ -181,7 +181,7 @@ def _time_words(dataset: Dataset, encoder: EncoderSpec, state: DataAnalysis) -> 
 
 def choose_backbone(encoder: EncoderSpec) -> None:
     """Show the choice of the backbone whose features are computed; `chosen_encoder` returns it."""
-    with st.popover("What compares the images", icon=":material/memory:", help=(
+    with st.popover("What compares the images", icon=":material/memory:", type="tertiary", help=(
             "A pretrained network turns each image into numbers; images with similar numbers count as similar.")):
         st.selectbox("Network that compares the images", list(BACKBONES), list(BACKBONES).index(encoder.backbone),
                      key="data-backbone", format_func=lambda name: BACKBONES[name].title, persist_state="session",

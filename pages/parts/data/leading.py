@@ -15,9 +15,15 @@ from .ended_race import ICON
 from .using import SEARCH
 
 
-def lead_to_race(dataset: Dataset) -> None:
-    """Show the button that leads to the best search."""
-    st.button(action_of(dataset), icon=ICON, key="advice-open", on_click=st.session_state.update,
+def lead_to_race(dataset: Dataset, is_main: bool = False) -> None:
+    """Show the button that leads to the best search.
+
+    Args:
+        dataset: The data set.
+        is_main: Whether it is the main button of the page.
+    """
+    st.button(action_of(dataset), icon=ICON, key="advice-open", type="primary" if is_main else "secondary",
+              on_click=st.session_state.update,
               args=({VIEW: "advice"},), help="Tries refinements and short training for a few minutes, and keeps what "
                                              "judges prefer. No label is needed.")
 
