@@ -31,7 +31,6 @@ from pages.parts.retrieval.rankings import (
 )
 from pages.parts.retrieval.same import show_same
 from pages.parts.retrieval.samples import (
-    badge_words,
     choose_class,
     chosen_queries,
     pick,
@@ -109,8 +108,7 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Filter]
             frames = [] if query.words else [(column.retrieval.run, column.frame.name) for column in columns
                                              if used is None or not is_used(column, *used)]
             notes = (f"{escaped(column.title)}: {column.frame.note}" for column in columns if column.frame.note)
-            said = f"{search_filter.words} {badge_words(retrieval, strip)}".strip()
-            show_rankings(retrieval, rankings, lambda index: pick(query, index), said,
+            show_rankings(retrieval, rankings, lambda index: pick(query, index), search_filter.words,
                           lambda: show_frames_verdict(frames),
                           is_named=used is not None and len(columns) == 1 and not frames, notes="\n\n".join(notes))
     return query, rankings, search_filter

@@ -129,20 +129,22 @@ def say_unlike(retrieval: Retrieval, query: PageQuery) -> None:
 
 
 def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pick: Callable[[int], None],
-                  badges: str = "", show_verdict: Callable[[], object] = lambda: None, is_named: bool = False,
+                  filtered: str = "", show_verdict: Callable[[], object] = lambda: None, is_named: bool = False,
                   notes: str = "") -> None:
-    """Show the rankings side by side, the verdict on them directly below, then what is to see.
+    """Show the verdict on the rankings, the rankings side by side, then what is to see.
 
     Args:
         retrieval: The search of the run.
         rankings: The rankings.
         on_pick: Called with an image that is clicked.
-        badges: What stands below the images of the strip of queries.
+        filtered: What the filters search, in words.
         show_verdict: Shows what judges or people say of the embeddings.
         is_named: Whether the page has named the only embedding already.
         notes: What is said of the embeddings behind the "?".
     """
     st.html(HEADING_STYLE)
+    with st.container(key="retrieval-verdict"):
+        show_verdict()
     is_wide = len(rankings) <= MOST_WIDE
     unnamed = [not _names_images(retrieval, ranking) for ranking in rankings]
     is_shared = any(unnamed) and len({ranking.searched for ranking in rankings}) == 1
@@ -150,12 +152,11 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
         with place:
             _show_ranking(retrieval, ranking, is_wide, on_pick, _effect(ranking, rankings),
                           says_searched=is_unnamed and not is_shared, is_named=is_named)
-    show_verdict()
     is_dimmed = any(ranking.end and ranking.end < len(ranking.hits) for ranking in rankings)
     if marks := (*(HITS if _are_judged(rankings) else ()), *(["beyond"] if is_dimmed else ())):
         color_legend("query", *marks)
     of_all = f" {rankings[0].searched}." if is_shared else ""
-    details = " ".join(filter(None, (_explain(rankings), badges)))
+    details = " ".join(filter(None, (_explain(rankings), filtered)))
     st.caption(f"Click an image to search with it.{of_all}", help="\n\n".join(filter(None, (details, notes))))
 
 

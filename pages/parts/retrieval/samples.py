@@ -119,6 +119,8 @@ def show_strip(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
     tiles = [tile_of(retrieval.dataset, image, badge=badge) for image, badge in strip]
     gallery(retrieval.dataset, tiles, "Sample queries", f"retrieval-queries-{len(tiles)}", side=64,
             chosen=query.single, strip=True, on_pick=lambda index: pick(query, index))
+    if words := badge_words(retrieval, strip):
+        st.caption(words)
 
 
 def shown_query(retrieval: Retrieval, strip: Strip) -> PageQuery:
@@ -150,7 +152,9 @@ def show_steps(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
                 ("query-random", "casino", "X", None, "A random test image."),
                 ("query-next", "chevron_right", "N", (images, forward), "Next query of the strip.")):
             st.button(f":material/{icon}:", key=key, shortcut=letter, disabled=here_to is not None and not images,
-                      on_click=_show_random if here_to is None else _show, args=here_to or (retrieval,), help=words)
+                      on_click=_show_random if here_to is None else _show, args=here_to or (retrieval,),
+                      help=f"{words} Key {letter}.")
+    st.caption("Keys: P previous, X random, N next")
 
 
 def show_failures_switch(retrieval: Retrieval) -> None:
@@ -168,9 +172,9 @@ def badge_words(retrieval: Retrieval, strip: Strip) -> str:
     if not any(badges):
         return ""
     if badges[0].startswith("→"):
-        return "Below the sample queries: the class of the nearest image."
+        return "Below each: the class of its nearest image"
     before = frame_words(retrieval.before, retrieval.run)
-    return f"Below the sample queries: hits of 10, {before} → after training."
+    return f"Hits of 10: {before} → after training"
 
 
 def _show(images: list[int], position: int) -> None:
