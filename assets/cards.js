@@ -2,7 +2,7 @@
 // begins with it; Enter, Space and a click choose. A card that cannot be chosen keeps its place and says why.
 // A short list is shown at first: the cards marked as short, and the chosen one. A button below shows all cards; a choice
 // makes the list short again.
-// data: {label, chosen, groups: [{title, cards: [{name, title, line, mark, reason, short}]}]}
+// data: {label, others, chosen, groups: [{title, cards: [{name, title, line, mark, reason, short}]}]}
 // answers: trigger "picked" name
 
 class Cards {
@@ -33,7 +33,7 @@ class Cards {
 
   update(data, answer) {
     this.answer = answer;
-    const content = JSON.stringify([data.label, data.groups]);
+    const content = JSON.stringify([data.label, data.others, data.groups]);
     if (content !== this.content) this.build(data);
     this.content = content;
     const changed = data.chosen !== this.chosen;
@@ -45,14 +45,17 @@ class Cards {
     this.root.dataset.drawn = "1";
   }
 
-  build({ label, groups }) {
+  build({ label, others, groups }) {
     this.root.setAttribute("aria-label", label);
-    this.root.replaceChildren(...groups.flatMap(({ title, cards }) => {
-      const heading = document.createElement("div");
-      heading.className = "heading";
-      heading.textContent = title;
-      return [heading, ...cards.map((card) => this.card(card))];
-    }));
+    const heading = (kind, title) => {
+      const line = document.createElement("div");
+      line.className = kind;
+      line.textContent = title;
+      return line;
+    };
+    const parts = groups.map(({ title, cards }) => [heading("heading", title), ...cards.map((card) => this.card(card))]);
+    parts.splice(1, 0, [heading("heading few", others)]); // of the short list, whose groups have no headings
+    this.root.replaceChildren(...parts.flat());
   }
 
   card({ name, title, line, mark, reason, short }) {

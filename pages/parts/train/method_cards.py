@@ -18,6 +18,8 @@ GROUPS = {"none": "Without labels", "few": "With a few labels", "pairs": "With p
           "all": "With the class of every training image"}
 SUGGESTED, SECOND = "Suggested for these images", "To watch a training"
 """Headings of the first card: of the suggestion, and where a race advises no training."""
+OTHERS = "Other methods"
+"""Heading of the rest of the short list."""
 SHORT = ("rpml", "plm", "ssdml")
 """Methods of the short list beside the suggested one: two that need no labels, and one that needs a few."""
 MARKS = {"few": "needs labels", "pairs": "needs pairs", "all": "needs labels"}
@@ -61,8 +63,8 @@ def method_cards(chosen: str, suggested: str, heading: str, reason: Callable[[ty
             on_pick(str(name))
 
     groups = card_groups(suggested, heading, reason)
-    component("cards", HTML)(data={"label": "Method", "chosen": chosen, "groups": groups}, key="lab-methods",
-                             on_picked_change=picked)
+    component("cards", HTML)(data={"label": "Method", "others": OTHERS, "chosen": chosen, "groups": groups},
+                             key="lab-methods", on_picked_change=picked)
 
 
 def lacking(method: type[Method], dataset: Dataset) -> str:
