@@ -78,6 +78,14 @@ def test_the_gallery_shows_every_image_and_links_filter_it(shown: list[list[int]
     assert "No image matches" in test.info[0].value
 
 
+def test_the_best_search_is_the_main_button_of_the_gallery_and_the_others_are_links() -> None:
+    kinds = {button.label: button.proto.type for button in opened("data", dataset="digits").button}
+    assert kinds["Find the best search"] == "primary"
+    assert kinds["Browse these images"] == "tertiary"
+    audit = opened("data", dataset="digits", view="audit").button
+    assert {button.label: button.proto.type for button in audit}["Find the best search"] == "secondary"
+
+
 def test_the_gallery_leaves_out_excluded_images_until_they_are_asked_for(shown: list[list[int]],
                                                                          digits: Dataset) -> None:
     exclude(digits, [0, 5])

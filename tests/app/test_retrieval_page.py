@@ -11,6 +11,7 @@ from zipfile import ZipFile
 
 import numpy as np
 import pytest
+import streamlit
 from PIL import Image
 from sklearn.datasets import load_digits
 from streamlit.testing.v1 import AppTest
@@ -115,6 +116,18 @@ def test_without_a_query_an_interesting_one_is_shown_with_its_results(run: Run) 
     numbered = opened("retrieval", run=run.id, add=str(strip[0]["id"]), compare="final")
     first = tiles(numbered, "The 10 nearest images, after training")[0]
     assert (first["badge"], first["detail"]) == ("1", f"rank 1, distance {hits[0].shown:.3f}")
+
+
+def test_badges_and_keys_are_explained_where_they_stand_and_the_verdict_comes_before_the_results(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.views.retrieval.show_frames_verdict", lambda _frames: streamlit.markdown("The verdict"))
+    test = opened("retrieval", run=run.id)
+    said = [caption.value for caption in test.caption]
+    assert "Hits of 10: raw pixels → after training" in said
+    assert "Keys: P previous, X random, N next" in said
+    headings = [text.value for text in test.markdown if text.value == "The verdict" or "hits among all" in text.value]
+    assert len(headings) == 3
+    assert headings[0] == "The verdict"
 
 
 def test_ranks_alone_stand_below_the_images_and_the_similarity_in_the_tooltip(run: Run) -> None:
