@@ -22,7 +22,7 @@ const LESSON = {
     shows: { epochs: 1 },
     because: "Nearly all of the hardest triplets have a wrong label, and training obeys it. Besides, training on many hard triplets at once shrinks the whole map. That lowers all their losses, but never below the margin.",
   },
-  touch: "Begin at 1 epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps. How much of the harm comes from wrong labels? Train on right labels only.",
+  touch: "Begin at 1 epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps. Do the same with right labels only.",
   see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin μ = 0.1. Each map shows the images after training, all at one scale. Each character is an image, colored by its true digit; a ring marks a wrong label, one in ten. R@1: the share whose nearest image is the same digit. Spread: the size of the map, compared with before. R@1 is the mean over five seeds, which draw triplets and their order; the map shows the first seed. In 19 of 20 cases the mean of very many seeds lies within ±; other images could move it further. The maps have R@1 on the training images; a second number gives R@1 on 300 new images.",
   controls: [
     { name: "epochs", kind: "slider", label: "Epochs of training", low: 0, high: 4, step: 1, start: 0 },

@@ -34,8 +34,11 @@ def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(p
     expect(page.get_by_role("heading", name="Learn", exact=True)).to_be_visible()
     page.go_forward()
     page.wait_for_url("**/learn?lesson=epsilon")
+    expect(page.get_by_text("The task appears after your prediction.")).to_be_visible()
+    expect(page.get_by_role("link", name="Open the task in Lab")).to_have_count(0)
     page.get_by_label("Fewer, larger clusters").check()
     expect(page.locator(".because.right")).to_be_visible()
+    expect(page.get_by_role("link", name="Open the task in Lab")).to_be_visible()
     page.get_by_role("slider").focus()
     for _ in range(5):
         page.keyboard.press("ArrowRight")
@@ -119,6 +122,26 @@ def test_only_the_answers_of_a_reader_who_agrees_are_in_of_the_class_summary(pag
     assert counted("after") == 0
     page.goto("/learn")
     expect(page.get_by_label("Count my next answers")).not_to_be_checked()
+
+
+def test_the_task_waits_for_a_prediction_that_is_not_counted_too(page: Page, app: App) -> None:
+    waits = page.get_by_text("The task appears after your prediction.")
+    text = page.get_by_text(translated(TASKS["spread"].text, "en"))
+    page.goto("/learn?lesson=spread")
+    expect(waits).to_be_visible()
+    page.get_by_role("button", name="Skip the question").click()
+    expect(text).to_be_visible()
+    page.goto("/learn?lesson=metric")  # another session, in which the browser says what it keeps
+    expect(waits).to_be_visible()
+    page.goto("/learn?lesson=spread")
+    expect(text).to_be_visible()
+    expect(waits).to_have_count(0)
+    settle(page)
+    page.get_by_role("link", name="All lessons").click()
+    page.get_by_role("button", name="Forget my progress").click()
+    page.get_by_role("link", name="Labels spread").first.click()
+    expect(waits).to_be_visible()
+    expect(text).to_have_count(0)
 
 
 def test_the_downloaded_course_leads_to_no_address_that_only_this_computer_reaches(page: Page, app: App) -> None:

@@ -42,10 +42,11 @@ def tried(reader: str, lesson: str, **fields: float) -> Run:
 
 
 def read_by(reader: str, page: str, **query: str) -> AppTest:
-    """Open a page in a reader's browser."""
+    """Open a page in a reader's browser, who predicted in every lesson."""
     test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=240)
     test.query_params.update(query)
     test.session_state["course_reader"] = reader
+    test.session_state["course_predicted"] = frozenset(lesson.id for lesson in course())
     return switched(test, page)
 
 
@@ -71,8 +72,16 @@ def test_a_link_opens_a_lesson(lesson: str) -> None:
     page = opened("learn", lesson=lesson, epsilon="0.5", present="1")
     assert not page.exception
     assert page.title[0].value == next(known.title for known in course() if known.id == lesson)
-    assert translated(TASKS[lesson].text, "en") in texts(page)
-    assert "No run that you started from this task has finished yet" in texts(page)
+    told = [translated(text, "en") for text in TASKS[lesson].texts] + [
+        "No run that you started from this task has finished yet", "Open the task in Lab"]
+    links = [link.proto.label for link in page.get("page_link")]
+    assert not [words for words in told if words in texts(page) or words in links]  # it could answer the question
+    assert "The task appears after your prediction." in texts(page)
+    page.session_state["course_predicted"] = frozenset({lesson})
+    page.run()
+    links = [link.proto.label for link in page.get("page_link")]
+    assert not [words for words in told if words not in texts(page) and words not in links]
+    assert "The task appears after your prediction." not in texts(page)
 
 
 def test_a_task_says_what_the_newest_run_shows_until_a_run_solves_it(reader: str) -> None:
@@ -119,7 +128,8 @@ def test_the_course_is_downloaded_with_links_to_this_app_where_others_reach_it()
 def test_the_task_and_its_answer_follow_the_language_of_the_course(reader: str) -> None:
     task = TASKS["epsilon"]
     page = opened("learn", lesson="epsilon", language="de")
-    assert translated(task.text, "de") in texts(page)
+    assert translated("The task appears after your prediction.", "de") in texts(page)
+    assert translated(task.text, "de") in texts(read_by(reader, "learn", lesson="epsilon", language="de"))
     tried(reader, "epsilon")
     page = read_by(reader, "learn", lesson="epsilon", language="de")
     assert page.info[0].value.startswith("Bei ε = 0,5 decken")
@@ -175,5 +185,5 @@ def test_the_page_speaks_the_language_of_the_course(language: str, title: str, t
     table = opened("learn", language=language).dataframe[0].value
     assert next(iter(table)) == translated("lesson", language)
     assert not [name for name in table if name.startswith(("answers ", "correct ", "solved "))]
-    lesson = opened("learn", language=language, lesson="epsilon")
+    lesson = read_by(secrets.token_hex(8), "learn", language=language, lesson="epsilon")
     assert [link.proto.label for link in lesson.get("page_link") if link.proto.label.endswith(mark)]

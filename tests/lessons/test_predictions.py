@@ -10,6 +10,8 @@ from playwright.sync_api import Page, expect
 
 from tests.lessons.conftest import reload_later
 from tests.lessons.test_print import printed
+from udml_core.results.lesson_tasks import TASKS
+from udml_core.results.lesson_texts import translated, translations
 from udml_core.results.lessons import Lesson, course, right_choices
 
 pytestmark = pytest.mark.browser
@@ -204,4 +206,20 @@ def test_each_wrong_answer_is_told_why_it_is_wrong(open_lesson: Open) -> None:
                               [question, choice])
                 expect(page.locator(".because").nth(int(question == "after"))).to_contain_text(
                     why[choice].replace("t-SNE", "t-\N{WORD JOINER}SNE"))
+        page.close()
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_the_task_waits_for_the_prediction(open_lesson: Open, lesson: Lesson) -> None:
+    """Several tasks answer the question: one tells that hard triplets cost points."""
+    for language in ("en", *translations()):
+        page = open_lesson(lesson.id, f"?language={language}")
+        told = [translated(text, language) for text in TASKS[lesson.id].texts]
+        shown = "document.querySelector('.lesson').textContent.replaceAll('\u2060', '')"  # of “t-SNE”
+        assert not [text for text in told if text in page.evaluate(shown)]
+        assert TASKS[lesson.id].command not in page.evaluate(shown)
+        page.evaluate("lesson.keep('before', lesson.lesson.before.right)")
+        assert not [text for text in told if text not in page.evaluate(shown)]
+        assert TASKS[lesson.id].command in page.evaluate(shown)
+        page.evaluate("localStorage.clear()")
         page.close()

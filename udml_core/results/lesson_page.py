@@ -23,6 +23,7 @@ COLUMNS = {"lesson": said("lesson"), "answers before": said("answers before"),
 CSV = said("Download CSV")
 ABOUT_CSV = said("One row for each answer, each solved task and each attempt at a task, with the random name of its "
                  "reader.")
+TASK_WAITS = said("The task appears after your prediction.")
 ATTEMPTS = said("Your attempts")
 ATTEMPT_COLUMNS = said("when"), said("what you tried"), said("what came out")
 DELETE = said("Delete the answers")

@@ -16,7 +16,7 @@ const on = (slide, part) => fill(part, { "data-on": slide }, []);
 class Lesson {
   // header: {course: [{id, title, minutes, href}], content: data by name, heading: whether to show the title,
   //   task: {texts: what to do, and the meaning of its words, command} and app: the address of the app in exported files}
-  // outside: {go(id, isPresented), open(page, query), answered(question, choice, reader)}
+  // outside: {go(id, isPresented), open(page, query), predicted(), answered(question, choice, reader)}
   constructor(root, lesson, header, outside) {
     const { course, guide } = localized({ course: header.course, guide: header.guide });
     Object.assign(this, { root, lesson: localized(lesson), english: { lesson, terms: header.guide.terms }, header: { ...header, course, guide }, outside });
@@ -342,14 +342,17 @@ class Lesson {
     return section;
   }
 
-  // The task with a real run, as text and command; the app checks it below the lesson.
+  // The task with a real run, as text and command, after the prediction, which it could answer; the app checks it below the lesson.
   task() {
     const { task, course } = this.header;
     if (!task) return null;
     const number = course.findIndex(({ id }) => id === this.lesson.id) + 1;
-    return this.part(say("Try it with a real run"), {}, ...task.texts.map((text) => element("p", {}, say(text))),
+    const parts = [...task.texts.map((text) => element("p", {}, say(text))),
       element("p", {}, say("In UDML Explorer: open Learn, choose lesson {number}, and press “Open the task in Lab”. Lab opens with all settings, and the app checks the runs that you start there.", { number })),
-      element("small", {}, say("These commands do the same without the check:")), element("pre", {}, task.command));
+      element("small", {}, say("These commands do the same without the check:")), element("pre", {}, task.command)];
+    const box = element("div", {});
+    this.showAnswers.push(() => box.replaceChildren(...(this.kept.before === undefined ? [] : parts)));
+    return this.part(say("Try it with a real run"), {}, box);
   }
 
   // The terms of the glossary that the lesson uses.
@@ -422,19 +425,21 @@ class Lesson {
     if (!isOn) keepCourse(this.course); // an audience keeps no answer
     this.lock();
     if (!isOn && name === "before") this.drawStage(); // parts that waited for the answer have a width now
+    const isCounted = typeof choice === "number" && !isOn && readCourse().isCounted;
+    if (!isOn && name === "before" && !isCounted) this.outside.predicted?.(); // an answer that counts says it as well
     if (typeof choice !== "number") return;
     const former = structuredClone(this.state);
     if (this.lesson[name].shows) this.show(this.lesson[name].shows); // the picture shows the case of the question
     if (isOn) this.presentation.announce(former);
     if (!isOn && name === "before" && innerWidth < PHONE) this.before.querySelector(".because").scrollIntoView(); // with the picture below it
     if (isOn) this.presentation.makeRoom();
-    else if (readCourse().isCounted) this.outside.answered?.(name, choice, this.course.reader);
+    else if (isCounted) this.outside.answered?.(name, choice, this.course.reader);
   }
 
   // The controls, and the claim that would give the answer away, wait for a prediction, or for the reader to skip it.
   lock() {
     const isLocked = this.answers().before === undefined;
-    this.claim.textContent = isLocked ? say("Predict first. After your answer the lesson says what it claims, with the formula and when it fails.") : this.lesson.claim;
+    this.claim.textContent = isLocked ? say("Predict first. After your answer the lesson says what it claims, with the formula, when it fails, and a task.") : this.lesson.claim;
     this.root.classList.toggle("locked", isLocked);
     this.controls.inert = this.stage.inert = isLocked && !this.presentation.isOn; // an audience answers aloud
     for (const show of this.showAnswers) show();
@@ -463,7 +468,7 @@ class Lesson {
   }
 }
 
-// The component of the app. header: what `Lesson` needs; answers: triggers "go" {id, isPresented}, "open" {page, query}, "answered" {…}, "reader" name
+// The component of the app. header: what `Lesson` needs; answers: triggers "go" {id, isPresented}, "open" {page, query}, "predicted" whether there is a prediction, "answered" {…}, "reader" name
 function mountLesson({ data, parentElement, setTriggerValue }, lesson) {
   const root = parentElement.querySelector(".lesson");
   root.setAnswer = setTriggerValue; // a new function at every call
@@ -471,8 +476,11 @@ function mountLesson({ data, parentElement, setTriggerValue }, lesson) {
   root.live ??= new Lesson(root, lesson, data, {
     go: (id, isPresented = false) => root.setAnswer("go", { id, isPresented }),
     open: (page, query) => root.setAnswer("open", { page, query }),
+    predicted: () => root.setAnswer("predicted", true),
     answered: (question, choice, reader) => root.setAnswer("answered", { question, choice, reader }),
   });
   if (data.language !== LANGUAGE) root.setAnswer("language", LANGUAGE); // the title above the lesson follows
+  const isPredicted = root.live.kept.before !== undefined;
+  if (data.isPredicted !== isPredicted) root.setAnswer("predicted", isPredicted); // the task below it waits for a prediction
   return () => setTimeout(() => { if (!root.isConnected) { root.live?.end(); root.live = null; } }, 1000);
 }

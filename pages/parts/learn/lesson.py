@@ -18,7 +18,7 @@ from udml_core.results.lessons import (
 from udml_core.runs import runs_folder
 
 from ..shell.views import open_view
-from .reader import course_language, known_reader, take_language, take_reader
+from .reader import course_language, is_predicted, known_reader, take_language, take_prediction, take_reader
 from .task import show_task
 
 OPENED = {"clusters", "compare", "data", "explore", "instances", "labels", "neighborhoods", "affinity", "pairs",
@@ -33,13 +33,15 @@ def show_lesson(lesson: Lesson) -> None:
     st.title(translated(lesson.title, language))
     header = {"course": course_header("learn?lesson={}"), "index": "learn", "heading": False,
               "content": _content(lesson), "guide": lesson_guide(lesson), "language": language,
-              "reader": known_reader()}
+              "reader": known_reader(), "isPredicted": is_predicted(lesson.id)}
     result = _component(lesson)(data=header, key=f"lesson-{lesson.id}", on_go_change=lambda: None,
                                 on_open_change=lambda: None, on_answered_change=lambda: None,
+                                on_predicted_change=lambda: None,
                                 on_language_change=lambda: None, on_reader_change=lambda: None)
     take_language(result.language)
     if result.answered:
         _record(lesson, result.answered)
+    take_prediction(lesson.id, True if result.answered else result.predicted)
     if result.go is not None:
         go(str(result.go["id"]), is_presented=bool(result.go["isPresented"]))
     if result.open:

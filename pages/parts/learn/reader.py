@@ -11,6 +11,7 @@ from udml_core.results.lessons import is_reader, reader_script
 
 READER = "course_reader"
 LANGUAGE = "course_language"
+PREDICTED = "course_predicted"
 
 
 def known_reader() -> str:
@@ -23,6 +24,18 @@ def take_reader(name: object) -> None:
     if is_reader(name) and name != known_reader():
         st.session_state[READER] = name
         st.rerun()
+
+
+def is_predicted(lesson: str) -> bool:
+    """Return whether the reader answered or skipped the prediction of a lesson, as far as the browser said."""
+    return lesson in st.session_state.get(PREDICTED, ())
+
+
+def take_prediction(lesson: str, value: object) -> None:
+    """Take whether there is a prediction, which the browser sent; None if it sent nothing."""
+    if value is not None:
+        known = st.session_state.get(PREDICTED, frozenset())
+        st.session_state[PREDICTED] = known | {lesson} if value else known - {lesson}
 
 
 def course_language() -> str:

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.results.lesson_attempts import attempts
-from udml_core.results.lesson_page import ABOUT_ENGLISH, ATTEMPT_COLUMNS, ATTEMPTS, to_english
+from udml_core.results.lesson_page import ABOUT_ENGLISH, ATTEMPT_COLUMNS, ATTEMPTS, TASK_WAITS, to_english
 from udml_core.results.lesson_tasks import NO_RUN, OPEN, TASKS, Evidence, Task
 from udml_core.results.lesson_texts import translated
 from udml_core.results.lessons import Lesson, find_lesson
@@ -17,7 +17,7 @@ from udml_core.runs.task_evidence import note_task, own_evidence
 
 from ..draw.tables import data_table
 from ..shell.views import view_link
-from .reader import ask_reader, known_reader
+from .reader import ask_reader, is_predicted, known_reader
 
 PARAMETER = "task"
 """Names, in the address of Lab, the lesson whose task is tried there."""
@@ -25,6 +25,8 @@ PARAMETER = "task"
 
 def show_task(lesson: Lesson, language: str) -> None:
     """Show the task of a lesson, the link to begin with, and whether the runs started from it solve it.
+
+    Until the reader has predicted, it only says so: a task could answer the question.
 
     Args:
         lesson: The lesson.
@@ -34,6 +36,9 @@ def show_task(lesson: Lesson, language: str) -> None:
     if task is None:
         return
     st.subheader(translated("Try it with a real run", language))
+    if not is_predicted(lesson.id):
+        st.caption(TASK_WAITS.words(language))
+        return
     _show_texts(task, language)
     runs = _own_runs(lesson)
     view_link("train", {**task.begin(runs).query, PARAMETER: lesson.id},
