@@ -15,7 +15,7 @@ from udml_core.numerics.refinement.ranking_measures import retrieval_measures
 from udml_core.results.lessons import course, course_guide, index_file, read_answers, record_links
 
 KNOWN = {lesson.id: lesson for lesson in course()}
-TERMS = 47
+TERMS = 48
 DISCUSSION = 5
 """Minutes that a plan has for each lesson beside the time that a reader needs alone."""
 
