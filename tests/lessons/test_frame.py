@@ -315,6 +315,25 @@ def test_the_course_s_contents_show_the_progress(open_lesson: Open) -> None:
     page.get_by_role("button", name="Forget my progress").click()
     expect(page.get_by_text(f"0 of {len(course())} finished")).to_be_visible()
     assert not Axe().run(page).response["violations"]
+    page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    expect(page.get_by_role("heading", name="90 minutes")).to_be_visible()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        problems = Axe().run(page).response["violations"]
+        assert not problems, [(problem["id"], problem["nodes"][0]["html"]) for problem in problems]
+    for language in translations():
+        assert not Axe().run(open_lesson("index", f"?language={language}#glossary")).response["violations"]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("lesson", fast_first(LESSONS, 2))
+def test_a_lesson_with_all_its_parts_opened_is_accessible(open_lesson: Open, lesson: Lesson) -> None:
+    page = open_lesson(lesson.id)
+    page.locator(".question input").first.check()
+    page.locator(".end .question input").first.check()
+    page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+    problems = Axe().run(page).response["violations"]
+    assert not problems, [(problem["id"], problem["nodes"][0]["html"]) for problem in problems]
 
 
 def test_a_picture_is_built_again_for_another_width(open_lesson: Callable[..., Page]) -> None:

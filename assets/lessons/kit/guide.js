@@ -15,7 +15,7 @@ function termList(terms, link, titles) {
 
 // What stands below the cards of the course.
 function guideParts({ prerequisites, plans, terms }, link, titles) {
-  const plan = ({ minutes, title, steps }) => element("section", {}, element("h3", {}, say("{minutes} minutes: {title}", { minutes, title })),
+  const plan = ({ minutes, title, steps }) => element("section", {}, element("h2", {}, say("{minutes} minutes: {title}", { minutes, title })),
     element("ol", {}, steps.map((step) => element("li", {}, `${say("{minutes} min", step)}: `,
       ...(step.lesson ? [link(step.lesson, titles[step.lesson]), /[?!]$/.test(titles[step.lesson]) ? " " : ". "] : []), step.words))));
   return [
