@@ -162,6 +162,35 @@ def test_a_handout_asks_everything_and_answers_nothing(open_lesson: Open, lesson
         assert answer in notes
 
 
+@pytest.mark.parametrize("lesson", fast_first(LESSONS, 3))
+def test_no_sentence_of_an_answer_is_on_a_handout_in_any_language(open_lesson: Open, lesson: Lesson) -> None:
+    """Answers and their explanations are on the teacher's sheet alone, and a right choice is one box among three."""
+    for language in ("en", *translations()):
+        page = open_lesson(lesson.id, f"?language={language}")
+        page.evaluate(CATCH)
+        texts = page.evaluate("""() => {
+            const { before, after, notes, takeaway, fails, claim } = lesson.lesson;
+            const plain = (html) => Object.assign(document.createElement("p"), { innerHTML: html }).textContent;
+            const whole = [before.because, after.because, ...before.why, ...after.why, notes.wrong, notes.stuck,
+                takeaway, fails, claim];
+            const sentences = whole.flatMap((text) => text.split(/(?<=[.!?])\\s+/)).map(plain);
+            return { sentences: sentences.filter(Boolean),
+                right: [before, after].map(({ choices, right }) => plain(choices[right])) };
+        }""")
+        page.locator("button.print").nth(1).click()
+        sheet = page.evaluate("window.printed")
+        page.set_content(sheet)
+        boxes = page.locator(".boxes").all_text_contents()
+        assert len(boxes) == 2
+        assert [choice in box for choice, box in zip(texts["right"], boxes, strict=True)] == [True, True]
+        page.evaluate("document.querySelectorAll('.boxes').forEach((part) => part.remove())")
+        words = page.evaluate("document.body.textContent")
+        assert len(texts["sentences"]) > 15
+        assert not [sentence for sentence in texts["sentences"] if sentence in words], language
+        assert not [choice for choice in texts["right"] if choice in words and len(choice.split()) > 3], language
+        assert "✓ Correct" not in words
+
+
 @pytest.mark.parametrize("lesson", fast_first(LESSONS, 2))
 def test_one_sheet_holds_a_summary_and_two_a_handout_with_letters_of_nine_points(
         open_lesson: Open, context: BrowserContext, lesson: Lesson) -> None:
