@@ -73,8 +73,8 @@ const LESSON = {
     why: ["A share of 10 pairs is uncertain: 7 of 10 can also come from fair coins.", "", "A few votes against do not refute a gain; they belong to any uncertain share."],
     because: "The interval of 7 in 10 reaches from 35 % to 93 %, so the true share may be below 50 %. Fair coins give a result at least as one-sided, 7 or more heads or tails of 10, in one case of three.",
   },
-  touch: "Judge 20 pairs: which image is more similar to the query ★? Your browser drew the pairs, and on which side of each the new result stands. Only then see the second opinion, which compares raw pixels and took no part, and let it judge more pairs with the slider. With five more minutes for each, repeat it with comparisons 2 and 3.",
-  see: "Each bar is a 95 % interval for the share of pairs that the new embedding wins. It holds every share that makes the count unsurprising: so many votes or more, and so many or fewer, would each have a chance of at least 2.5 %. A bar right of the dashed line says better, a bar left of it says worse. A bar that crosses the line cannot tell. A pair that you call equal is not counted. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion took no part in either embedding: it compares whitened raw pixels. Both embeddings see sums of the same pixels, so it is not independent of them.",
+  touch: "Judge 20 pairs: which image is more similar to the query ★? Only then see the second opinion, which took no part; with the slider it judges more pairs. Repeat it with comparisons 2 and 3, five minutes each.",
+  see: "Each bar is a 95 % interval for the share of pairs that the new embedding wins. It holds every share that makes the count unsurprising: so many votes or more, and so many or fewer, would each have a chance of at least 2.5 %. A bar right of the dashed line says better, left of it worse. A bar that crosses the line cannot tell. A pair that you call equal is not counted. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion took no part in either embedding: it compares whitened raw pixels. Both embeddings see sums of the same pixels, so it is not independent of them. Your browser drew the pairs, and on which side of each the new result stands.",
   controls: [
     { name: "comparison", kind: "choice", label: "Comparison", start: "joined", options: COMPARISONS.map((value, at) => ({ value, words: String(at + 1) })) },
     { name: "asked", kind: "slider", label: "Pairs judged by the second opinion", low: 0, high: 200, step: 5, start: 10, told: ({ asked }) => [say("pairs"), plain(asked)] },
@@ -193,7 +193,7 @@ const LESSON = {
       ...Object.fromEntries(shareInterval(record.right, record.decided).map((share, at) => [["low", "high"][at], percent(share, at ? 0 : 1)])) })}</p>`;
   },
   caption: [0, 1, 2, 3],
-  presented: { do: [0, 2, 3], see: [[0, 2, 3]], fails: [0] },
+  presented: { see: [[0, 2, 3]], fails: [0] },
   states: { see: [{}], formula: {}, check: {}, takeaway: {}, fails: { comparison: "nothing", asked: MOST, opinion: "now" } },
   parts: { pair: "predict", bars: "see0 formula fails check takeaway" },
   fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. In comparison 2 move the slider slowly: the bar leaves the line at 125 pairs, crosses it again at 140, leaves it at 180, crosses it at 190, leaves it at 195, and crosses it once more at 200. If you stop when you like, you choose the verdict. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",

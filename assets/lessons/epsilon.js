@@ -90,7 +90,7 @@ const LESSON = {
     because: "A lower threshold admits more links. Then fewer images are left from which no link leads on to a denser place, and each one is the peak of a cluster.",
   },
   touch: "Move ε slowly from left to right, or press a small map. Then do the same with the digits.",
-  see: "Each line is the one link that an image follows, to an image in a denser place, up to a mode (peak, large point), where no link leads on. All images with the same mode are a cluster and share a color. The shape of a point, or the digit, is its true class, which no cluster sees; a ring ◯ marks an image that is not of its cluster’s main (most frequent) class. Training then uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units. Coverage: the share of images in clusters of two or more. Purity: the share whose class is the most frequent of their cluster.",
+  see: "A line is the one link that an image follows, to an image in a denser place, up to a mode (peak, large point). All images with the same mode are a cluster and share a color. The shape of a point, or the digit, is its true class, which no cluster sees; a ring ◯ marks an image that is not of its cluster’s main (most frequent) class. Training uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton: a cluster of one. Areas, gaps and axes of the digits' map carry no units. Coverage: the share in clusters of two or more. Purity: the share whose class is most frequent in their cluster.",
   summary: { epsilon: 0.5 },
   controls: [
     { name: "images", kind: "choice", label: "Images", start: "points", options: [{ value: "points", words: "45 points in 3 groups" }, { value: "digits", words: "1,797 digits" }] },
@@ -180,7 +180,7 @@ const LESSON = {
   presented: { see: [[0, 1], [3, 4, 6, 7]], fails: [0, 1, 2] },
   states: { see: [{}, { epsilon: 0.5 }], fails: { images: "digits", epsilon: 0.3 } },
   parts: { map: "predict see0 see1 formula fails check takeaway", small: "fails takeaway" },
-  fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two images share a pseudo-label to learn from. High purity alone is not a success: there it comes from singletons.",
+  fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two share a pseudo-label. High purity alone is not a success: there it comes from singletons.",
   takeaway: "ε is the minimum strength of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",
   open: { page: "clusters", label: "clusters of a run", query: ({ epsilon }) => ({ epsilon: String(epsilon) }) },
   after: {

@@ -209,7 +209,7 @@ const LESSON = {
     shows: { points: "noise", method: "tsne", size: 0 },
   },
   touch: "Press the small maps: the images stay the same, and their map changes. Click a point, or one of the pictures, to see which of its neighbors the map keeps. Then choose 600 digits and compare.",
-  see: "Lines lead from image ★ to its true neighbors, the ten most similar in pixels. ✓, large point: also among the map’s ten nearest. ✕, smaller point: lost there. Of random pixels, dark or ringed points form tight groups: at least three, much closer than evenly spread. “✓ 1 under ★” says that one of the ten lies below the star. The digits are colored by their class, which the map did not see. Trustworthiness falls with false neighbors on the map, continuity with lost true neighbors. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
+  see: "Lines join ★ to its true neighbors, the ten most similar in pixels. ✓, large: also among the map’s ten nearest. ✕, small: lost there. Of random pixels, dark or ringed points form tight groups: three or more, unusually close. “✓ 1 under ★” says that one of the ten lies below the star. The digits are colored by their class, which the map did not see. Trustworthiness falls with false neighbors on the map, continuity with lost true neighbors. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
   controls: [
     { name: "points", kind: "choice", label: "Images", start: "noise", options: [{ value: "noise", words: "Random pixels" }, { value: "digits", words: "600 digits" }] },
     { name: "method", kind: "choice", label: "Map", start: "tsne", options: [{ value: "tsne", words: "t-SNE" }, { value: "umap", words: "UMAP" }] },
@@ -337,7 +337,7 @@ const LESSON = {
   presented: { see: [[0, 1, 2, 3]], fails: [1, 2, 3], more: [0, 2] },
   states: { see: [{}] },
   parts: { map: "predict do see0 formula fails check takeaway", pictures: "formula", small: "do fails check takeaway" },
-  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, at perplexity 100 only 16. But 600 points scattered at random over a disk form about 17 such groups, mostly 10 to 24. So the 16 are chance, and perplexity 2 made the 73. At 5 the map shows 24, and at 30 only 4, because perplexity 30 spaces these points more evenly than chance would. The pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
+  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. The map shows 73 tight groups, 16 at perplexity 100. But 600 random points on a disk form about 17 such groups, mostly 10 to 24. So the 16 are chance, and perplexity 2 made the 73. At 5 the map shows 24, and at 30 only 4, because perplexity 30 spaces these points more evenly than chance would. The pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a quarter on every map of random pixels, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
   open: { page: "explore", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },
   after: {

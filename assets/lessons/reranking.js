@@ -66,7 +66,7 @@ const LESSON = {
     because: "A triangle has only four other triangles. Most of its ten neighbors are of another class, and the mean goes where most neighbors are.",
   },
   touch: "Start with k = 0 and raise it. Then drag the query to the right, into the gap between circles and squares.",
-  see: "Small outlines are the images before, filled shapes after averaging; a thin gray line joins the two. The query ★ is a circle. It moves along its arrow to the mean with its own neighbors. Thick lines lead to its five nearest images, if these lie elsewhere: solid to hits, dashed to misses. The chart shows for the same k the mean of ten galleries of real digits, twelve of each class, compared by their pixels. Its pink curves are of another method, re-ranking, which moves nothing.",
+  see: "Small outlines are the images before, filled shapes after averaging; a thin gray line joins both. The query ★ is a circle. It moves along its arrow to the mean with its own neighbors. Thick lines lead to its five nearest images, if these lie elsewhere: solid to hits, dashed to misses. The chart shows for the same k the mean of ten galleries of real digits, twelve of each class, compared by their pixels. Its pink curves are of another method, re-ranking, which moves nothing.",
   controls: [
     { name: "k", kind: "slider", label: "k, neighbors in the mean", low: 0, high: 20, step: 1, start: 5 },
     { name: "times", kind: "choice", label: "Average", options: [{ value: "1", words: "once" }, { value: "2", words: "twice" }], start: "1" },
@@ -145,7 +145,7 @@ const LESSON = {
   presented: { see: [[0, 1, 3], [4, 5]], fails: [0] },
   states: { do: { k: 0 }, see: [{}, {}] },
   parts: { plane: "predict do see0 fails takeaway", curves: "see1" },
-  fails: "With k = 10, twice, the five triangles cannot fill a neighborhood, and their means leave them. With k = 20 every class is smaller than a neighborhood, and all classes move together. And drag the query a little to the right, into the gap: averaging decides for a side, and the few hits that the query had are lost. On the digits with k = 5, once, MAP@R rises from 54 % to 66 %, by 11.8 ± 1.5 points, and R@1 falls from 93 % to 90 %, by 3.0 ± 2.9; ± bounds in 19 of 20 cases what the draw of the ten galleries leaves open.",
+  fails: "With k = 10, twice, the five triangles cannot fill a neighborhood, and their means leave them. With k = 20 every class is smaller than a neighborhood, and all classes move together. And drag the query a little to the right, into the gap: averaging decides for a side, and the few hits that the query had are lost. On the digits with k = 5, once, MAP@R rises from 54 % to 66 %, by 11.8 ± 1.5 points, and R@1 falls from 93 % to 90 %, by 3.0 ± 2.9. Here ± bounds in 19 of 20 cases what the draw of the ten galleries leaves open.",
   takeaway: "Neighbors vote without labels. Their vote helps while a neighborhood is smaller than its class. It makes a query between two classes more certain, not more correct.",
   open: { page: "refine", label: "this recipe", query: ({ k, times }) => ({ recipe: `average:k=${k}${times === "1" ? "" : ",times=2"}+expand:k=${k}` }) },
   after: {

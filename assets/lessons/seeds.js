@@ -52,7 +52,7 @@ const LESSON = {
     because: "If runs of one setting differ as much as A and B do, the next three runs may turn the result around.",
   },
   touch: "Look at the drawn runs and decide which setting is better; then press “Draw other runs” a few times. Repeat it with all three comparisons.",
-  see: "Each mark is one training run. Runs of one setting differ only in their seed, which decides the random start and the random order of the images. The thick line is the mean of the drawn runs, and the bar is one standard deviation to each side. After you decide, hollow marks show the other runs. The columns show the gain in all possible draws of new runs, in which each run can be any of the ten.",
+  see: "Each mark is one training run. Runs of one setting differ only in their seed: it decides the random start and image order. The thick line is the mean of drawn runs, the bar one standard deviation to each side. After you decide, hollow marks show the other runs. The columns show the gain in all possible draws of new runs, in which each run can be any of the ten.",
   controls: [
     { name: "comparison", kind: "choice", label: "Comparison", start: "nothing", options: [{ value: "nothing", words: "1" }, { value: "angle", words: "2" }, { value: "width", words: "3" }] },
     { name: "n", kind: "slider", label: "Runs drawn of each setting", low: 1, high: 10, step: 1, start: 3 },
@@ -201,7 +201,7 @@ const LESSON = {
   presented: { see: [[0, 1, 2]], fails: [0, 1] },
   states: { see: [{}], formula: {}, decide: { comparison: "angle" }, fails: { n: 5, draw: LUCKY }, check: {}, takeaway: { verdict: "nothing-open" } },
   parts: { runs: "predict do see0 formula decide fails check takeaway", draws: "do fails", gains: "do decide", columns: "takeaway" },
-  fails: "Choose comparison 1, draw 5 runs of each setting and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain of 3.3 standard errors (bound 2.7) passes the test, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
+  fails: "Choose comparison 1, draw 5 runs each and press <b>Luckiest draw for B</b>: its best runs against A’s worst. The gain of 3.3 standard errors (bound 2.7) passes the test, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
   takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",
   open: { page: "compare", label: "two runs side by side" },
   after: {

@@ -58,7 +58,7 @@ const LESSON = {
     because: "The mistaken squares pass the color on: after five steps six squares have it, and they keep it. The labeled square is many edges away, so its color arrives there later and weaker.",
   },
   touch: "Press Play, or move the slider of steps to its end. Then click points to give or remove a label, until no mistake (✕) is left. Three labels are enough, one in each class: where?",
-  see: "Lines are edges: they join each point to its five nearest neighbors, and together they are the graph. The shape of a point is its true class. Its color is the class whose labels reach it most; a pale color means a close call, and an empty point is not reached yet. Dashed arrows are edges between two classes, where a color can leak: a wider arrow carries more.",
+  see: "Lines are edges: they join each point to its five nearest neighbors, and together they are the graph. The shape of a point is its true class. Its color is the class whose labels reach it most; pale means a close call, empty means not reached yet. Dashed arrows are edges between two classes, where a color can leak: a wider arrow carries more.",
   controls: [
     { name: "step", kind: "slider", label: "Steps of spreading", low: 0, high: ALL_STEPS, step: 1, start: 3, format: (value) => (value < ALL_STEPS ? plain(value) : say("all")) },
     { name: "gamma", kind: "slider", label: "γ, the part that a point takes from its neighbors", low: 0.5, high: 0.99, step: 0.01, start: 0.95 },

@@ -155,7 +155,7 @@ def test_a_text_names_a_button_as_the_button_does(language: str) -> None:
     known = translations()[language]
     for text, words in known.items():
         for shown, translation in zip(re.findall("<b>(.*?)</b>", text), re.findall("<b>(.*?)</b>", words), strict=True):
-            if shown in known and text.startswith(("Set the epochs to 1: on", "Choose comparison 1")):
+            if shown in known and text.startswith(("Begin at 1 epoch: on", "Choose comparison 1")):
                 assert translation == known[shown], words
 
 

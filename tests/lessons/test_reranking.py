@@ -94,7 +94,7 @@ def test_the_text_names_both_measures_of_the_digits_with_their_intervals() -> No
     (recall, precision), (recall_at_5, precision_at_5) = before.mean(axis=0), after.mean(axis=0)
     loss, gain = (f"{abs(change):.1f} ± {bound:.1f}" for change, bound in zip(changes.mean(axis=0), reach, strict=True))
     assert (f"MAP@R rises from {precision:.0f} % to {precision_at_5:.0f} %, by {gain} points, and R@1 falls from "
-            f"{recall:.0f} % to {recall_at_5:.0f} %, by {loss}; ±" in (FOLDER / "reranking.js").read_text("utf-8"))
+            f"{recall:.0f} % to {recall_at_5:.0f} %, by {loss}. Here ±" in (FOLDER / "reranking.js").read_text("utf-8"))
 
 
 def test_the_chart_s_names_have_the_strokes_of_their_lines(open_lesson: Callable[..., Any]) -> None:

@@ -160,7 +160,7 @@ class Lesson {
     const { stage, lesson: { see, captions = {} } } = this;
     if (innerWidth < PHONE) return;
     for (const [name, numbers] of Object.entries(captions)) {
-      const words = numbers.map((at) => sentencesOf(see)[at]).join(" ");
+      const words = inSteps(numbers.map((at) => sentencesOf(see)[at]));
       [...stage.children].findLast(({ dataset }) => dataset.part === name).after(markup("p", words, { class: "at-part" }));
     }
   }
@@ -172,7 +172,7 @@ class Lesson {
     const sentences = sentencesOf(see);
     const others = [...sentences.keys()].filter((at) => !placed.flat().includes(at));
     const groups = innerWidth < PHONE ? [...placed, others] : [others];
-    return groups.map((numbers) => `<span>${numbers.map((at) => sentences[at]).join(" ")}</span>`).join(" ");
+    return groups.map((numbers) => `<span>${inSteps(numbers.map((at) => sentences[at]))}</span>`).join(" ");
   }
 
   update() {
@@ -253,7 +253,7 @@ class Lesson {
   // When it fails. A text that tells the truth of comparisons waits until the reader has decided all of them.
   failsBox() {
     const { fails, decisions } = this.lesson;
-    const words = markup("p", fails, { class: "fails" });
+    const words = markup("p", inSteps(sentencesOf(fails)), { class: "fails" });
     const button = element("button", { type: "button", onclick: () => this.decide(decisions.names) }, say("Show"));
     const wait = element("div", { class: "undecided" }, element("p", {}, say("This text says what is true of the comparisons. It appears when you have decided all of them.")), button);
     this.showFails = () => {
@@ -335,7 +335,7 @@ class Lesson {
     const { more } = this.lesson;
     if (!more) return null;
     const box = element("div", { class: "second" });
-    this.secondText = markup("p", more.words, { class: "do" });
+    this.secondText = markup("p", inSteps(sentencesOf(more.words)), { class: "do" });
     const section = this.part(more.title, { class: "figure", "data-on": "more" }, this.secondText,
       element("div", { class: "controls" }, more.controls.map((control) => this.control(control))), box);
     this.second = { section, ...more.build({ box }) };

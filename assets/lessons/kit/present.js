@@ -10,6 +10,13 @@ const UNANSWERED = ["meet", "predict", "do", "decide", "more"]; // slides that b
 
 const sentencesOf = (html) => html.split(/(?<=[.!?])\s+/);
 
+// Sentences in paragraphs of at most 40 words, each a step of its own for a reader.
+const MOST_WORDS = 40;
+const inSteps = (sentences) => sentences.reduce((steps, sentence) => {
+  const longer = [...steps.slice(-1), sentence].join(" ");
+  return longer.split(/\s+/).length <= MOST_WORDS ? [...steps.slice(0, -1), longer] : [...steps, sentence];
+}, []).map((step) => `<span>${step}</span>`).join(" ");
+
 // The slides of a lesson, at most eight: {kind, text, state, parts}. Its `presented` lists the sentences of each text that are shown; the page has all.
 // The sentences of `see` that a lesson's `meet` counts come before the question. Each slide begins in a state of its own: the lesson's start, and what
 // its `states` change for this slide. Without them a slide up to `touch` shows the start, and a later one the case of the question.
