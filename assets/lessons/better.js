@@ -42,6 +42,29 @@ function shareInterval(successes, count) {
 
 const EXAMPLE = [7, 10]; // new results that are preferred, and pairs, of the question
 
+const SHARP = 256; // pixels of a digit that is drawn large
+const STROKE = [0.4, 0.72]; // densities between which the edge of a smooth stroke lies
+
+// Turn enlarged digits, whose edges are blurred, into strokes with smooth edges.
+function sharpen(tiles) {
+  for (const canvas of tiles.querySelectorAll("canvas")) {
+    const small = element("canvas", { width: canvas.width, height: canvas.height });
+    small.getContext("2d").drawImage(canvas, 0, 0);
+    canvas.width = canvas.height = SHARP;
+    const context = canvas.getContext("2d");
+    context.drawImage(small, 0, 0, SHARP, SHARP); // where the blur ends
+    context.filter = `blur(${SHARP / 24}px)`; // the corners of the pixels
+    context.drawImage(small, 0, 0, SHARP, SHARP);
+    const image = context.getImageData(0, 0, SHARP, SHARP);
+    image.data.forEach((light, at) => {
+      const edge = clamp((1 - light / 255 - STROKE[0]) / (STROKE[1] - STROKE[0]), 0, 1);
+      if (at % 4 < 3) image.data[at] = 255 * (1 - edge * edge * (3 - 2 * edge));
+    });
+    context.putImageData(image, 0, 0);
+  }
+  return tiles;
+}
+
 // The change of a number, with its sign.
 const signed = (value) => `${value > 0 ? "+" : ""}${fixed(value, 3)}`;
 
@@ -136,13 +159,14 @@ const LESSON = {
         element("span", { role: "status" }, `${say("You judged {count} pairs of comparison {comparison}.", { count: judged, comparison: COMPARISONS.indexOf(comparison) + 1 })} ${COMPARED[comparison]} ${say("By the labels, R@1 changed: {change}.", { change: LESSON.change(recall) })}`),
       ] : [element("span", {}, say("Pair {number} of {count}: press the result that is more similar to the query ★.", { number: judged + 1, count: PLANNED })),
         element("div", { style: "display:flex;gap:14px;align-items:center;flex-wrap:wrap" },
-          digitTiles([{ pixels: picture(query), kind: "query", words: plane.isCrowded ? "" : say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), leastLetters(stage) ? Math.max(64, stage.clientWidth / 4.2) : isWaiting ? stage.clientWidth / 3.8 : 64),
+          sharpen(digitTiles([{ pixels: picture(query), kind: "query", words: plane.isCrowded ? "" : say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), leastLetters(stage) ? Math.max(64, stage.clientWidth / 4.2) : isWaiting ? stage.clientWidth / 3.8 : 64)),
           element("button", { type: "button", onclick: () => judge(pair, EQUAL) }, say("Equal")))]));
       if (focused >= 0) [...asking.querySelectorAll("button")].at(Math.min(focused, 2))?.focus();
       plane.clear();
-      const isExample = !own && !(isOpen && opinion.count); // until a bar of the reader's own is drawn
-      const rows = [[say("you"), own, COLORS.query, isExample ? 2.15 : 1.9], [say("second opinion"), isOpen ? opinion : null, COLORS.hit, isExample ? 1.65 : 1.1],
-        ...isExample ? [[say("example"), { after: EXAMPLE[0], count: EXAMPLE[1], interval: shareInterval(...EXAMPLE) }, COLORS.gray, isBars ? 1.2 : 0.9]] : []].filter(([, counts]) => counts?.count || !isBars);
+      const isCompared = isBars && stage.closest(".lesson")?.dataset.slide === "fails"; // beside the many pairs of the second opinion
+      const isExample = !own && (isCompared || !(isOpen && opinion.count)); // until a bar of the reader's own is drawn
+      const rows = [[say("you"), own, COLORS.query, isExample ? 2.15 : 1.9], [say("second opinion"), isOpen ? opinion : null, COLORS.hit, isExample ? (isBars ? 1.9 : 1.65) : 1.1],
+        ...isExample ? [[say("example"), { after: EXAMPLE[0], count: EXAMPLE[1], interval: shareInterval(...EXAMPLE) }, COLORS.gray, isCompared ? 1.1 : isBars ? 1.2 : 0.9]] : []].filter(([, counts]) => counts?.count || !isBars);
       const labels = rows.filter(([, counts]) => counts?.count).map(([, , , y]) => y).sort((one, other) => one - other);
       [0.65, ...labels.map((y) => y + 0.36)].forEach((from, at) => { // the line leaves out the words above the bars: beside a letter it looks like one
         if (at < labels.length || from < 1.5) plane.line([0.5, from], [0.5, labels[at] + 0.08 || (isExample ? 1.42 : 1.6)], { color: COLORS.gray, dashed: true });
