@@ -208,4 +208,4 @@ def test_paper_has_three_equal_charts_with_one_legend(open_lesson: Callable[...,
     assert charts.count() == 3
     assert [chart.locator("text", has_text="orthonormal").count() for chart in charts.all()] == [1, 0, 0]
     headings = page.locator("h2").all_inner_texts()
-    assert headings == ["Takeaway", "When it fails", "Formula"]
+    assert headings == ["Takeaway", "Formula", "When it fails"]

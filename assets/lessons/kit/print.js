@@ -80,7 +80,7 @@ function printedPicture({ stage, lesson, state, widgets }, isHandout = false) {
   return `<div class="picture">${picture.outerHTML}${settings.length ? `<p class="legend settings">${settings.join(" · ")}</p>` : ""}${caption.length ? `<p class="legend caption">${caption.join(" ")}</p>` : ""}${signs.length ? `<p class="legend">${signs.join(" · ")}</p>` : ""}</div>`;
 }
 
-// One page: the picture, the failure and the takeaway, which may stand beside it, and the formula. In place of the untouched start, of the case that an answer showed, and of a state
+// One page: the picture, the takeaway, which may stand beside it, the formula and when it fails. In place of the untouched start, of the case that an answer showed, and of a state
 // in which the picture lacks what the text explains, it shows the lesson's own case.
 function summaryToPrint(frame) {
   const { lesson, state, start, root, data } = frame;
@@ -105,8 +105,8 @@ function otherFormulas({ lesson, state, data }) {
 function summaryOf(frame) {
   const { lesson, formula } = frame;
   return `<div class="page">${sheetLine(frame)}<h1>${lesson.title}</h1><p><b>${lesson.claim}</b></p>${printedPicture(frame)}
-    <h2>${say("Takeaway")}</h2><p>${lesson.takeaway}</p><h2>${say("When it fails")}</h2><p>${lesson.fails}</p>
-    <section class="formulas"><h2>${say("Formula")}</h2>${formula.innerHTML}${otherFormulas(frame)}</section></div>`;
+    <h2>${say("Takeaway")}</h2><p>${lesson.takeaway}</p>
+    <section class="formulas"><h2>${say("Formula")}</h2>${formula.innerHTML}${otherFormulas(frame)}</section><h2>${say("When it fails")}</h2><p>${lesson.fails}</p></div>`;
 }
 
 // Exercises with room to write, on two sheets: what to try, and what to write. The questions of the lesson are asked again; no answer is printed, and the picture is untouched.
