@@ -29,6 +29,8 @@ def test_no_link_leads_to_the_computer_of_the_teacher(context: BrowserContext, t
             page.click(".skip")
             expect(page.locator("body")).to_contain_text(
                 f"In UDML Explorer: open Learn, choose lesson {lesson.number}, and press “Open the task in Lab”.")
+            expect(page.locator("body")).to_contain_text("the link with your answers that you copy in the app says "
+                                                         "which tasks you solved.")
         links = page.evaluate("[...document.querySelectorAll('a[href]')].map(({ href }) => href)")
         assert links
         assert not [link for link in links if any(host in link for host in LOCAL)], file.name

@@ -348,7 +348,7 @@ class Lesson {
     if (!task) return null;
     const number = course.findIndex(({ id }) => id === this.lesson.id) + 1;
     const parts = [...task.texts.map((text) => element("p", {}, say(text))),
-      element("p", {}, say("In UDML Explorer: open Learn, choose lesson {number}, and press “Open the task in Lab”. Lab opens with all settings, and the app checks the runs that you start there.", { number })),
+      element("p", {}, say("In UDML Explorer: open Learn, choose lesson {number}, and press “Open the task in Lab”. Lab opens with all settings, and the app checks the runs that you start there. This file cannot check a run: the link with your answers that you copy in the app says which tasks you solved.", { number })),
       element("small", {}, say("These commands do the same without the check:")), element("pre", {}, task.command)];
     const box = element("div", {});
     this.showAnswers.push(() => box.replaceChildren(...(this.kept.before === undefined ? [] : parts)));
