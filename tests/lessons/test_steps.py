@@ -22,7 +22,8 @@ SLIDES = """() => lesson.presentation.slides.map((slide, at) => {
     const step = document.querySelector(".step");
     return [slide.kind, step.offsetParent ? step.innerText.trim() : ""];
 })"""
-PARAGRAPHS = """() => [".claim", ".touch .do", ".figure .do > span", ".at-part > span", ".see > span > span", ".fails > span", ".takeaway"]
+PARAGRAPHS = """() => [".claim", ".touch .do", ".figure .do > span", ".at-part > span", ".see > span > span",
+        ".fails > span", ".takeaway"]
     .flatMap((name) => [...document.querySelectorAll(name)].map((part) => [name, part.textContent.trim()]))"""
 
 

@@ -7,7 +7,7 @@ const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page 
   .picture :is(b, small, span, div, button, p, th, td, summary) { font-size: calc(9.5pt / var(--share, 1)) !important; }
   .picture { zoom: var(--share, 1); width: var(--picture, 18cm); } .beside .picture { float: right; margin-left: 14pt; } [hidden], .formulas details, button:not(:has(img)) { display: none; }
   button { border: 1px solid #999; background: none; padding: 2px; } img, button > * { display: block; } button img { margin: auto; }
-  .beside .formulas { clear: both; } /* a formula is no narrower than it is */
+  .beside .formulas { display: block; } /* its lines go on below the picture */
   .lines { height: 0.8cm; margin-top: 0.7cm; border: solid #999; border-width: 1px 0; } .line { height: 0.8cm; border-bottom: 1px solid #999; }
   table { border-collapse: collapse; width: 100%; font-size: 0.905em; } th, td { border: 1px solid #999; padding: 2pt 5pt; text-align: left; height: 0.75cm; font-weight: 400; }
   math { font-family: "Cambria Math", "STIX Two Math", "Latin Modern Math", "Libertinus Math", "DejaVu Math TeX Gyre", math, serif; font-size: 1.1em; } mfrac > * { padding-block: 0.12em; }
