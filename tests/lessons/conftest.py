@@ -38,7 +38,7 @@ def open_lesson(context: BrowserContext, exported: Path) -> Iterator[Callable[..
     pages: list[Page] = []
 
     def opened(name: str, query: str = "") -> Page:
-        if pages:
+        if pages and not pages[-1].is_closed():
             pages[-1].wait_for_timeout(STORED_MS)
         page = context.new_page()
         pages.append(page)

@@ -222,4 +222,3 @@ def test_the_task_waits_for_the_prediction(open_lesson: Open, lesson: Lesson) ->
         assert not [text for text in told if text not in page.evaluate(shown)]
         assert TASKS[lesson.id].command in page.evaluate(shown)
         page.evaluate("localStorage.clear()")
-        page.close()

@@ -46,4 +46,3 @@ def test_no_step_has_more_than_forty_words(open_lesson: Open, lesson: Lesson) ->
                 if len(text.split()) > MOST_WORDS[language]]
         assert not long, (language, long)
         page.evaluate("localStorage.clear()")
-        page.close()
