@@ -294,7 +294,8 @@ function tileButton(tile, searchable, beyond) {
   image.setAttribute("role", "presentation");
   const caption = document.createElement("span");
   caption.className = "caption";
-  caption.textContent = [MARKS[tile.mark], tile.badge || tile.caption].filter(Boolean).join(" ");
+  const mark = tile.mark === "anchor" && tile.badge ? "" : MARKS[tile.mark]; // a strip of anchors needs no star for each
+  caption.textContent = [mark, tile.badge || tile.caption].filter(Boolean).join(" ");
   button.append(image, caption);
   return button;
 }
