@@ -521,10 +521,11 @@ class Instrument {
     const epoch = Math.min(Math.floor(this.at), this.last);
     const next = Math.min(epoch + 1, this.last);
     this.own.forEach((box, at) => {
-      const { values } = this.header.bars.measures[at];
+      const { values, rivals } = this.header.bars.measures[at];
       const value = values[epoch] + (values[next] - values[epoch]) * (this.at - epoch);
       box.firstChild.style.width = `${value}%`;
       box.lastChild.textContent = shown(values[this.step()]);
+      box.classList.toggle("below", values[this.step()] < Math.max(...rivals));
     });
   }
 

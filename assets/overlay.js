@@ -1,6 +1,8 @@
 // The layer above a map's points, on a 2-D canvas: images, seams, marks, the point under the pointer, and the lasso.
 const TILE = 44;
 const HALF = TILE / 2 - 4; // half the side of an image
+const NARROW = 480; // pixels of a map's width below which an image of the usual size would hide a group
+const SMALLER = 12; // half the side of an image on a narrow map
 const APART_TILES = 52; // pixels between the middles of two images of a map, so that the points between them are seen
 const FEW = 0.2; // share of the map that images of all points cover at most; then all are shown, smaller where they are close
 const CLEAR = 40; // pixels from a mark within which no image lies
@@ -53,7 +55,7 @@ class Overlay {
   drawImages(pen, width, height, marks) {
     const areFew = this.chart.header.count * TILE ** 2 <= FEW * width * height;
     const drawn = areFew ? this.allImages(width, height) : this.chosenImages(width, height, marks).map((row) => ({
-      row, side: 2 * HALF, at: this.chart.screenPosition(row) }));
+      row, side: 2 * (width < NARROW ? SMALLER : HALF), at: this.chart.screenPosition(row) }));
     for (const { row, side, at: [x, y] } of drawn) {
       pen.globalAlpha = this.chart.grayed(row) ? 0.25 : 1;
       this.drawImage(pen, this.chart.idOf(row), x, y, side, this.chart.tint(row));
@@ -188,11 +190,17 @@ class Overlay {
     return { image: this.sheetImages.get(where.url), ...where };
   }
 
+  // An image, within a frame of a color a gray one as ink of this color: black tiles would hide the points between them.
   drawImage(pen, id, x, y, side, frame) {
     const { cell } = this.chart.header.sheets;
     const { image, column, row } = this.sheetOf(id);
     if (!image) return;
-    pen.drawImage(image, column * cell, row * cell, cell, cell, x - side / 2, y - side / 2, side, side);
+    const ink = frame ? this.tiles.ink(id, frame) : null;
+    if (ink?.isGray) {
+      pen.fillStyle = this.chart.paper;
+      pen.fillRect(x - side / 2, y - side / 2, side, side);
+      pen.drawImage(ink.canvas, x - side / 2, y - side / 2, side, side);
+    } else pen.drawImage(image, column * cell, row * cell, cell, cell, x - side / 2, y - side / 2, side, side);
     if (!frame) return;
     pen.lineWidth = side < 20 ? 1.5 : 2;
     pen.strokeStyle = frame;

@@ -74,7 +74,7 @@ class Tiles {
   drawTile(pen, row, x, y, side) {
     const hasColors = this.chart.header.color.names?.length !== 1;
     const tint = hasColors ? this.chart.tint(row) : "";
-    const ink = this.ink(row, tint);
+    const ink = this.ink(this.chart.idOf(row), tint);
     if (!ink) {
       pen.fillStyle = this.chart.tint(row);
       pen.fillRect(x - WAITING, y - WAITING, 2 * WAITING, 2 * WAITING);
@@ -87,8 +87,8 @@ class Tiles {
     pen.strokeRect(x - side / 2, y - side / 2, side, side);
   }
 
-  ink(row, tint) {
-    const id = this.chart.idOf(row);
+  // An image as a canvas, a gray one as ink of a color; null until it has arrived.
+  ink(id, tint) {
     const key = `${id} ${tint}`;
     if (this.inks.has(key)) return this.inks.get(key);
     const { image, ...where } = this.overlay.sheetOf(id);

@@ -192,6 +192,11 @@ def test_home_does_not_play_by_itself_when_motion_is_reduced(page: Page, finishe
     training = page.locator(".instrument[data-drawn]")
     expect(training).to_have_attribute("data-epoch", str(len(finished.epoch_numbers()) - 1))
     expect(page.get_by_role("button", name="Play")).to_be_visible()
+    own, rivals = (page.locator(f".bar.{kind}").evaluate_all(
+        "bars => bars.map((bar) => [parseFloat(bar.textContent), bar.classList.contains('below')])")
+        for kind in ("own", "rival"))
+    assert [below for _, below in own] == [value < max(rival for rival, _ in rivals[at::len(own)])
+                                           for at, (value, _) in enumerate(own)], "another color below a baseline"
     settle(page)
 
 

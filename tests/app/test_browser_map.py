@@ -385,6 +385,22 @@ INK = """([gray, color]) => {
 }"""
 
 
+def test_gray_images_on_a_map_are_ink_of_their_color_on_paper(page: Page, mapped: Run) -> None:
+    page.goto(f"/explore?run={mapped.id}")
+    overlay = drawn_map(page).locator(".overlay")
+    settle(page)
+    page.wait_for_function("""overlay => {
+        const { data } = overlay.getContext("2d").getImageData(0, 0, overlay.width, overlay.height);
+        const is = (at, test) => data[at + 3] === 255 && test(data[at], data[at + 1], data[at + 2]);
+        let [paper, black] = [0, 0];
+        for (let at = 0; at < data.length; at += 4) {
+            paper += is(at, (...parts) => Math.min(...parts) > 250);
+            black += is(at, (...parts) => Math.max(...parts) < 40);
+        }
+        return paper > 2000 && black < paper / 10;
+    }""", arg=overlay.element_handle())
+
+
 def test_an_image_of_few_pixels_becomes_smooth_strokes_and_a_finer_one_keeps_its_grays(browser: Browser) -> None:
     page = browser.new_page()
     page.add_script_tag(path=ASSETS / "ink.js")
