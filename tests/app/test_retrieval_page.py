@@ -124,7 +124,8 @@ def test_badges_and_keys_are_explained_where_they_stand_and_the_verdict_comes_be
     test = opened("retrieval", run=run.id)
     said = [caption.value for caption in test.caption]
     assert "Hits of 10: raw pixels → after training" in said
-    assert "Keys: P previous, X random, N next" in said
+    keys = {"query-previous": "P", "query-random": "X", "query-next": "N"}
+    assert all(test.button(key=name).help.endswith(f" Key {letter}.") for name, letter in keys.items())
     headings = [text.value for text in test.markdown if text.value == "The verdict" or "hits among all" in text.value]
     assert len(headings) == 3
     assert headings[0] == "The verdict"

@@ -154,7 +154,6 @@ def show_steps(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
             st.button(f":material/{icon}:", key=key, shortcut=letter, disabled=here_to is not None and not images,
                       on_click=_show_random if here_to is None else _show, args=here_to or (retrieval,),
                       help=f"{words} Key {letter}.")
-    st.caption("Keys: P previous, X random, N next")
 
 
 def show_failures_switch(retrieval: Retrieval) -> None:
