@@ -122,7 +122,7 @@ class Legend {
       button.title = "Select these images; Shift adds them to the selection, Alt keeps the overlap";
       const mark = document.createElement("span");
       mark.className = "mark";
-      mark.textContent = entry.mark;
+      mark.textContent = this.chart.overlay.isTiled && entry.color ? "●" : entry.mark; // between images all points are dots
       if (entry.color) mark.style.color = entry.color;
       const picture = color.pictures?.[entry.code];
       const isDrawn = picture !== undefined && this.chart.header.sheets;

@@ -23,6 +23,7 @@ class Overlay {
     this.sheetImages = new Map();
     this.tiles = new Tiles(chart, this);
     this.names = new Names(chart);
+    this.isTiled = false; // whether images stand in place of points
   }
 
   draw(width, height, density) {
@@ -40,7 +41,8 @@ class Overlay {
     if (isPlain && this.chart.images && this.chart.header.sheets) this.drawImages(pen, width, height, marks);
     for (const mark of marks) this.drawMark(pen, mark);
     const rings = marks.map(({ row }) => boxAround(...this.chart.screenPosition(row)));
-    const isTiled = !isPlain && !this.chart.header.grid;
+    this.tell(!isPlain && !this.chart.header.grid);
+    const { isTiled } = this;
     const images = isTiled ? this.tiles.boxes : [...this.taken];
     const side = isTiled ? this.tiles.side() : images.length ? TILE - 8 : 0;
     this.taken.push(...this.names.draw(pen, width, height, rings, images, side, isTiled ? Infinity : NEAR));
@@ -48,6 +50,12 @@ class Overlay {
     for (const guest of this.chart.header.placed ?? []) this.drawGuest(pen, guest);
     if (this.chart.hovered !== NONE && this.chart.hovered < this.chart.header.count) this.drawHover(pen);
     if (this.chart.path) this.drawPath(pen);
+  }
+
+  tell(isTiled) { // the legend shows the marks of the map
+    if (isTiled === this.isTiled) return;
+    this.isTiled = isTiled;
+    this.chart.legend.draw();
   }
 
   // Images that lie apart on the screen, also from the marks. They are chosen where the points will rest, and drawn on

@@ -270,6 +270,14 @@ CUT = """strip => [...strip.querySelectorAll(".cells b, .cells i")].filter(value
 
 @pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 900}}, {"viewport": NARROW}], indirect=True,
                          ids=["1400", "390"])
+def test_the_legend_shows_dots_between_images_and_the_shapes_of_points_without_them(page: Page) -> None:
+    page.goto("/train?dataset=digits&method=rpml")
+    marks = page.get_by_role("group", name="Legend").locator(".mark")
+    expect(marks.nth(1)).to_have_text("●")
+    page.get_by_role("button", name="Show thumbnails when zoomed in").click()
+    expect(marks.nth(1)).not_to_have_text("●")
+
+
 def test_no_value_above_the_map_is_cut(page: Page) -> None:
     cells = [("Epoch shown", "3.1 of 10", "training is at 4"), ("Whole group found", "47.9 %", "PCA 48.1 %"),
              ("Results in", "not known yet", "the first training here measures it")]
