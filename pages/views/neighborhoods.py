@@ -15,7 +15,7 @@ from pages.parts.neighborhoods.center import OWN_IMAGE, Center, load_center, sec
 from pages.parts.neighborhoods.flat import quality_bars, show_flat
 from pages.parts.neighborhoods.geometry import choose_geometry
 from pages.parts.neighborhoods.heat import show_contours, show_heat
-from pages.parts.neighborhoods.members import draw_members, show_candidates
+from pages.parts.neighborhoods.members import draw_members, show_candidates, show_strip
 from pages.parts.neighborhoods.pair import show_pair
 from pages.parts.neighborhoods.proxies import explore_proxies, proxies_of
 from pages.parts.neighborhoods.rankings import show_directions, show_rankings
@@ -80,11 +80,13 @@ def explore(run: Run) -> None:
     with left:
         clicked_point = draw_members(center, hoods, second)
     with right:
+        st.caption("The members, then pale the rejected candidates, with their ranks by distance.")
+        clicked_candidate = show_strip(center, hoods, second)
         show_flat(center, hoods)
     click = st.segmented_control("Click an image below to", list(CLICK_WORDS), default="second", required=True,
                                  key="neighborhood-click", format_func=CLICK_WORDS.__getitem__)
     clicked = show_sections(sections_of(center, hoods, geometry, second), SECTIONS, first_section())
-    follow_click(center, clicked_point, clicked, click == "first")
+    follow_click(center, clicked_point, clicked if clicked_candidate is None else clicked_candidate, click == "first")
 
 
 def first_section() -> str:

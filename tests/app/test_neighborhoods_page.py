@@ -19,6 +19,7 @@ from pages.parts.neighborhoods.center import MOST_CANDIDATES, OWN_IMAGE
 from pages.parts.neighborhoods.pair import explain_similarity, split_drawing
 from pages.parts.retrieval.own_images import own_image
 from tests.app.opening import as_file, opened, texts
+from tests.app.test_retrieval_page import tiles
 from tests.running import worked
 from udml_core.base.arrays import Array
 from udml_core.base.declaration import describe_field
@@ -107,6 +108,18 @@ def test_a_flat_has_at_most_as_many_dimensions_as_candidates(run: Run) -> None:
     test = opened("neighborhoods", run=run.id, candidates="3", flat="8")
     assert not test.exception
     assert "m = 3 is used" in texts(test)
+
+
+def test_the_strip_shows_the_members_first_and_dims_the_rejected_candidates(run: Run) -> None:
+    test = opened("neighborhoods", run=run.id)
+    strip, members, rejected = (tiles(test, label) for label in (
+        "Members, then rejected candidates", "Members", "Rejected"))
+    assert members
+    assert rejected
+    assert [tile["id"] for tile in strip] == [tile["id"] for tile in [*members, *rejected]]
+    ranks = [int(tile["badge"]) for tile in strip]
+    assert sorted(ranks) == list(range(1, len(strip) + 1))
+    assert ranks[:len(members)] == sorted(ranks[:len(members)])
 
 
 def test_without_admission_all_candidates_are_members(run: Run) -> None:

@@ -39,6 +39,19 @@ def draw_members(center: Center, hoods: LinearNeighborhoods, second: int) -> int
     return clicked
 
 
+def show_strip(center: Center, hoods: LinearNeighborhoods, second: int) -> int | None:
+    """Show the candidates in one row, the members first, with their ranks by distance.
+
+    Returns:
+        The index of the image that was clicked just now.
+    """
+    members, images = hoods.members[0], hoods.neighbors[0]
+    order = np.argsort(~members, kind="stable")
+    tiles = [tile_of(center.dataset, images[rank], center.mark(images[rank]), f"{rank + 1}") for rank in order]
+    return gallery(center.dataset, tiles, "Members, then rejected candidates", "neighborhood-strip", 42, second,
+                   strip=True, shared=True, end=int(members.sum()))
+
+
 def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.Geometry,
                     second: int) -> int | None:
     """Show members and rejected candidates as images with their quality.
