@@ -184,7 +184,7 @@ const LESSON = {
   takeaway: "ε is the minimum strength of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",
   open: { page: "clusters", label: "clusters of a run", query: ({ epsilon }) => ({ epsilon: String(epsilon) }) },
   after: {
-    text: "A colleague labels 200 of 10,000 clustered photographs and finds a purity of 99 %. What must you know before you trust the clustering?",
+    text: "A colleague labels every one of 10,000 clustered photographs and finds a purity of 99 %. What must you know before you trust the clustering?",
     choices: ["Nothing else: 99 % is high", "How many images are singletons", "The number of true classes"],
     right: 1,
     order: [1, 0, 2],

@@ -84,7 +84,7 @@ UNLABELED = {
     "es": r"\bsin (?:ninguna )?etiquetas?\b",
 }
 PURITY = {"en": "purity", "de": "Reinheit", "es": "pureza"}
-LABELS = {"en": r"\blabels 200 of", "de": r"beschriftet 200 von", "es": r"etiqueta 200 de"}
+LABELS = {"en": r"\blabels every one of", "de": r"beschriftet alle", "es": r"etiqueta las 10"}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -11,6 +11,7 @@ from playwright.sync_api import Page
 
 from udml_core.exploration.clusters import cluster_summary
 from udml_core.exploration.lesson_examples import digits_ascent, smallest_ascent
+from udml_core.results.lessons import course_texts
 
 pytestmark = pytest.mark.browser
 
@@ -142,3 +143,19 @@ def test_a_surviving_cluster_keeps_its_color_and_each_state_its_picture(
     for epsilon in (0.9, 0.23, 0.5):
         page.evaluate("epsilon => lesson.change({ epsilon })", epsilon)
         assert (page.evaluate(picture) == first) == (epsilon == 0.5)
+
+
+def test_the_question_on_purity_has_all_labels() -> None:
+    """With few labels most labeled images are alone among those of their cluster, so a purity of them says nothing."""
+    random = np.random.default_rng(0)
+    clusters = np.repeat(np.arange(2000), 5)  # no singletons
+    classes = random.integers(10, size=10_000)
+
+    def purity(labeled: np.ndarray) -> float:
+        pairs = np.bincount(10 * clusters[labeled] + classes[labeled], minlength=20_000).reshape(-1, 10)
+        return float(pairs.max(axis=1).sum() / len(labeled))
+
+    assert purity(random.choice(10_000, 200, replace=False)) > 0.95
+    assert purity(np.arange(10_000)) < 0.4
+    (question,) = (text for text in course_texts()["epsilon"] if "purity of 99" in text)
+    assert "labels every one of 10,000" in question
