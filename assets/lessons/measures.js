@@ -59,7 +59,7 @@ const LESSON = {
       nmi: Math.max(0, 2 * information / (ofClusters + ofClasses)) };
   },
   readout: ({ recall1, recallK, mapAtR, nmi }, { k }) => [["R@1", percent(recall1)], [`R@${k}`, percent(recallK)],
-    ["MAP@R", percent(mapAtR)], ["NMI", percent(nmi)]],
+    ["MAP@R", percent(mapAtR)], ["NMI", percent(nmi), "clusters"]],
   build({ stage, data: { measures: { pixels, classes } }, state, change }) {
     const picture = (size) => element("canvas", { width: 64, height: 64, style: `width:${size}px;height:${size}px;display:block` });
     const paint = (canvas, image) => paintDigit(canvas.getContext("2d"), pixels.subarray(64 * image, 64 * image + 64), 64);
@@ -203,9 +203,9 @@ const LESSON = {
   open: { page: "retrieval", label: "hits and misses of a query" },
   after: {
     text: "You photograph a product, and a shop opens the page of the product whose stored photograph is nearest. Model A has the higher R@1, model B the higher MAP@R. Which model do you choose?",
-    choices: ["Model A", "Model B", "The model with the higher NMI"],
+    choices: ["Model A", "Model B", "The model with the higher R@10"],
     right: 0,
-    why: ["", "MAP@R also rewards later ranks, which this shop never opens.", "NMI judges clusters, and this shop forms none."],
+    why: ["", "MAP@R also rewards later ranks, which this shop never opens.", "R@10 also counts a hit at rank 10, and this shop opens only the first."],
     because: "Only the nearest photograph decides, and only R@1 measures exactly that. The order of the others changes nothing. (A phone that unlocks for a face needs more: a threshold, because the nearest stored face is always one of its owner.)",
   },
   notes: {

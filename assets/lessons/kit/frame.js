@@ -183,7 +183,9 @@ class Lesson {
     this.second?.draw(this.state);
     for (const [name, widget] of Object.entries(this.widgets)) widget.show(this.state[name]);
     const values = this.lesson.readout(numbers, this.state, this.data);
-    this.readout.replaceChildren(...values.map(([label, value]) => element("div", {}, element("dt", {}, label), element("dd", {}, value))));
+    const parts = this.presentation.parts();
+    const shown = values.filter(([, , part]) => !part || !parts || parts.includes(part)); // a number of a part that a slide leaves out stays away
+    this.readout.replaceChildren(...shown.map(([label, value]) => element("div", {}, element("dt", {}, label), element("dd", {}, value))));
     this.formula.innerHTML = this.lesson.formula(this.state, numbers, this.data);
     layFormulas(this.formula);
     fitFormulas(this.formula);
