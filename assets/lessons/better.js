@@ -96,7 +96,7 @@ const LESSON = {
     why: ["A share of 10 pairs is uncertain: 7 of 10 can also come from fair coins.", "", "A few votes against do not refute a gain; they belong to any uncertain share."],
     because: "The interval of 7 in 10 reaches from 35 % to 93 %, so the true share may be below 50 %. Fair coins give a result at least as one-sided, 7 or more heads or tails of 10, in one case of three.",
   },
-  touch: "Judge 20 pairs: which image is more similar to the query ★? Only then see the second opinion, which took no part; with the slider it judges more pairs. Repeat it with comparisons 2 and 3, five minutes each.",
+  touch: "Judge 20 pairs: which image is more similar to the query ★? Only then see the second opinion, which took no part; with the slider it judges more pairs. If you have time, repeat it with comparisons 2 and 3.",
   see: "Each bar is a 95 % interval for the share of pairs that the new embedding wins. It holds every share that makes the count unsurprising: so many votes or more, and so many or fewer, would each have a chance of at least 2.5 %. A bar right of the dashed line says better, left of it worse. A bar that crosses the line cannot tell. A pair that you call equal is not counted. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion took no part in either embedding: it compares whitened raw pixels. Both embeddings see sums of the same pixels, so it is not independent of them. Your browser drew the pairs, and on which side of each the new result stands.",
   controls: [
     { name: "comparison", kind: "choice", label: "Comparison", start: "joined", options: COMPARISONS.map((value, at) => ({ value, words: String(at + 1) })) },
@@ -104,7 +104,7 @@ const LESSON = {
     { name: "opinion", kind: "choice", label: "Show the second opinion", start: "after", told: () => null, options: [{ value: "after", words: "after my 20 judgments" }, { value: "now", words: "now" }] },
   ],
   summary: { asked: 100, opinion: "now" },
-  decisions: { names: COMPARISONS, made: (state) => COMPARISONS.filter((name) => state[`judged-${name}`].length >= PLANNED) },
+  decisions: { names: COMPARISONS, enough: 1, made: (state) => COMPARISONS.filter((name) => state[`judged-${name}`].length >= PLANNED) },
   // Judgments of each comparison: pair · 3 + 0 for the old result, 1 for the new one, 2 for equal.
   hidden: COMPARISONS.map((name) => ({ name: `judged-${name}`, start: [], count: MOST * CHOICES, isKept: true })),
   compute(state, { better, digits }) {
@@ -153,10 +153,11 @@ const LESSON = {
       const isOpen = LESSON.isShown(numbers, shownState);
       const isWaiting = stage.closest(".locked:not(.present)") !== null && !plane.isCrowded; // the bars are not shown yet: the pictures take their room
       const { own, opinion, pair, judged, isDone, query, shown, isLeft, recall } = numbers;
+      const [low, high] = own?.interval.map((share) => percent(share)) ?? [];
       const focused = [...asking.querySelectorAll("button")].indexOf(asking.getRootNode().activeElement);
       const tile = (row, at) => ({ pixels: picture(row), kind: "", words: SIDES[at][0], label: SIDES[at][1], onclick: () => judge(pair, Number((at === 0) === isLeft)) });
       asking.replaceChildren(...(isDone ? [
-        element("span", { role: "status" }, `${say("You judged {count} pairs of comparison {comparison}.", { count: judged, comparison: COMPARISONS.indexOf(comparison) + 1 })} ${COMPARED[comparison]} ${say("By the labels, R@1 changed: {change}.", { change: LESSON.change(recall) })}`),
+        element("span", { role: "status" }, `${say("You judged {count} pairs of comparison {comparison}.", { count: judged, comparison: COMPARISONS.indexOf(comparison) + 1 })} ${own.count ? `${say("You preferred the new result in {count} of {all}: an interval from {low} to {high}.", { count: own.after, all: own.count, low, high })} ` : ""}${COMPARED[comparison]} ${say("By the labels, R@1 changed: {change}.", { change: LESSON.change(recall) })}`),
       ] : [element("span", {}, say("Pair {number} of {count}: press the result that is more similar to the query ★.", { number: judged + 1, count: PLANNED })),
         element("div", { style: "display:flex;gap:14px;align-items:center;flex-wrap:wrap" },
           sharpen(digitTiles([{ pixels: picture(query), kind: "query", words: plane.isCrowded ? "" : say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), leastLetters(stage) ? Math.max(64, stage.clientWidth / 4.2) : isWaiting ? stage.clientWidth / 3.8 : 64)),

@@ -252,14 +252,14 @@ class Lesson {
     return link;
   }
 
-  // When it fails. A text that tells the truth of comparisons waits until the reader has decided all of them.
+  // When it fails. A text that tells the truth of comparisons waits until the reader has decided all of them, or as many as are `enough`.
   failsBox() {
     const { fails, decisions } = this.lesson;
     const words = markup("p", inSteps(sentencesOf(fails)), { class: "fails" });
     const button = element("button", { type: "button", onclick: () => this.decide(decisions.names) }, say("Show"));
-    const wait = element("div", { class: "undecided" }, element("p", {}, say("This text says what is true of the comparisons. It appears when you have decided all of them.")), button);
+    const wait = element("div", { class: "undecided" }, element("p", {}, decisions?.enough === 1 ? say("This text says what is true of the comparisons. It appears when you have decided one of them.") : say("This text says what is true of the comparisons. It appears when you have decided all of them.")), button);
     this.showFails = () => {
-      const isDecided = !decisions || decisions.names.every((name) => this.kept.decided?.includes(name));
+      const isDecided = !decisions || (this.kept.decided ?? []).length >= (decisions.enough ?? decisions.names.length);
       words.hidden = !isDecided;
       wait.hidden = isDecided;
     };
