@@ -160,8 +160,9 @@ const LESSON = {
         button.dataset.image = image;
         button.className = `tile ${isHit ? "hit" : "miss"}`;
         button.style.opacity = held === rank ? 0.6 : 1;
-        top.textContent = `${rank + 1}${rank < k ? " k" : ""}${rank < RELEVANT ? " R" : ""}`;
-        bottom.textContent = `${isHit ? "✓" : "✕"}${isHit && rank < RELEVANT ? ` ${fraction(precisions[rank], rank)}` : ""}`;
+        const later = (words) => (words ? [element("span", { class: "later" }, words)] : []); // what the text explains after the question
+        top.replaceChildren(String(rank + 1), ...later(`${rank < k ? " k" : ""}${rank < RELEVANT ? " R" : ""}`));
+        bottom.replaceChildren(isHit ? "✓" : "✕", ...later(isHit && rank < RELEVANT ? ` ${fraction(precisions[rank], rank)}` : ""));
         button.setAttribute("aria-label", isHit ? say("Rank {rank}: digit {digit}, hit; arrow keys move it", { rank: rank + 1, digit: classes[image] })
           : say("Rank {rank}: digit {digit}, miss; arrow keys move it", { rank: rank + 1, digit: classes[image] }));
       });

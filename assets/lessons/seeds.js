@@ -139,6 +139,9 @@ const LESSON = {
         meanA: fixed(meanA, 2), meanB: fixed(meanB, 2) })} ${gain > 0 ? say("B is ahead.") : gain < 0 ? say("A is ahead.") : say("Both are equal.")}`);
     };
     const drawGains = ({ gains, gain, aheadA, aheadB }, isDecided) => {
+      const equal = 1 - aheadA - aheadB;
+      title.textContent = isDecided && equal >= 0.0005 ? say("Gain B − A in points, all possible draws; equal in {share}", { share: percent(equal) }) : say("Gain B − A in points, all possible draws");
+      const above = 1.13 - 1.1 * Math.max(12, histogram.least) / histogram.scale[1]; // below the words “this draw”
       histogram.clear();
       histogram.line([-3, 0], [4.2, 0], { width: 1 });
       for (const tick of histogram.isCrowded ? [-2, 0, 2, 4] : [-2, -1, 0, 1, 2, 3, 4]) histogram.text([tick, -0.2], tick > 0 ? `+${tick}` : plain(tick), { size: 12 });
@@ -149,14 +152,14 @@ const LESSON = {
       }
       const most = Math.max(...gains.values());
       for (const [bin, chance] of gains) {
-        const [left, right, height] = [bin * BIN, (bin + 1) * BIN, 0.85 * chance / most];
+        const [left, right, height] = [bin * BIN, (bin + 1) * BIN, Math.min(0.85, above - 0.06) * chance / most];
         const isBehind = bin < 0;
         histogram.path([[left, 0], [left, height], [right, height], [right, 0]], { closed: true, width: 1, color: isBehind ? COLOR_A : COLOR_B,
           style: `fill:${isBehind ? COLOR_A : COLOR_B};fill-opacity:${isBehind ? 0.35 : 0.75}` });
       }
       histogram.line([0, 0], [0, 0.95], { width: 2 });
       histogram.line([gain, -0.06], [gain, 0.95], { width: 2.5, dashed: true });
-      histogram.text([gain, 1], say("this draw"), { size: 12, anchor: gain > 0.9 ? "start" : "end", dx: gain > 0.9 ? 4 : -4, dy: 10 });
+      histogram.text([gain, above], say("this draw"), { size: 12, anchor: gain > 0.9 ? "start" : "end", dx: gain > 0.9 ? 4 : -4 });
       histogram.text([-2.95, 0.6], say("● A ahead: {share}", { share: percent(aheadA) }), { anchor: "start", size: 13 });
       histogram.text([4.15, 0.6], say("■ B ahead: {share}", { share: percent(aheadB) }), { anchor: "end", size: 13 });
       histogram.svg.setAttribute("aria-label", say("In all possible draws of this size, A is ahead in {shareA} and B in {shareB}", { shareA: percent(aheadA), shareB: percent(aheadB) }));
@@ -194,7 +197,7 @@ const LESSON = {
       <math><msqrt><mfrac><msubsup><mi>s</mi><mi>A</mi><mn>2</mn></msubsup><mi>n</mi></mfrac><mo>+</mo><mfrac><msubsup><mi>s</mi><mi>B</mi><mn>2</mn></msubsup><mi>n</mi></mfrac></msqrt>
       <mo>=</mo><msqrt><mrow><mfrac><msup>${number(deviationA, ofDeviations)}<mn>2</mn></msup><mn>${n}</mn></mfrac><mo>+</mo><mfrac><msup>${number(deviationB, ofDeviations)}<mn>2</mn></msup><mn>${n}</mn></mfrac></mrow></msqrt><mo>=</mo>${number(error, ofGain)}</math></p>
       <p>${error > 0 ? `${say("Your gain is <b>{gain}</b>, which is <b>{errors}</b> standard errors.", { ...judged, errors: fixed(Math.abs(gain / error), 1) })}
-      ${say("By Welch’s t test with {freedom} degrees of freedom, which allows different spreads, chance alone exceeds <b>{limit}</b> standard errors in one case of 20: distrust a smaller gain.", { limit: fixed(limit, 1), freedom: fixed(freedom, 1) })}`
+      ${say("By Welch’s t test with {freedom} degrees of freedom, which allows different spreads, chance alone exceeds <b>{limit}</b> standard errors, in either direction, in one case of 20: distrust a smaller gain.", { limit: fixed(limit, 1), freedom: fixed(freedom, 1) })}`
     : say("Your gain is <b>{gain}</b>.", judged)}</p>`;
   },
   caption: [0, 2],

@@ -166,7 +166,7 @@ const LESSON = {
   cases: [{ loss: "margin" }, { loss: "angle" }], // a summary prints the formulas of both bounds
   summary: {}, // the step of the question moves nothing, so it would draw no arrow
   states: { see: [{}], formula: {}, fails: { negative: [-0.4, 0] }, check: {}, takeaway: {} },
-  fails: "With the margin, drag N onto A; with the angle, onto M, the middle of A and P: its arrow disappears. N could not be worse, but no direction is better. With the margin, shrink the triangle: μ stays, so even a well-shaped one violates the bound.",
+  fails: "With the margin, drag N onto A; with the angle, onto M, the middle of A and P: its arrow disappears. N could not be worse, but no direction is better than another: the slope is 0. With the margin, shrink the triangle: μ stays, so even a well-shaped one violates the bound.",
   takeaway: "A triplet that violates its bound moves at least one of its points, if they do not all coincide; any other triplet teaches nothing. The margin bounds a difference of squared distances. The angle bounds the shape of the triangle.",
   open: { page: "train", label: "train with triplets and this bound", query: ({ loss, margin, alpha }) => (loss === "margin"
     ? { method: "triplet", fields: `margin:${margin}` } : { method: "angular", fields: `alpha:${alpha}` }) },
