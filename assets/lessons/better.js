@@ -104,7 +104,8 @@ const LESSON = {
     { name: "opinion", kind: "choice", label: "Show the second opinion", start: "after", told: () => null, options: [{ value: "after", words: "after my 20 judgments" }, { value: "now", words: "now" }] },
   ],
   summary: { asked: 100, opinion: "now" },
-  decisions: { names: COMPARISONS, enough: 1, made: (state) => COMPARISONS.filter((name) => state[`judged-${name}`].length >= PLANNED) },
+  decisions: { names: COMPARISONS, enough: 1, made: (state) => COMPARISONS.filter((name) => state[`judged-${name}`].length >= PLANNED),
+    wait: say("This text says what is true of the comparisons. It appears when you have decided one of them."), ask: say("Has everyone decided a comparison? The next slide says what is true of one of the three.") },
   // Judgments of each comparison: pair · 3 + 0 for the old result, 1 for the new one, 2 for equal.
   hidden: COMPARISONS.map((name) => ({ name: `judged-${name}`, start: [], count: MOST * CHOICES, isKept: true })),
   compute(state, { better, digits }) {

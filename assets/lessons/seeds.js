@@ -157,8 +157,8 @@ const LESSON = {
         histogram.path([[left, 0], [left, height], [right, height], [right, 0]], { closed: true, width: 1, color: isBehind ? COLOR_A : COLOR_B,
           style: `fill:${isBehind ? COLOR_A : COLOR_B};fill-opacity:${isBehind ? 0.35 : 0.75}` });
       }
-      histogram.line([0, 0], [0, 0.95], { width: 2 });
-      histogram.line([gain, -0.06], [gain, 0.95], { width: 2.5, dashed: true });
+      histogram.line([0, 0], [0, above - 0.05], { width: 2 });
+      histogram.line([gain, -0.06], [gain, above - 0.05], { width: 2.5, dashed: true });
       histogram.text([gain, above], say("this draw"), { size: 12, anchor: gain > 0.9 ? "start" : "end", dx: gain > 0.9 ? 4 : -4 });
       histogram.text([-2.95, 0.6], say("● A ahead: {share}", { share: percent(aheadA) }), { anchor: "start", size: 13 });
       histogram.text([4.15, 0.6], say("■ B ahead: {share}", { share: percent(aheadB) }), { anchor: "end", size: 13 });

@@ -257,7 +257,7 @@ class Lesson {
     const { fails, decisions } = this.lesson;
     const words = markup("p", inSteps(sentencesOf(fails)), { class: "fails" });
     const button = element("button", { type: "button", onclick: () => this.decide(decisions.names) }, say("Show"));
-    const wait = element("div", { class: "undecided" }, element("p", {}, decisions?.enough === 1 ? say("This text says what is true of the comparisons. It appears when you have decided one of them.") : say("This text says what is true of the comparisons. It appears when you have decided all of them.")), button);
+    const wait = element("div", { class: "undecided" }, element("p", {}, decisions?.wait ?? say("This text says what is true of the comparisons. It appears when you have decided all of them.")), button);
     this.showFails = () => {
       const isDecided = !decisions || (this.kept.decided ?? []).length >= (decisions.enough ?? decisions.names.length);
       words.hidden = !isDecided;

@@ -31,7 +31,7 @@ function slidesOf({ touch, see, fails, more, decisions, before, summary, meet = 
   };
   return [...(meet ? [slide("meet", see, Array.from({ length: meet }, (_none, at) => at))] : []), slide("predict"), slide("do", touch, presented.do),
     ...(presented.see ?? [[...sentencesOf(see).keys()].slice(meet)]).map((shown, at) => slide("see", see, shown, at)), slide("formula"),
-    ...(decisions ? [{ ...slide("decide"), kind: "fails", text: decisions.enough === 1 ? say("Has everyone decided a comparison? The next slide says what is true of one of the three.") : say("Has everyone decided all comparisons? The next slide says what is true of one of them.") }] : []),
+    ...(decisions ? [{ ...slide("decide"), kind: "fails", text: decisions.ask ?? say("Has everyone decided all comparisons? The next slide says what is true of one of them.") }] : []),
     slide("fails", fails, presented.fails), ...(more ? [slide("more", more.words, presented.more)] : []), slide("check"), slide("takeaway")];
 }
 
