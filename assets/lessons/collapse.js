@@ -131,10 +131,10 @@ const LESSON = {
       free: "<math><mi>L</mi><mo>←</mo><mi>L</mi><mo>−</mo><mi>s</mi><mi>∇</mi><mi>J</mi></math>", constraint: "<math><msup><mi>L</mi><mo>⊤</mo></msup><mi>L</mi><mo>=</mo><mi>I</mi></math>" })}</p>`;
   },
   caption: [1, 2],
-  presented: { do: [0, 1], see: [[0, 1], [2, 3]], fails: [0, 1, 2] },
+  presented: { do: [0, 1], see: [[0, 1], [2, 3]], fails: [0, 2] },
   states: { unanswered: { rate: 3, step: 10 }, fails: { rate: 4, step: 10 } },
   parts: { maps: "predict do see0", bars: "predict do see0 see1 formula", rank: "see1 formula fails check takeaway", recall: "takeaway", loss: "do fails check" },
-  fails: "An orthonormal projection is no guarantee of success. At the largest step size its effective rank falls from 7.6 to 4.8: its directions stay, but the images lie along a few of them. There the free projection does not collapse, it diverges: its loss rises without limit. Each step overshoots farther than the last, until one direction hides the others. The R@1 of the orthonormal projection also ends lower than at step size 30. And a high effective rank alone proves nothing: the random start has the highest rank and the lowest R@1 of the orthonormal runs.",
+  fails: "An orthonormal projection is no guarantee of success. At the largest step size its effective rank falls from 7.6 to 4.8: its directions stay, but the images lie along a few of them. At the largest step size the free projection does not collapse, it diverges: its loss rises without limit. Each step overshoots farther than the last, until one direction hides the others. The R@1 of the orthonormal projection also ends lower than at step size 30. And a high effective rank alone proves nothing: the random start has the highest rank and the lowest R@1 of the orthonormal runs.",
   takeaway: "Watch effective rank and R@1 together: a low loss can hide lost directions. A loss that rises without limit is divergence: take smaller steps.",
   open: { page: "runs", label: "effective rank and R@1 of your runs, epoch by epoch" },
   after: {

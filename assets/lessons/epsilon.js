@@ -177,8 +177,8 @@ const LESSON = {
     <p>${say("Here {count} images have no link that counts: they are the modes, and {singletons} of these modes are alone in their clusters.", { count, singletons })}</p>
     <p class="aside">${say("<b>Coverage</b> is the share of images in clusters of two or more, here {coverage}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.", { coverage: percent(coverage) })}</p>`,
   caption: [0, 1, 4],
-  presented: { see: [[0, 1], [3, 4, 6, 7]], fails: [1, 2, 3] },
-  states: { see: [{}, { epsilon: 0.5 }], fails: { images: "digits", epsilon: 0.3 } },
+  presented: { see: [[0, 1], [3, 4, 6, 7]], fails: [2, 3] },
+  states: { see: [{}, { epsilon: 0.5 }], fails: { images: "digits", epsilon: 0.9 } },
   parts: { map: "predict see0 see1 formula fails check takeaway", small: "fails takeaway" },
   fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two share a pseudo-label. High purity alone is not a success: there it comes from singletons.",
   takeaway: "ε is the minimum strength of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",

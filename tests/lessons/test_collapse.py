@@ -101,7 +101,7 @@ def test_the_drawn_bars_have_the_effective_rank_of_the_readout(open_lesson: Call
     assert ranks == pytest.approx(page.evaluate("lesson.numbers.runs.map(({ rank }) => rank)"), abs=0.05)
 
 
-@pytest.mark.parametrize(("kind", "shown"), [("fails", ["rank", "recall"]), ("check", ["rank", "loss"])])
+@pytest.mark.parametrize(("kind", "shown"), [("fails", ["rank", "loss"]), ("check", ["rank", "loss"])])
 def test_a_slide_draws_the_curves_of_its_words(open_lesson: Callable[..., Any], kind: str, shown: list[str]) -> None:
     page = open_lesson("collapse", "?present=1")
     page.set_viewport_size({"width": 1024, "height": 768})

@@ -146,7 +146,7 @@ def test_a_surviving_cluster_keeps_its_color_and_each_state_its_picture(
 
 
 def test_the_question_on_purity_has_all_labels() -> None:
-    """With few labels most labeled images are alone among those of their cluster, so a purity of them says nothing."""
+    """With few labels, most labeled images are the only ones of their cluster, and count as pure by themselves."""
     random = np.random.default_rng(0)
     clusters = np.repeat(np.arange(2000), 5)  # no singletons
     classes = random.integers(10, size=10_000)
