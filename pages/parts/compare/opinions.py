@@ -34,7 +34,7 @@ from ..shell.race_judgments import search_name
 from ..shell.race_verdict import joint_verdicts, race_verdict, raced_figures, said_of
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped, run_titles, search_title
-from ..shell.verdict_bars import show_bars
+from ..shell.verdict_bars import bars_of, show_bars
 from .colors import swatch
 from .own_judgments import show_own_judgments
 
@@ -89,9 +89,8 @@ class Pair:
     def show(self, name: str, other: str) -> None:
         """Show the verdicts on two runs by their names, counted as on every page, as bars or else in words."""
         line = st.container()
-        of = list(zip(MEASURES, self.verdicts, self.measured, strict=True))
-        is_drawn = show_bars([(serves, measured, "" if verdict == measured.said else SAID[verdict])
-                              for serves, verdict, measured in of], other)
+        is_drawn = show_bars(bars_of(self.verdicts, self.measured), other)
+        of = zip(MEASURES, self.verdicts, self.measured, strict=True)
         said = "" if is_drawn else "".join(f" {said_of_measured(*each)}." for each in of)
         line.markdown(f":material/balance: **{escaped(name)} against {escaped(other)}**{'.' * bool(said)}{said}",
                       help=escaped(self.judges))

@@ -17,12 +17,11 @@ from udml_core.base.errors import UserError, listed
 from udml_core.exploration.comparison import mean_interval
 from udml_core.exploration.paper_tables import FEWEST, Cell, PaperTable, ties
 from udml_core.numerics.measures import MAIN_MEASURES
-from udml_core.results.embedding_words import words_of as embedding_words
 from udml_core.runs import Run
 from udml_core.runs.opinions import JUDGED, QUESTION_WORDS, TRUST, agreement
 from udml_core.runs.paper_table import table_of_runs
 from udml_core.runs.run_comparison import Spread, grouped_by_seed, settings_of, share_images, spread
-from udml_core.runs.search import FROZEN, frozen_name
+from udml_core.runs.search import features_words
 from udml_core.runs.verdict import MAIN_MEASURE, has_labels, standing
 
 from ..draw.downloads import share, table_downloads
@@ -192,7 +191,7 @@ def show_measures(runs: Sequence[Run], is_quick: bool = False) -> None:
 def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal: Sequence[Sequence[str]],
                   positions: Sequence[Sequence[int]], is_quick: bool) -> None:
     """Show the verdict from labels and the table of measures."""
-    table, raw = measure_table(runs), _raw_words(runs)
+    table, raw = measure_table(runs), features_words(*(run.spec() for run in runs))
     if share_images(runs) and len(equal) > 1:
         judged, nearest = ({name: [standing(run.evaluation(), measure) for run in members]
                             for name, members in named.items()} for measure in TITLES)
@@ -221,12 +220,6 @@ def _show_labeled(runs: Sequence[Run], named: Mapping[str, Sequence[Run]], equal
                                                                for name in MORE)]], positions, MORE, runs))
     if share_images(runs):
         share(table_downloads("comparison", lambda: paper_table(named)), "compare")
-
-
-def _raw_words(runs: Sequence[Run]) -> str:
-    """Return what all the runs' images are compared by without training."""
-    names = {frozen_name(run.spec()) for run in runs}
-    return embedding_words(names.pop() if len(names) == 1 else FROZEN).sentence
 
 
 def paper_table(named: Mapping[str, Sequence[Run]]) -> PaperTable:

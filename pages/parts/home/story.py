@@ -14,7 +14,7 @@ from udml_core.results.embedding_words import in_numbers, words_of
 from udml_core.runs import Run
 from udml_core.runs.baselines import baselines_of
 from udml_core.runs.examples import point_of
-from udml_core.runs.search import FROZEN, frozen_name
+from udml_core.runs.search import FROZEN, features_words
 
 from ..shell.cached import dataset_of, load_split
 from ..shell.run_status import method_title
@@ -98,7 +98,7 @@ def bars_of(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]]) 
         return None
     rows = run.metrics()[0]
     whole = [100 * row["sample map@r"] for row in rows if row.get("sample map@r") is not None]
-    names = {BASELINES["frozen"]: words_of(frozen_name(run.spec())).sentence}
+    names = {BASELINES["frozen"]: features_words(run.spec())}
     measures = [{"name": FIRST_RIGHT.plain, "hint": f"{FIRST_RIGHT.help} ({FIRST_RIGHT.name})",
                  "values": recall.tolist(), "rivals": [line["value"] for line in lines]}]
     if len(whole) == len(recall):

@@ -20,7 +20,7 @@ from udml_core.runs.examples import point_of
 from udml_core.runs.notes import LONGEST_NAME, LONGEST_NOTE, MOST_TAGS, Notes
 from udml_core.runs.opinions import JUDGED
 from udml_core.runs.run_comparison import settings_of
-from udml_core.runs.search import FROZEN, TRAINED, frozen_name
+from udml_core.runs.search import FROZEN, TRAINED, features_words
 from udml_core.runs.tasks import LIVE_STATES, Status
 from udml_core.runs.verdict import has_labels, standing, verdict
 from udml_core.work import jobs
@@ -58,7 +58,7 @@ def show_header(run: Run) -> None:
     status, spec = run.status(), run.spec()
     st.markdown(f"#### {ICONS[status.state]} {escaped(title_in_use(run))}")
     is_done = status.state == "done"
-    evaluation, raw = run.evaluation() or {}, words_of(frozen_name(spec)).sentence
+    evaluation, raw = run.evaluation() or {}, features_words(spec)
     judged = (verdict(method_title(run), evaluation or None, spec.method == FROZEN, raw)
               if is_done and is_labeled(run) else None)
     if (point := point_of(run)) and (judged is None or not has_figures(judged.sentence, point)):

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from udml_core.data.dataset import step_name
-from udml_core.exploration.race_figures import BY_CLASSES, MEASURES, SAID, group_size_words, said_word
+from udml_core.exploration.race_figures import BY_CLASSES, SAID, group_size_words, said_word
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run
 from udml_core.runs.analyses import analysis_at
@@ -40,7 +40,7 @@ from ..shell.race_verdict import race_verdict, raced_with_steps, said_of, show_c
 from ..shell.run_status import escaped
 from ..shell.times import time_words
 from ..shell.user_errors import show_user_errors
-from ..shell.verdict_bars import show_bars
+from ..shell.verdict_bars import bars_of, show_bars
 from .advised import show_with_steps
 from .coming import is_coming, is_judged_later, parts_of_verdict
 from .races import show_own, show_races
@@ -139,8 +139,7 @@ def _show_verdict(run: Run, opinions: Opinions, is_brief: bool, stand: Stand | N
         if not said.is_raced and stand is None:
             st.markdown(f"{verdict_icon(said.verdicts)} Compared with the plain search: **{verdicts}.**", help=details)
         return
-    bars = [(serves, measured, "" if verdict == measured.said else SAID[verdict]) for serves, verdict, measured in
-            zip(MEASURES, said.verdicts, opinions.measured("final"), strict=True)]
+    bars = bars_of(said.verdicts, opinions.measured("final"))
     is_drawn = not said.is_raced and show_bars(bars[::-1], words_of("plain").title, opinions.group)
     words = agreed if said.is_raced else noted if is_drawn else f"{bold} {details}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

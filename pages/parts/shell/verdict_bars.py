@@ -13,8 +13,10 @@ from udml_core.exploration.race_figures import (
     BY_CLASSES,
     COUNTED,
     HEADINGS,
+    MEASURES,
     NO_VERDICT,
     OTHER,
+    SAID,
     balance_words,
     by_class_note,
     group_size_words,
@@ -43,6 +45,12 @@ def show_verdict_bars(race: Race, outcome: Outcome) -> bool:
     close = close_words(race, outcome)
     served = (serves, of.served(serves), close and f"slightly better{close}")
     return show_bars([served, (OTHER[serves], of.other(serves), "")], words_of("plain").title, race.group)
+
+
+def bars_of(verdicts: Sequence[str], measured: Sequence[Measured]) -> list[tuple[Serves, Measured, str]]:
+    """Return what `show_bars` shows of both verdicts; it names one that differs from what judges measured."""
+    return [(serves, of, "" if verdict == of.said else SAID[verdict])
+            for serves, verdict, of in zip(MEASURES, verdicts, measured, strict=True)]
 
 
 def show_bars(measures: Sequence[tuple[Serves, Measured, str]], other: str, group: int = 0) -> bool:

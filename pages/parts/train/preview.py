@@ -14,9 +14,8 @@ from udml_core.data.encoders import image_seconds
 from udml_core.data.features import features_path
 from udml_core.exploration.preview import SAMPLE, Preview
 from udml_core.methods import find_method
-from udml_core.results.embedding_words import words_of
 from udml_core.runs import Spec
-from udml_core.runs.search import frozen_name
+from udml_core.runs.search import features_words
 from udml_core.work import jobs
 
 from ..draw.gallery import gallery
@@ -98,7 +97,7 @@ def show_preview(spec: Spec, dataset: Dataset, center: DeltaGenerator, right: De
         with strip:
             st.caption(f"**Before training:** {drawn_words(spec, dataset, len(shown.images))}, similar ones near each "
                        "other", help="Laid out by t\N{NON-BREAKING HYPHEN}SNE of "
-                                     f"{words_of(frozen_name(spec)).sentence}.")
+                                     f"{features_words(spec)}.")
         _show_map(place, under, shown, result, spec, dataset)
     if result is None:
         with right:

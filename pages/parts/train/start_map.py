@@ -27,7 +27,7 @@ from udml_core.exploration.preview import Preview, Sample, assignment_at, draw_s
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Spec
 from udml_core.runs.baselines import JUDGED
-from udml_core.runs.search import frozen_name
+from udml_core.runs.search import features_words
 
 from ..maps.coloring import similar_color
 from ..maps.numbering import numbered_color
@@ -114,7 +114,7 @@ def raw_words(spec: Spec) -> str:
     with suppress(UserError):  # the images are missing, which the page says
         if dataset_at_hand(spec.dataset).labels is None:
             return words_of("plain").sentence
-    return words_of(frozen_name(spec)).sentence
+    return features_words(spec)
 
 
 def first_map(spec: Spec, dataset: Dataset) -> Future[Drawn]:

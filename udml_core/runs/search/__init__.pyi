@@ -10,8 +10,8 @@ from .names import TRAINED as TRAINED
 from .names import Which as Which
 from .names import epoch_of as epoch_of
 from .names import epoch_words as epoch_words
+from .names import features_words as features_words
 from .names import frame_words as frame_words
-from .names import frozen_name as frozen_name
 from .names import trained_name as trained_name
 from .query import Gallery as Gallery
 from .query import Hit as Hit

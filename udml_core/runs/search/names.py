@@ -49,6 +49,12 @@ def frozen_name(spec: Spec) -> str:
     return "pixels" if spec.backbone == "pixels" else FROZEN
 
 
+def features_words(*specs: Spec) -> str:
+    """Return what the images of runs are compared by without training: raw pixels if all are, else frozen features."""
+    names = {frozen_name(spec) for spec in specs}
+    return words_of(names.pop() if len(names) == 1 else FROZEN).sentence
+
+
 def epoch_words(run: Run, epoch: int) -> str:
     """Return the name of an epoch's embedding in words: before training, epoch 3, or after training."""
     return words_of(trained_name(run, str(epoch))).sentence
