@@ -175,6 +175,7 @@ def test_a_few_methods_are_shown_at_first_and_all_by_one_button(page: Page) -> N
     page.goto("/lab?dataset=digits&method=pca&backbone=pixels&split=seen&fields=dimension:16")
     settle(page)
     cards = page.get_by_role("radiogroup", name="Method").get_by_role("radio")
+    expect(cards.first).to_be_visible()
     few = cards.count()
     assert 3 <= few <= 5
     expect(page.get_by_role("radio", name=re.compile("^PCA"))).to_be_visible()
