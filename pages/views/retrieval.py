@@ -6,7 +6,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.data.first_search import show_first_search
-from pages.parts.draw.gallery import image_size
 from pages.parts.draw.run_header import run_header
 from pages.parts.refine.cards import recipe_in_use
 from pages.parts.retrieval.bar import show_query_bar, show_undo
@@ -20,7 +19,6 @@ from pages.parts.retrieval.query import (
 )
 from pages.parts.retrieval.rankings import (
     SAME_PICTURE,
-    SIDE,
     SearchResult,
     query_in,
     rank_images,
@@ -72,8 +70,15 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Filter]
     query = shown_query(retrieval, strip)
     with st.container(key="retrieval-query"), show_query_bar(retrieval, query, strip):
         show_steps(retrieval, query, strip)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-toolbar"):
-        columns = [word_column(retrieval)] if query.words else choose_embeddings(retrieval)
+    bar = st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-toolbar")
+    steps = bar.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-switches")
+    with bar:
+        if query.words:
+            columns = [word_column(retrieval)]
+        else:
+            with st.popover("Searches", icon=":material/view_column_2:", key="retrieval-searches",
+                            help="The searches that stand side by side."):
+                columns = choose_embeddings(retrieval)
         with st.popover("Filters", icon=":material/tune:", key="retrieval-filters"):
             search_filter = choose_filter(retrieval, [*query.add, *query.subtract])
             choose_class(retrieval)
@@ -84,11 +89,9 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Filter]
             compose_query(retrieval, query)
         show_undo(retrieval)
     refined = None
-    with (st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-switches"),
-          show_user_errors()):
-        if not query.words:  # words are compared with the features as they are
-            refined = show_switches(retrieval, query.single, columns, search_filter.gallery)
-        image_size("image-size", SIDE)
+    if not query.words:  # words are compared with the features as they are
+        with steps, show_user_errors():
+            refined = show_switches(retrieval, columns, search_filter.gallery)
         if refined is not None:
             columns.append(refined)
     used = None
@@ -96,10 +99,12 @@ def search(retrieval: Retrieval) -> tuple[PageQuery, list[SearchResult], Filter]
         with show_user_errors():
             used = show_used(retrieval, columns)
     rankings: list[SearchResult] = []
-    if query.words or query.images("add"):
+    if columns and (query.words or query.images("add")):
         waits = "Refining …" if refined is not None else "Comparing your image with all images …" if query.own else ""
         with st.spinner(waits) if waits else nullcontext():
             rankings = rank_images(columns, query, search_filter)
+    elif not columns:
+        st.info("No search is chosen. Choose one or more under Searches.", icon=":material/view_column_2:")
     elif len(query):
         st.info("The query has only subtracted images. Add an image.", icon=":material/add_photo_alternate:")
     if rankings:
@@ -125,8 +130,9 @@ def show_next(retrieval: Retrieval, query: PageQuery, rankings: list[SearchResul
         if rankings:
             offer_more(retrieval.run, search_filter, max(len(ranking.hits) for ranking in rankings))
         recipe = recipe_in_use(retrieval.run)
+        asked = {} if query.single is None else {"query": str(query.single)}
         view_link("refine", label="Change these steps" if recipe else "Refine without labels",
-                  icon=":material/auto_fix_high:", query_params={"run": retrieval.run.id} | recipe)
+                  icon=":material/auto_fix_high:", query_params={"run": retrieval.run.id} | recipe | asked)
         link_to_judging([(ranking.column.retrieval.run, ranking.column.frame.name) for ranking in rankings
                          if ranking.column.name != LIVE])
         share_results(retrieval, rankings)

@@ -357,7 +357,7 @@ def test_switches_refine_the_current_query_beside_the_other_embeddings(run: Run)
     test.toggle(key="search-rerank").set_value(True).run()
     assert test.toggle(key="search-diffuse").value is False, "one re-ranking at a time"
     assert test.query_params["recipe"] in ("average:alpha=3+rerank", ["average:alpha=3+rerank"])
-    tune = next(link for link in test.get("page_link") if link.label == "Tune")
+    tune = next(link for link in test.get("page_link") if link.label == "Change these steps")
     assert f"query={query}" in tune.proto.query_string
     for name in ("average", "rerank"):
         test.toggle(key=f"search-{name}").set_value(False).run()

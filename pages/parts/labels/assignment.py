@@ -71,7 +71,8 @@ def naming_bar(board: Board, selected: Selection, suggested: int | None) -> None
                 horizontal=True, vertical_alignment="bottom", gap="small"):
             st.text_input("Class name", key=TYPED, max_chars=LONGEST_CLASS, placeholder="Class name",
                           label_visibility="collapsed")
-            st.form_submit_button(f"Name {images_in_words(len(images))}", icon=":material/new_label:", type="primary",
+            named = images_in_words(len(images)) if images else "them"
+            st.form_submit_button(f"Name {named}", icon=":material/new_label:", type="primary",
                                   disabled=not images, on_click=_name_as_typed, args=(board, target))
         st.button("Undo", icon=":material/undo:", key="labels-undo", shortcut="U",
                   disabled=not (is_splitting() or can_undo_action(board.dataset)), on_click=undo_action,
@@ -93,7 +94,7 @@ def _what(board: Board, selected: Selection, suggested: int | None) -> str:
         return f"**{images_in_words(count)} selected** · {done or f'type a class{key}.'}"
     if suggested is not None:
         return f"**Suggested image** · {done or f'type its class{key}.'}"
-    return f"**No image is selected** · {done or 'open a group, or select images on the map.'}"
+    return f"**No image is selected** · {done}" if done else "**Open a group**, or select images on the map."
 
 
 def show_selected(board: Board, selected: Selection) -> None:

@@ -94,9 +94,8 @@ def show_groups(board: Board) -> None:
         _move_button(len(selected.ids), is_whole=False)
         show_selected(board, selected)
     is_strip = current is not None and not len(moved)
-    below = [_below(alike[groups[rows[0]]], len(rows)) for rows in shown]
     tiles = [tile_to_label(board, int(board.images[rows[0]]), badge_of(int(groups[rows[0]]), len(rows), words)
-                           + (word if len(set(below)) > 1 else "")) for rows, word in zip(shown, below, strict=True)]
+                           + _below(alike[groups[rows[0]]], len(rows))) for rows in shown]
     gallery(board.dataset, tiles, "Groups without a name", "labels-groups-list", TILE,
             chosen=None if current is None else int(board.images[current[0]]), strip=is_strip,
             height=None if is_strip else MOVE_HEIGHT if len(moved) else LIST_HEIGHT,
@@ -116,8 +115,8 @@ def _say_groups(board: Board, images: int, groups: int) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"{counted(images, 'image')} without a name in {counted(groups, 'group')}. Click a group to open "
                    "it.", width="stretch", help="Each group is shown by its most typical image, with its number, its "
-                   "size, and how similar its images are beside the next group: very similar, similar or "
-                   "mixed, in this order, of each the largest first. Then come single images, and what is left of "
+                   "size, and a word if its images are less than very similar: similar or mixed. These "
+                   "come later, of each kind the largest first. Then come single images, and what is left of "
                    "groups with a name.")
         ask_for_words(board)
         if count := len(stored.changes):
@@ -268,10 +267,10 @@ def _alikeness(run: Run, frame: str, groups: bytes, left_out: bytes, _board: Boa
 
 
 def _below(alike: float, size: int) -> str:
-    """Return the line below a group's number that says how similar its images are; empty for a single image."""
-    if size == 1:
+    """Return the line below a group's number if its images are less than very similar; empty for a single image."""
+    if size == 1 or alike >= VERY_ALIKE:
         return ""
-    return "\nvery similar" if alike >= VERY_ALIKE else "\nsimilar" if alike >= ALIKE else "\nmixed"
+    return "\nsimilar" if alike >= ALIKE else "\nmixed"
 
 
 def _ordered(board: Board, rows: Array) -> Array:

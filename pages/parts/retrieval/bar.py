@@ -41,4 +41,5 @@ def show_query_bar(retrieval: Retrieval, query: PageQuery, strip: Strip) -> Delt
 def show_undo(retrieval: Retrieval) -> None:
     """Show the buttons that undo changes of the query and of the filters, once all of them are known."""
     with st.container(horizontal=True, gap="small", width="content", key="retrieval-history"):
-        undo_buttons(retrieval.dataset, "retrieval", (*SIGNS, WORDS), filter_widgets(retrieval), selects=False)
+        undo_buttons(retrieval.dataset, "retrieval", (*SIGNS, WORDS), filter_widgets(retrieval), selects=False,
+                     is_narrow=True)

@@ -21,7 +21,7 @@ from udml_core.runs.search.same import Threshold
 from udml_core.work.exporting import embeddings_file, images_file, model_archive, steps_without_vectors
 
 from ..draw.downloads import Download, image_files, share, table_file, zipped
-from ..draw.gallery import gallery, mark_of, tile_of
+from ..draw.gallery import gallery, image_size, mark_of, tile_of
 from ..draw.palette import HITS, color_legend
 from ..shell.address import write_address
 from ..shell.cached import known_threshold
@@ -143,8 +143,10 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[SearchResult], on_pic
         notes: What is said of the embeddings behind the "?".
     """
     st.html(HEADING_STYLE)
-    with st.container(key="retrieval-verdict"):
-        show_verdict()
+    with st.container(horizontal=True, vertical_alignment="center", key="retrieval-verdict"):
+        with st.container(key="retrieval-verdict-words"):
+            show_verdict()
+        image_size("image-size", SIDE)
     is_wide = len(rankings) <= MOST_WIDE
     unnamed = [not _names_images(retrieval, ranking) for ranking in rankings]
     is_shared = any(unnamed) and len({ranking.searched for ranking in rankings}) == 1

@@ -22,7 +22,6 @@ from ..refine.cards import PARAMETER, first_step, note_in_use, with_step
 from ..runs.advised import offer_advised
 from ..shell.address import VISIT, write_address
 from ..shell.race_verdict import advised_search
-from ..shell.views import view_link
 from .embeddings import Column, hide_embedding, refined_title, show_embedding
 
 OFFERED = {"views": "Views", "whiten": "Whitening", "average": "Averaging", "rerank": "Re-ranking",
@@ -62,16 +61,14 @@ def shown_refinement(retrieval: Retrieval, columns: Sequence[Column]) -> tuple[s
     return "", Recipe()
 
 
-def show_switches(retrieval: Retrieval, query: int | None, columns: Sequence[Column],
-                  gallery: Gallery) -> Column | None:
-    """Show a switch for each step, and the way to the page that explains and tunes them.
+def show_switches(retrieval: Retrieval, columns: Sequence[Column], gallery: Gallery) -> Column | None:
+    """Show a switch for each step.
 
     While a stored refinement is shown, the switches show the steps of its recipe. A switch then replaces it by the
     changed recipe.
 
     Args:
         retrieval: The search of a run.
-        query: Index of the query, which the view Refine shows too; None for a query from outside.
         columns: The embeddings that are shown.
         gallery: The images that are searched, which the recipe refines.
 
@@ -91,10 +88,6 @@ def show_switches(retrieval: Retrieval, query: int | None, columns: Sequence[Col
         st.session_state[key] = name in on
         st.toggle(OFFERED[name], key=key, on_change=_switch, args=(name, recipe, retrieval, stored),
                   help=STEPS[name].idea if name == "views" else None)
-    parameters = {"run": retrieval.run.id} | ({PARAMETER: str(recipe)} if recipe.steps else {})
-    view_link("refine", label="Tune", icon=":material/auto_fix_high:",
-              query_params=parameters | ({} if query is None else {"query": str(query)}),
-              help="The view Refine: values of each step, their effect on all queries, and who judges it.")
     _offer_advised(retrieval, recipe, stored)
     if not at_once.steps:
         return None

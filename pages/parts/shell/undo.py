@@ -70,7 +70,7 @@ class History:
 
 
 def undo_buttons(dataset: Dataset, key: str, parameters: Sequence[str] = (), widgets: Sequence[str] = (),
-                 selects: bool = True) -> None:
+                 selects: bool = True, is_narrow: bool = False) -> None:
     """Show buttons that undo and redo changes of the view; they stand there before a change, so that nothing moves.
 
     Args:
@@ -79,6 +79,7 @@ def undo_buttons(dataset: Dataset, key: str, parameters: Sequence[str] = (), wid
         parameters: Address parameters that belong to the view.
         widgets: Keys of widgets that belong to the view.
         selects: Whether the data set's selection belongs to the view.
+        is_narrow: Whether the buttons show their icons alone; their words stand in tooltips.
     """
     history = st.session_state.get(HISTORY)
     if not isinstance(history, History) or history.fingerprint != dataset.fingerprint:
@@ -87,10 +88,12 @@ def undo_buttons(dataset: Dataset, key: str, parameters: Sequence[str] = (), wid
     view |= {name: st.session_state[name] for name in widgets if name in st.session_state}
     view |= {SELECTED: selection(dataset).ids} if selects else {}
     history.notice(st.session_state.get("page", ""), view)
-    with st.container(horizontal=True, width="content", gap="small"):  # one beside the other, also in a narrow row
+    name = f"{'icons' if is_narrow else 'undo'}-of-{key}"  # app.css shows the icons alone
+    with st.container(horizontal=True, width="content", gap="small", key=name):  # side by side, also in a narrow row
         for kind, icon, shortcut in (("Undo", "undo", "U"), ("Redo", "redo", "Shift+U")):
             st.button(kind, icon=f":material/{icon}:", key=f"{key}-{kind.lower()}", shortcut=shortcut, type="tertiary",
-                      disabled=not history.undone[kind], on_click=_restore, args=(history, kind))
+                      disabled=not history.undone[kind], on_click=_restore, args=(history, kind),
+                      help=f"{kind}. Key {shortcut}." if is_narrow else None)
 
 
 def _restore(history: History, kind: str) -> None:

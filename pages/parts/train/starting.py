@@ -68,7 +68,7 @@ def _show_notes(expected: jobs.Estimate, is_watching: bool, hindrance: str) -> N
         busy = ". Other work keeps this machine busy now, so it can take several times as long" * jobs.is_busy()
         whole = expected.seconds + expected.judging_seconds
         st.caption(f"**About {duration(whole)}**, measured here{busy}" if expected.measured else
-                   "The time of such a run has not been measured on this machine yet.", help=time_words(expected))
+                   "Its time has not been measured here yet.", help=time_words(expected))
     waiting = sum(run.stored_status().state in LIVE_STATES for run in list_runs(runs_folder()))
     if waiting and not is_watching:
         st.caption(f"Runs waiting or running: {waiting}. A device trains one run at a time.")

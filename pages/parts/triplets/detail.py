@@ -94,9 +94,11 @@ def show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
                           f"triplet-{title.split()[0].lower()}", images, half)
     with st.container(horizontal=True, vertical_alignment="center"):
         color_legend("anchor", "positive", "negative")
-        st.caption("The arc is half the angle at the negative, which the loss bounds.", width="content", help=(
-            "The dashed triangle is symmetrized: its apex is as far from the midpoint m of anchor and positive as the "
-            "negative n is. The arc is half its angle, between its median and a side, arctan(d(a, p) / 2d(n, m)), "
-            "which must be at most α. Gray dots: the position of the negative at which it is exactly α. Before and "
-            "after training: the embedding that retrieval uses. During training: the projection of this epoch, which "
-            "the loss compares. Anchor and positive are drawn equally far apart where it fits, so compare the angles."))
+        st.caption(
+            "The arc is half the angle at the negative, which the loss bounds; dots mark the bound.", width="content",
+            help="The dashed triangle is symmetrized: its apex is as far from the midpoint m of anchor and positive as "
+                 "the negative n is. The arc is half its angle, between its median and a side, "
+                 "arctan(d(a, p) / 2d(n, m)), which must be at most α. Gray dots: the position of the negative at "
+                 "which it is exactly α. Before and after training: the embedding that retrieval uses. During "
+                 "training: the projection of this epoch, which the loss compares. Anchor and positive are drawn "
+                 "equally far apart where it fits, so compare the angles.")
