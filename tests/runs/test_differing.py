@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import typing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,8 +18,9 @@ from udml_core.numerics.neighbors import nearest
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
 from udml_core.runs.search import Query, Retrieval, differing
-from udml_core.runs.search.differing import Comparison, Side, compare
+from udml_core.runs.search.differing import Comparison, Results, Side, compare
 from udml_core.runs.search.frame import StoredIndex
+from udml_core.runs.search.judging import Judging
 from udml_core.work.workers.analyse import keep
 
 
@@ -75,6 +78,21 @@ def test_two_runs_differ_where_their_searches_differ_and_an_embedding_never_diff
     assert compare(sides[0], sides[1], "test").key != comparison.key
     itself = compare(sides[0], sides[0])
     assert (len(itself.differing), itself.queries) == (0, len(retrieval.split.test))
+
+
+def test_no_label_changes_what_is_asked(runs: tuple[Run, Run], retrieval: Retrieval) -> None:
+    dataset = retrieval.dataset
+    assert dataset.labels is not None
+    for results in typing.get_args(Results):
+        asked = []
+        for labels in (dataset.labels, None, np.random.default_rng(0).permutation(dataset.labels)):
+            poisoned = dataclasses.replace(dataset, labels=labels)
+            comparison = compare(*(Side(Retrieval(run, poisoned), "final") for run in runs), "all", results)
+            question = Judging(comparison).question()
+            assert question is not None
+            asked.append((comparison.key, comparison.differing.tolist(), comparison.candidates.tolist(),
+                          question.query, question.left, question.right))
+        assert asked[1:] == asked[:1] * 2, results
 
 
 def test_an_image_that_one_run_excludes_is_neither_query_nor_candidate(runs: tuple[Run, Run], retrieval: Retrieval,
