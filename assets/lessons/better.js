@@ -41,6 +41,7 @@ function shareInterval(successes, count) {
 }
 
 const EXAMPLE = [7, 10]; // new results that are preferred, and pairs, of the question
+const HUNDRED = [70, 100]; // the same share of more pairs
 
 const SHARP = 256; // pixels of a digit that is drawn large
 const STROKE = [0.4, 0.72]; // densities between which the edge of a smooth stroke lies
@@ -167,8 +168,9 @@ const LESSON = {
       plane.clear();
       const isCompared = isBars && stage.closest(".lesson")?.dataset.slide === "fails"; // beside the many pairs of the second opinion
       const isExample = !own && (isCompared || !(isOpen && opinion.count)); // until a bar of the reader's own is drawn
+      const examples = isBars && !isCompared ? [EXAMPLE, HUNDRED] : [EXAMPLE];
       const rows = [[say("you"), own, COLORS.query, isExample ? 2.15 : 1.9], [say("second opinion"), isOpen ? opinion : null, COLORS.hit, isExample ? (isBars ? 1.9 : 1.65) : 1.1],
-        ...isExample ? [[say("example"), { after: EXAMPLE[0], count: EXAMPLE[1], interval: shareInterval(...EXAMPLE) }, COLORS.gray, isCompared ? 1.1 : isBars ? 1.2 : 0.9]] : []].filter(([, counts]) => counts?.count || !isBars);
+        ...isExample ? examples.map(([after, count], at) => [say("example"), { after, count, interval: shareInterval(after, count) }, COLORS.gray, isCompared ? 1.1 : isBars ? 1.75 - 0.85 * at : 0.9]) : []].filter(([, counts]) => counts?.count || !isBars);
       const labels = rows.filter(([, counts]) => counts?.count).map(([, , , y]) => y).sort((one, other) => one - other);
       [0.65, ...labels.map((y) => y + 0.36)].forEach((from, at) => { // the line leaves out the words above the bars: beside a letter it looks like one
         if (at < labels.length || from < 1.5) plane.line([0.5, from], [0.5, labels[at] + 0.08 || (isExample ? 1.42 : 1.6)], { color: COLORS.gray, dashed: true });

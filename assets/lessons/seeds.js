@@ -151,13 +151,14 @@ const LESSON = {
         return;
       }
       const most = Math.max(...gains.values());
+      const tallest = histogram.isCrowded ? 0.5 : 0.85; // below the words on the shares
       for (const [bin, chance] of gains) {
-        const [left, right, height] = [bin * BIN, (bin + 1) * BIN, Math.min(0.85, above - 0.06) * chance / most];
+        const [left, right, height] = [bin * BIN, (bin + 1) * BIN, Math.min(tallest, above - 0.06) * chance / most];
         const isBehind = bin < 0;
         histogram.path([[left, 0], [left, height], [right, height], [right, 0]], { closed: true, width: 1, color: isBehind ? COLOR_A : COLOR_B,
           style: `fill:${isBehind ? COLOR_A : COLOR_B};fill-opacity:${isBehind ? 0.35 : 0.75}` });
       }
-      histogram.line([0, 0], [0, above - 0.05], { width: 2 });
+      histogram.line([0, 0], [0, Math.min(tallest + 0.1, above - 0.05)], { width: 2 });
       histogram.line([gain, -0.06], [gain, above - 0.05], { width: 2.5, dashed: true });
       histogram.text([gain, above], say("this draw"), { size: 12, anchor: gain > 0.9 ? "start" : "end", dx: gain > 0.9 ? 4 : -4 });
       histogram.text([-2.95, 0.6], say("● A ahead: {share}", { share: percent(aheadA) }), { anchor: "start", size: 13 });
