@@ -18,6 +18,7 @@ from pages.parts.shell.views import view_link
 from pages.parts.train.data_choice import choose_dataset
 from pages.parts.train.encoder_choice import choose_options
 from pages.parts.train.live import leave_ended, middle_and_right, show_run, watched_run
+from pages.parts.train.measures import show_expected
 from pages.parts.train.method_choice import (
     choose_method,
     explain,
@@ -201,7 +202,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
                 center, right = middle_and_right()
             with right:
                 show_steps_ahead()
-                st.caption("The measures of the run appear here.")
+                show_expected(example)
                 st.markdown("**The method**")
                 explain(method, dataset, learns_a_head(method, settings, fields))
     if pairs is None:

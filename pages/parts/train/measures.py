@@ -71,6 +71,20 @@ def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: fl
     _show_curves(run, names[1:], epoch, has_ended)
 
 
+def show_expected(example: Run | None) -> None:
+    """Show what an example of the method reached on the same images, where a run's measures appear later.
+
+    Args:
+        example: The example; None without one.
+    """
+    evaluation = None if example is None else example.evaluation()
+    if example is None or not evaluation or (evaluation.get("final") or {}).get(MAIN_MEASURES[0].key) is None:
+        st.caption("The measures of the run appear here.")
+        return
+    st.caption("Of the example, until your own run has measures:")
+    show_bars(method_title(example), evaluation, example.spec(), raw_words(example.spec()))
+
+
 def _show_progress(run: Run, status: Status) -> None:
     """Show the steps of a start, and the ways on once the images can be searched."""
     if is_starting(run, status):
