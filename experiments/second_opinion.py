@@ -8,8 +8,8 @@ and every recipe of `RECIPES` refines the frozen features; each is compared with
 by Recall@1 and MAP@R from labels, and by each judge without labels. The record keeps every comparison, for several
 numbers of results that a judge looks at, and lists every verdict that is false.
 
-Verdicts are counted twice. "In the app" is the rule of every page: certain among a family of 50 comparisons, and not
-contradicted by the count of queries. Beside it stand verdicts of single comparisons, at 95 %. The numbers of results
+Verdicts are counted twice. "In the app" is the rule of every page: certain among a family of 50 comparisons, and borne
+out by the count of queries. Beside it stand verdicts of single comparisons, at 95 %. The numbers of results
 with which these are counted on a data set are chosen on the other data sets only, by the goals that they meet there,
 then by the share of right verdicts. Nothing else is chosen so: the app's own numbers of results (1 and a typical
 group), the view for the weights, three quarters of the weight and how a typical group is counted were fixed after
@@ -118,8 +118,8 @@ RULES: dict[str, Callable[[int, int], int]] = {
     "count alone": lambda _mean, count: count,
     "mean or count": lambda mean, count: mean or count if mean * count >= 0 else 0}
 """What a verdict may be made of: the sign of a sure mean difference of cosines, and whether surely more queries are
-better than worse. The app has the second rule."""
-APP_RULE = "mean, unless the count contradicts"
+better than worse. The app states the third rule's verdicts, and a race goes by the second."""
+APP_RULE = "mean and count"
 SIGNS = {"better": 1, "worse": -1, "cannot tell": 0}
 LARGE, TINY = 2.0, 0.5
 """Smallest difference in points whose sign must agree, and the largest loss with which "better" is not false."""
@@ -425,14 +425,14 @@ def quality(places: list[dict[str, Any]], measure: str, truth: str) -> tuple[int
 def voted(place: dict[str, Any], measure: str) -> Integers:
     """Return the verdict of all judges on each row in a single comparison: 1 for better, −1 for worse, 0 for neither.
 
-    If the queries of a row were counted, for as many results as the app looks at, the count must not contradict it.
+    If the queries of a row were counted, for as many results as the app looks at, the count must bear it out.
     """
     means = voted_by_mean(place, measure)
     question = next((question for question, of in APP.items() if of == measure), None)
     if question is None:
         return means
-    return np.array([RULES[APP_RULE](mean, lean(place, row, question)) for mean, row in zip(
-        means, place["comparisons"].values(), strict=True)])
+    return np.array([RULES[APP_RULE](mean, lean(place, row, question)) if "counts" in row else mean
+                     for mean, row in zip(means, place["comparisons"].values(), strict=True)])
 
 
 def voted_by_mean(place: dict[str, Any], measure: str) -> Integers:
@@ -586,7 +586,7 @@ def finding_words(record: dict[str, Any]) -> list[str]:
     of_all, of_counts, of_views, of_maps = (sum(of[name] for of in entered) for name in entered[0])
     assert of_views == of_maps, "one sentence says both"
     return [
-        f"All {of_all} embeddings enter every column of the tables but these: a count of images may stop the verdict "
+        f"All {of_all} embeddings enter every column of the tables but these: a count of images can stop the verdict "
         f"on {of_counts}, and the other {of_all - of_counts} are judged by the mean difference alone; consistency "
         f"under views and the silhouette on a UMAP map are correlated over {of_views}, in "
         f"{sum(of['correlation of consistency under views'] > 0 for of in entered)} of {len(entered)} rows of the "

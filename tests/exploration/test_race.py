@@ -652,34 +652,31 @@ def test_a_reader_who_adds_a_gain_finds_the_similarity_after_it() -> None:
     assert interval_words(of) == "similarity 0.353 → 0.381: +0.028, 0.015 to 0.048"
 
 
-@pytest.mark.parametrize(("better", "said"), [(0.6, "better"), (0.45, "better"), (0.3, "cannot tell")])
-def test_a_verdict_that_the_count_contradicts_is_no_verdict(better: float, said: Verdict) -> None:
+@pytest.mark.parametrize(("better", "said"), [(0.6, "better"), (0.45, "cannot tell"), (0.3, "cannot tell")])
+def test_a_verdict_that_the_count_does_not_bear_out_is_no_verdict(better: float, said: Verdict) -> None:
     count = Count(changed=0.9, better=better, worse=0.9 - better, low=better - 0.05, high=better + 0.05)
     of = Comparison(first=measured("cannot tell"), groups=measured("better"), judges=("judge",), whole=count)
     assert of.groups.said == of.groups.alone == said
     assert of.groups.reversed.said == {"better": "worse", "cannot tell": "cannot tell"}[said]
-    assert of.earns_its_place("groups") == (said == "better")
+    assert of.earns_its_place("groups") == (better > 0.4), "a race builds on what the count does not contradict"
     assert Comparison.model_validate_json(of.model_dump_json()).groups.said == said, "as it is stored"
     assert (verdict_words(of.groups, "whole groups") == "better whole groups") == (said == "better")
     if said != "better":
-        assert said_of_measured("groups", said, of.groups) == (
-            "Whole group: no clear difference (of 100 searches 30 get better, 60 worse, but the gains are larger than "
-            "the losses)")
+        why = ", but the gains are larger than the losses" if better < 0.4 else ""
+        counted = f"of 100 searches {100 * better:.0f} get better, {90 - 100 * better:.0f} worse{why}"
+        assert said_of_measured("groups", said, of.groups) == f"Whole group: no clear difference ({counted})"
 
 
 CHANCE = ", but the difference on average may be chance"
 
 
 @pytest.mark.parametrize(("difference", "better", "said"), [
-    (0.02, 0.6, ""), (0.02, 0.5, ", better on average, though the counts alone may be chance"),
-    (0.02, 0.57, ", better on average, though the counts alone may be chance"),
-    (0.02, 0.595, ""),
-    (0.02, 0.45, ", better on average, though more get worse"),
+    (0.02, 0.6, ""), (0.02, 0.5, ""), (0.02, 0.57, ""), (0.02, 0.595, ""), (0.02, 0.45, ""),
     (0.02, 0.3, ", but the gains are larger than the losses"),
     (0.001, 0.3, ", but the gains are larger than the losses"), (0.001, 0.5, ""), (0.001, 0.7, CHANCE),
     (-0.001, 0.3, CHANCE), (-0.001, 0.7, ", but the losses are larger than the gains"),
-    (-0.02, 0.45, ", worse on average, though the counts alone may be chance"), (-0.02, 0.3, "")])
-def test_a_count_that_does_not_show_the_verdict_says_why(difference: float, better: float, said: str) -> None:
+    (-0.02, 0.45, ""), (-0.02, 0.3, "")])
+def test_a_count_that_leans_against_the_mean_or_alone_says_so(difference: float, better: float, said: str) -> None:
     verdict = "better" if difference > 0.01 else "worse" if difference < -0.01 else "cannot tell"
     count = Count(changed=0.98, better=better, worse=0.98 - better, low=better - 0.06, high=better + 0.06)
     measured = Measured(verdict=verdict, difference=difference, low=difference - 0.005, high=difference + 0.005,

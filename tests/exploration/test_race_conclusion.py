@@ -72,7 +72,7 @@ def test_a_training_whose_gain_nobody_could_see_is_not_advised_for_first_results
     assert measured is not None
     for better, worse, is_seen in ((0.07, 0.06, False), (0.12, 0.01, True)):
         first = measured.first.model_copy(update={"count": Count(
-            changed=0.13, better=better, worse=worse, low=better - 0.003, high=better + 0.003)})
+            changed=0.13, better=better, worse=worse, low=better - 0.001, high=better + 0.001)})
         against = measured.model_copy(update={"first": first})
         race = race_of(plm.model_copy(update={"against_best": against, "against_start": against})).model_copy(
             update={"images": 1500})

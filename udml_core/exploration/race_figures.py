@@ -149,11 +149,11 @@ def _limit_words(measured: Measured, serves: Serves) -> str:
 
 
 def balance_words(measured: Measured) -> str:
-    """Say what the mean difference adds to a count of images whose order is not sure, such as 51 better, 46 worse."""
+    """Say why a count that leans to one side makes no verdict: the mean difference does not follow it, surely."""
     wide, count = measured.wide, measured.wide.count
     if measured.is_undervalued:
         return UNDERVALUED
-    if count is None or count.better is None or count.worse is None or count.low is None or count.high is None:
+    if count is None:
         return ""
     gain = 1 if measured.difference > 0 else -1
     if count.leans == gain and wide.low <= 0 <= wide.high:
@@ -161,11 +161,7 @@ def balance_words(measured: Measured) -> str:
     if count.leans == -gain:
         larger, smaller = ("gains", "losses") if gain > 0 else ("losses", "gains")
         return f", but the {larger} are larger than the {smaller}"
-    if measured.said == "cannot tell" or count.leans:
-        return ""
-    many, few, other = (count.better, count.worse, "worse") if gain > 0 else (count.worse, count.better, "better")
-    though = f"more get {other}" if round(100 * few) > round(100 * many) else "the counts alone may be chance"
-    return f", {measured.said} on average, though {though}"
+    return ""
 
 
 def shares(measured: Measured) -> tuple[int, int, int] | None:
@@ -202,7 +198,7 @@ def verdict_words(measured: Measured, name: str) -> str:
     if measured.is_undervalued:
         return f"{UNTOLD} on {name}"
     wide = measured.wide
-    agree = wide.low <= 0 <= wide.high or wide.is_contradicted
+    agree = wide.low <= 0 <= wide.high or not wide.is_borne_out
     return f"{'no clear difference in' if agree else 'the judges disagree on'} {name}"
 
 

@@ -102,6 +102,12 @@ class Measured(BaseModel):
         return self.count is not None and sign * self.count.leans < 0
 
     @property
+    def is_borne_out(self) -> bool:
+        """Whether the count of queries surely leans to the side of the verdict, where its interval is known."""
+        sign = {"better": 1, "worse": -1, "cannot tell": 0}[self.verdict]
+        return self.count is None or self.count.low is None or sign * self.count.leans > 0
+
+    @property
     def agreed(self) -> Verdict:
         """The verdict of the judges, unless the count of queries contradicts it."""
         return "cannot tell" if self.is_contradicted else self.verdict
@@ -110,7 +116,8 @@ class Measured(BaseModel):
     def alone(self) -> Verdict:
         """The verdict of a comparison that was planned before and chosen from no others.
 
-        The mean interval of the judges must leave out 0, and the count of queries must not contradict it. A verdict
+        The mean interval of the judges must leave out 0, and the count of queries must surely lean to the same side:
+        pages show the count, and "worse" beside as many better as worse results would convince no reader. A verdict
         that judges give too easily is not told.
         """
         return "cannot tell" if self._found in self.untold else self._found
@@ -122,7 +129,7 @@ class Measured(BaseModel):
 
     @property
     def _found(self) -> Verdict:
-        return "cannot tell" if self.low <= 0 <= self.high else self.agreed
+        return "cannot tell" if self.low <= 0 <= self.high or not self.is_borne_out else self.verdict
 
     @property
     def wide(self) -> Self:

@@ -83,8 +83,7 @@ def _row(measure: Serves, measured: Measured, verdict: str) -> str:
     parts = "".join(
         f'<span class="{kind}" style="flex-grow:{number}" title="{number} {word}"><b>{number}</b> <i>{word}</i></span>'
         for number, word, kind in zip(counted, words, KINDS, strict=True) if number)
-    word, balance = said_word(measured), balance_words(measured)
-    verdict = verdict or (balance[2:] if balance.startswith(f", {word} ") else f"{word}{balance}")
+    verdict = verdict or f"{said_word(measured)}{balance_words(measured)}"
     bar = "verdict-bar"
     if measured.is_undervalued:  # pale, as the counts are no verdict
         bar, verdict = f"{bar} doubted", verdict.replace(", but", ", as", 1)

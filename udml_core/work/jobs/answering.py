@@ -67,11 +67,11 @@ def _verdict(measured: Measured, close: str) -> str:
         measured: What the judges measured.
         close: What follows a gain that is a close call; empty if it is none.
     """
-    counted, balance = shares(measured), "" if close else balance_words(measured)
-    if measured.said == "better" and (close or balance):  # the counts say it less clearly than the mean
+    counted = shares(measured)
+    if measured.said == "better" and close:
         return f"slightly better{close}" + ("" if counted is None else f" ({_counted(*counted)})")
     said = said_word(measured)
-    return said if counted is None else f"{said} ({_counted(*counted)}{balance})"
+    return said if counted is None else f"{said} ({_counted(*counted)}{balance_words(measured)})"
 
 
 def _counted(better: int, _same: int, worse: int) -> str:
