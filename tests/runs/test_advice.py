@@ -381,6 +381,35 @@ def test_views_that_take_most_of_the_time_are_given_up_so_that_others_are_tried(
     assert race.outcomes[1].state == "judged"
 
 
+@pytest.mark.parametrize(("needed", "state"), [(200, "not tried"), (50, "judged")])
+def test_views_whose_first_seconds_show_that_they_take_long_come_after_the_others(
+        needed: int, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    of, clock, began = material(), [0.0], list[float]()
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+
+    def slow_views(self: Vectors, *_: Any) -> np.ndarray:
+        began.append(clock[0])
+        for second in range(needed + 1):
+            self.report(second / needed, "views")
+            clock[0] += 1.0
+        return self.known["views"]
+
+    monkeypatch.setattr(Vectors, "view_vectors", slow_views)
+    monkeypatch.setattr(Vectors, "feature_time", lambda *of: (10.0 * (len(of) > 2), True))
+    race = raced(of, budget=1.0, encoders=())
+    assert [outcome.name for outcome in race.outcomes].index("Several views of each image") == 0
+    of_views = race.outcomes[0]
+    assert of_views.state == state
+    others = [outcome for outcome in race.outcomes[1:] if outcome.setup.method == "frozen"]
+    assert {outcome.state for outcome in others} == {"judged"}
+    assert began[0] < 1
+    if state == "judged":
+        assert len(began) == 2, "at the end all of the time is theirs"
+    else:
+        assert (len(began), clock[0] < 10) == (1, True), "seconds are lost, not most of the minute"
+        assert of_views.seconds == pytest.approx(needed, rel=0.1)
+
+
 def test_a_training_whose_first_seconds_show_that_it_does_not_fit_is_given_up_at_once(
         monkeypatch: pytest.MonkeyPatch) -> None:
     of, clock, pace = material(), [0.0], [0.01]

@@ -195,7 +195,8 @@ class JudgedTrack:
         except OutOfTimeError as error:
             took = self._clock() - began
             known = self._pace.correct(_work(setup), expected)
-            self._note(setup, expected, took / error.share if error.share > TELLING_SHARE else max(took, known))
+            self._note(setup, expected, took + error.left if error.left else
+                       took / error.share if error.share > TELLING_SHARE else max(took, known))
             raise
         self._note(setup, expected, self._clock() - began)
         self._jury.meet(setup.backbone, [rows, *self._embeddings.parts(setup)])

@@ -13,8 +13,10 @@ from udml_core.data.dataset import DETAIL, WAITING, step_name
 
 TELLING_SHARE = 0.05
 """Smallest share of a step from which its time is estimated."""
+TELLING_IMAGES = 0.01
+"""Smallest share of the images from which the time of the others is estimated."""
 TELLING_SECONDS = 3.0
-"""Shortest time of a training from which the rest is estimated."""
+"""Shortest time of a computation from which the rest is estimated."""
 HALVED = 2.0
 """Seconds in which half of what a shown time is too long is taken from it."""
 FINISHING, LEFT = "finishing", " left"
@@ -64,30 +66,31 @@ class RaceClock:
 
 
 class Forecast:
-    """What is left of a training, from the share that its first seconds finished."""
+    """What is left of a computation, from the share that its first seconds finished."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], telling: float = TELLING_SHARE) -> None:
         """Start without a share.
 
         Args:
             clock: Returns the seconds of the race without waiting.
+            telling: The smallest share that tells: less where each part takes as long as any other.
         """
-        self._clock = clock
+        self._clock, self._telling = clock, telling
         self._first: tuple[float, float] | None = None
 
     def __call__(self, share: float) -> float | None:
-        """Return the expected seconds until the training ends; None until its first seconds tell.
+        """Return the expected seconds until it ends; None until its first seconds tell.
 
         The time before the first share is left out: it loads data and builds the model.
 
         Args:
-            share: Finished share of the training, 0 to 1.
+            share: Finished share, 0 to 1.
         """
         now = self._clock()
         if self._first is None or share < self._first[1]:
             self._first = now, share
         began, first = self._first
-        if now - began < TELLING_SECONDS or share - first < TELLING_SHARE:
+        if now - began < TELLING_SECONDS or share - first < self._telling:
             return None
         return (now - began) * (1 - share) / (share - first)
 

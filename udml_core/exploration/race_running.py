@@ -104,7 +104,8 @@ def run_race(start: Setup, ideas: Iterable[Idea], track: Track, serves: Serves, 
              known: Mapping[Setup, Outcome] | None = None) -> Iterator[Outcome]:
     """Try candidates one after the other, each on top of the best search so far; yield what becomes of each.
 
-    A candidate that was not tried, because it takes too long, comes again at the end if it may fit after all.
+    A candidate that was not tried, because it takes too long, comes again at the end if it may fit after all; so does
+    a step whose first seconds showed that it takes much of the time.
 
     Args:
         start: The search to beat.
@@ -244,6 +245,8 @@ def try_candidate(name: str, start: Setup, best: Setup, setup: Setup, track: Tra
     except UserError as error:
         took, is_late = track.elapsed() - began, isinstance(error, OutOfTimeError)
         needs = took + error.left if isinstance(error, OutOfTimeError) and error.left else 0.0
+        if needs and setup.method == FROZEN and rough == 1:  # its finished parts are kept until it comes again
+            return Outcome(name=name, setup=setup, state="not tried", seconds=needs)
         return Outcome(name=name, setup=setup, state="given up" if is_late else "not possible", reason=str(error),
                        seconds=took, needs=needs)
     return Outcome(name=name, setup=setup, kept=against_best.earns_its_place(serves), against_best=against_best,

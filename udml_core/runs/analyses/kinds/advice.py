@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 ENCODERS = tuple(judge for judge in JUDGES if judge not in WEAK)
 """The backbones that a race tries."""
 MOST_OF_TIME = 0.6
-"""Share of the remaining time after which views are given up, so that other candidates are tried too."""
+"""Share of the remaining time after which views are given up, so that other candidates are tried too; views whose first
+seconds show that they take longer are tried after the others."""
 LEFT_FOR_CANDIDATES = 0.2
 """Share of a race's time that candidates get in any case: on a slow machine the judges' features take longer than
 expected, and a race that judges nothing after them would be useless."""
@@ -289,14 +290,15 @@ class _Embeddings:
         self._race, self._indices, self.deadline, self._clock = race, indices, deadline, clock
         self._materials = {(race.start.backbone, race.start.method): material}
         self._own = material
-        self._trainings = dict[tuple[str, str], tuple[float, bool]]()
+        self._trainings, self._begun = dict[tuple[str, str], tuple[float, bool]](), set[Setup]()
 
     def rows(self, setup: Setup) -> Array:
         """Return the embeddings (m, d) that the steps of a recipe after its views refine."""
         material, views = self._of(setup), setup.parsed.find("views")
         if isinstance(views, Views):
-            now = self._clock()
-            deadline = now + MOST_OF_TIME * (self.deadline - now)
+            now, share = self._clock(), 1.0 if setup in self._begun else MOST_OF_TIME
+            self._begun.add(setup)  # which comes again when no other candidate is left
+            deadline = now + share * (self.deadline - now)
             telling = _telling(material, Views.title.lower(), self._clock, deadline, len(self._indices))
             return telling.view_vectors("final", views)[self._indices]
         return material.vectors("final", self._indices)
@@ -377,16 +379,17 @@ def _telling(material: Material, words: str, clock: RaceClock, deadline: float =
         deadline: The time at which it raises `OutOfTimeError`, as `clock` counts.
         count: Number of images, of which the progress is counted; 0 to keep the detail of the computation.
     """
-    from udml_core.exploration.race_clock import Forecast
+    from udml_core.exploration.race_clock import TELLING_IMAGES, TELLING_SHARE, Forecast
 
-    telling, report, forecast = copy(material), material.report, Forecast(clock)
+    telling, report = copy(material), material.report
+    forecast = Forecast(clock, TELLING_IMAGES if count else TELLING_SHARE)
 
     def tell(share: float, step: str) -> None:
         clock.wait(step_name(step) == WAITING)
-        left = forecast(share) if step_name(step) == TRAINING else None
+        left = forecast(share) if count or step_name(step) == TRAINING else None
         if left is not None and left > ROUGH * (deadline - clock()):
-            raise OutOfTimeError("The training does not fit into the time that is left. Allow more minutes; finished "
-                                 "epochs are kept.", share, left)
+            raise OutOfTimeError(f"{words[0].upper()}{words[1:]}: it does not fit into the time that is left. Allow "
+                                 "more minutes; finished parts are kept.", share, left)
         if clock() > deadline:
             raise OutOfTimeError("The time of the race is up. Allow more minutes; finished parts are kept.",
                                  share if step_name(step) == TRAINING or step.startswith("features") else 0.0)
