@@ -1222,6 +1222,18 @@ def test_a_training_is_judged_with_the_steps_of_the_search_in_use(
     lab = opened("train", dataset="digits", live=trained.id)
     (link,) = [link for link in lab.get("page_link") if link.label == "Compare both"]
     assert f"b={trained.id}%3A{steps.id}" in link.proto.query_string, "what was judged is compared"
+    with monkeypatch.context() as patch:  # judges see no difference at all: neither search is recommended
+        patch.setattr("udml_core.work.jobs.verdicts.rival_verdicts", lambda *_: Verdicts("cannot tell", "cannot tell"))
+        st.cache_data.clear()
+        open_lab = opened("train", dataset="digits", live=trained.id)
+        assert "Your eyes decide between this training and your search" in texts(open_lab)
+        assert not [link for link in open_lab.get("page_link") if link.label == "Compare both"]
+        framed = [button.label for button in open_lab.button if button.key in ("lab-compare", "lab-keep", "lab-use")
+                  and button.proto.type == "secondary"]
+        assert framed == ["Compare both"]
+        open_lab.button(key="lab-compare").click().run()
+        assert open_lab.query_params["b"] in (f"{trained.id}:{steps.id}", [f"{trained.id}:{steps.id}"])
+        st.cache_data.clear()
     lab.button(key="lab-use").click().run()
     assert used_search([frozen, trained]) == (trained, steps.id), "and used"
     use_search(frozen, "final")

@@ -17,7 +17,10 @@ from ..shell.cached import dataset_of
 from ..shell.race_verdict import judgments_version
 from ..shell.run_hash import RUN_HASH
 from ..shell.run_status import escaped
-from ..shell.views import view_link
+from ..shell.views import open_view, view_link
+
+COMPARE, BLIND_ICON = "Compare both", ":material/thumbs_up_down:"
+BLIND = "Blind: you see where the two searches differ, without their names."
 
 
 def stand_beside(run: Run) -> Stand | None:
@@ -63,8 +66,9 @@ def idle_line() -> str:
 def offer_choice(run: Run, key: str, can_keep: bool = True) -> None:
     """Show the buttons that use a run's search or keep the search in use, and the link that compares both.
 
-    The button with a frame does what the verdict says; without a verdict, it uses the run, unless training added
-    nothing. A search that was chosen after the run ended is kept already.
+    The button with a frame does what the verdict says: compare both where judges see no clear difference. Without a
+    verdict, it uses the run, unless training added nothing. A search that was chosen after the run ended is kept
+    already.
 
     Args:
         run: A finished run.
@@ -77,12 +81,15 @@ def offer_choice(run: Run, key: str, can_keep: bool = True) -> None:
     except UserError:  # the images are missing, which the page says
         rival = None
     keeps = adds_nothing(run) or (stand is not None and not stand.prefers_run)
-    is_begun = stand is not None and stand.is_begun
+    is_begun, is_open = stand is not None and stand.is_begun, stand is not None and stand.is_open
+    own = FINAL if stand is None else stand.own
+    if is_open and rival is not None and rival.run.id != run.id and st.button(
+            COMPARE, key=f"{key}-compare", icon=BLIND_ICON, help=BLIND):
+        open_view("compare", _blind(run, rival, own))
     if rival is not None and keeps and _is_kept(run, rival) and not is_begun:
         st.caption(f"You kept {rival.name}.", width="content")
     elif rival is not None and keeps and can_keep:
-        _keep_button(rival, key, "secondary")
-    own = FINAL if stand is None else stand.own
+        _keep_button(rival, key, "tertiary" if is_open else "secondary")
     what = "this training alone" if own == FINAL else "this training and the steps of your search"
     if st.button("Use this training", key=f"{key}-use", icon=SEARCH,
                  type="tertiary" if keeps else "secondary",
@@ -92,10 +99,14 @@ def offer_choice(run: Run, key: str, can_keep: bool = True) -> None:
         return
     if not keeps and rival.name == IN_USE and can_keep:
         _keep_button(rival, key, "tertiary")
-    if rival.run.id != run.id:
-        link = judge_link(side_name(rival.run.id, rival.frame), run.id, None if own == FINAL else own, rival.serves)
-        view_link("compare", label="Compare both", icon=":material/thumbs_up_down:", width="content", query_params=link,
-                  help="Blind: you see where the two searches differ, without their names.")
+    if rival.run.id != run.id and not is_open:
+        view_link("compare", label=COMPARE, icon=BLIND_ICON, width="content", query_params=_blind(run, rival, own),
+                  help=BLIND)
+
+
+def _blind(run: Run, rival: Rival, own: str) -> dict[str, str]:
+    """Return the address parameters of blind judgments of a run's embedding and another search."""
+    return judge_link(side_name(rival.run.id, rival.frame), run.id, None if own == FINAL else own, rival.serves)
 
 
 def _is_kept(run: Run, rival: Rival) -> bool:

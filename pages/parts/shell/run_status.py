@@ -21,6 +21,7 @@ from udml_core.runs.run_comparison import differing_settings, settings_of
 from udml_core.runs.search import FROZEN
 from udml_core.runs.tasks import ADVICE, Status, Task
 from udml_core.work import jobs
+from udml_core.work.jobs.advising import is_trial
 
 from .setting_words import setting_words
 
@@ -85,7 +86,8 @@ def run_title(run: Run) -> str:
 def run_titles(runs: Sequence[Run]) -> dict[str, str]:
     """Return the names of runs by id. A run has one short name, the same on every page.
 
-    It is the name that the user gave the run, else method and data set. An example's begins with "Example: ". Runs with
+    It is the name that the user gave the run, else method and data set. An example's begins with "Example: ", and that
+    of a training that a race started says so, so that a later race changes no name of the user's own runs. Runs with
     equal names, listed here or not, also have the settings in which they differ, after the time if that is needed.
     """
     known = {run.id: run for run in [*list_runs(runs_folder()), *runs]}
@@ -110,7 +112,8 @@ def search_title(run: Run) -> str:
 
 def _plain_title(run: Run) -> str:
     """Return a run's name without what tells it apart from others."""
-    title = run.notes().name or f"{search_title(run)} on {run.spec().dataset_title.split(',')[0]}"
+    raced = ", from a race" if run.spec().method != FROZEN and is_trial(run) else ""
+    title = run.notes().name or f"{search_title(run)} on {run.spec().dataset_title.split(',')[0]}{raced}"
     return f"{EXAMPLE}{title}" if run.is_example else title
 
 

@@ -22,7 +22,7 @@ from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run, find_run, list_runs
 from udml_core.runs.analyses import analysis_at, find_analysis
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
-from udml_core.runs.opinions import agreement_words, kept_words, newest_opinion, opinion_lines
+from udml_core.runs.opinions import adds_nothing, agreement_words, kept_words, newest_opinion, opinion_lines
 from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.search_opinion import run_against_run
@@ -39,6 +39,8 @@ ADVISED, IN_USE = "the best search", "your search"
 BEST = {"better": "Better than {}; confirm it by judgments", "worse": "Keep {}",
         "cannot tell": "Keep {}, unless your eyes see more"}
 """What follows from the verdict on a run against another search, in what the newest race serves."""
+OPEN = "Your eyes decide between this training and {}"
+"""What follows where judges see no clear difference at all."""
 ALONE = "the training alone is not better than the plain search"
 """Why a gain of a training with further steps does not count."""
 _MEMORY = Memory(8)
@@ -128,6 +130,7 @@ class Stand:
         why: What judges say, or what the search adds to the run, about "this training".
         is_begun: Whether the search begins with this very training, so that nothing speaks against the search.
         prefers_run: Whether judges prefer the run.
+        is_open: Whether judges see no clear difference in anything, so that only eyes can decide.
         own: The judged embedding of the run: `final`, or the id of its refinement by the steps of the search in use.
         said: The verdicts on the run in comparison with the search, in words; empty where the search begins with it.
     """
@@ -137,6 +140,7 @@ class Stand:
     why: str
     is_begun: bool = False
     prefers_run: bool = False
+    is_open: bool = False
     own: str = FINAL
     said: str = ""
 
@@ -253,13 +257,14 @@ def stand_of(run: Run, dataset: Dataset) -> Stand | None:
     if verdicts is None:
         return None
     sees, verdicts = verdicts, verdicts if own == FINAL else _held_by_training(verdicts, run)
-    says = beside_best(search.serves, verdicts, search.name)
+    is_open = sees == verdicts and set(verdicts) == {"cannot tell"} and not adds_nothing(run)
+    says = OPEN.format(search.name) if is_open else beside_best(search.serves, verdicts, search.name)
     served, other = _served_first(search.serves, verdicts)
     with_what = "alone" if own == FINAL else "with the same steps"
     doubt = "" if sees == verdicts else f". What else they see as better does not count, as {ALONE}"
     said = _said_once(verdicts)
     return Stand(search, says, f"compared with {search.name} ({search.words}), judges see {said} in this training "
-                               f"{with_what}{doubt}", own=own, said=said,
+                               f"{with_what}{doubt}", is_open=is_open, own=own, said=said,
                  prefers_run="better" in (served, other) and served != "worse")
 
 
