@@ -186,10 +186,11 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
         settings = explain_settings(wanted, method, dataset, known)
         more = st.container()
     above = rest.container(key="lab-above")  # also beside a run, so that the map below does not move
+    last = None if watched is not None else last_training(dataset)
     if watched is None:  # beside a run, its own verdict says how it stands beside the search in use
         with above:
             show_raced(dataset)
-            if (last := last_training(dataset)) is not None:
+            if last is not None:
                 show_trained_before(last, LAST)
     with top:
         fields = main_form(method, settings)
@@ -202,7 +203,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
                 center, right = middle_and_right()
             with right:
                 show_steps_ahead()
-                show_expected(example)
+                show_expected(last, example, method.card.name)
                 st.markdown("**The method**")
                 explain(method, dataset, learns_a_head(method, settings, fields))
     if pairs is None:

@@ -42,7 +42,16 @@ from udml_core.exploration.race import Outcome, Setup
 from udml_core.methods import METHODS, find_method
 from udml_core.results.label_free import record_words
 from udml_core.results.records import FOLDER
-from udml_core.runs import Run, RunRequest, Spec, create_run, example_runs, hide_examples, list_runs, runs_folder
+from udml_core.runs import (
+    Run,
+    RunRequest,
+    Spec,
+    create_run,
+    example_runs,
+    hide_examples,
+    list_runs,
+    runs_folder,
+)
 from udml_core.runs.analyses.kinds.opinion import Verdicts
 from udml_core.runs.tasks import Status
 from udml_core.runs.verdict import Standing
@@ -717,6 +726,18 @@ def test_one_click_takes_the_default_values_and_a_second_visit_keeps_them(submit
     assert submitted[1].fields == spec_of_example("rpml").fields
 
 
+@pytest.mark.usefixtures("examples")
+def test_lab_shows_the_result_of_its_example_until_a_run_has_one() -> None:
+    example = jobs.find_example(catalog.load("digits"), runs_folder(), "rpml")
+    assert example is not None
+    final = (example.evaluation() or {})["final"]
+    test = opened("train", dataset="digits", method="rpml")
+    assert "Of the example, until your own run has measures:" in texts(test)
+    (bars,) = [html.proto.body for html in test.get("html") if 'class="result-bars"' in html.proto.body]
+    assert all(f"{final[measure]:.1f}\N{NO-BREAK SPACE}%" in bars for measure in ("map@r", "recall@1"))
+    assert "The measures of the run appear here." in texts(opened("train", dataset="digits", method="pca"))
+
+
 @pytest.mark.usefixtures("submitted")
 def test_a_run_that_the_user_has_trained_is_named_until_a_setting_changes() -> None:
     start(opened("train", dataset="digits", method="pca"))
@@ -731,6 +752,7 @@ def test_a_run_that_the_user_has_trained_is_named_until_a_setting_changes() -> N
     assert "This run exists already" not in texts(test)
     test = opened("train", dataset="digits", method="nce")
     assert "**Your last training**: PCA on Digits." in texts(test)
+    assert "Of your last training, PCA on Digits:" in texts(test)
     (link,) = [link for link in test.get("page_link") if link.proto.label == "Show it"]
     assert f"live={run.id}" in link.proto.query_string, "Lab finds it again in a new session"
 

@@ -71,13 +71,19 @@ def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: fl
     _show_curves(run, names[1:], epoch, has_ended)
 
 
-def show_expected(example: Run | None) -> None:
-    """Show what an example of the method reached on the same images, where a run's measures appear later.
+def show_expected(last: Run | None, example: Run | None, method: str) -> None:
+    """Show the result of the last training, else an example's, on the same images, where a run's own appears later.
 
     Args:
-        example: The example; None without one.
+        last: The user's last training on the images; None without one.
+        example: An example on the images; None without one.
+        method: Name of the chosen method, whose example is shown.
     """
-    evaluation = None if example is None else example.evaluation()
+    if last is not None:
+        st.caption(f"Of your last training, {escaped(run_title(last))}:")
+        _show_result(last)
+        return
+    evaluation = None if example is None or example.spec().method != method else example.evaluation()
     if example is None or not evaluation or (evaluation.get("final") or {}).get(MAIN_MEASURES[0].key) is None:
         st.caption("The measures of the run appear here.")
         return
