@@ -15,9 +15,9 @@ from ..shell.run_picker import open_search
 
 SIDE = 72
 CAPTIONS: dict[Serves, str] = {
-    "first": "Drawn at random among the queries whose first result changes: above, the plain search.",
-    "groups": "Drawn at random among the queries whose group changes: what only one of the searches finds in it, with "
-              "its rank; above, the plain search."}
+    "first": "Random queries whose first result changes; the upper row is the plain search.",
+    "groups": "Random queries whose group changes: each row has what only this search finds, with its rank; the upper "
+              "row is the plain search."}
 
 
 def show_examples(race: Race, outcome: Outcome, dataset: Dataset) -> None:

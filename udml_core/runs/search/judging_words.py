@@ -116,12 +116,13 @@ def leading(share: Share) -> Share:
 def interval_words(share: Share) -> str:
     """Return the interval of the leading embedding in percent, rounded outward, such as "71 to 96".
 
-    A tie that is ruled out is left out: "over 50 to 99".
+    A tie that is ruled out is left out: "more than 50 and up to 99".
     """
     lead = leading(share)
     low, high = math.floor(100 * lead.low + 1e-6), math.ceil(100 * lead.high - 1e-6)
-    over = "over " * (share.is_decided and low <= 100 * EVEN < 100 * lead.low)
-    return f"{low}" if low == high else f"{over}{low} to {high}"
+    if share.is_decided and low <= 100 * EVEN < 100 * lead.low:
+        return f"more than {low} and up to {high}"
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def percent_words(share: float) -> str:
