@@ -215,7 +215,11 @@ def explain_verdict(live: Live, refined: RefinedGallery, opinions: Opinions | No
     left, right = st.columns([5, 1], vertical_alignment="center")
     with left:
         judged = f"**{verdict_words(opinions, str(refined.recipe))}**, judged" if labeled else "Judged"
-        st.caption(f"{judged} without labels by {names_of(opinions)}{scope}.{said}")
+        by = f"by {names_of(opinions)}{scope}."
+        if labeled:
+            st.caption(f"{judged} without labels.{said}", help=f"Judged {by}")
+        else:
+            st.caption(f"{judged} without labels {by}")
         if less := _less_than_advised(live, refined, opinions):
             st.caption(f":orange[:material/trending_down:] **{less}**")
     with right, st.popover("Details", icon=":material/gavel:", type="tertiary"):
@@ -279,8 +283,8 @@ def agreement_words(opinions: Opinions, recipe: str, measures: Measures) -> str:
         return ""
     if found[0] == found[1]:
         return AGREEMENTS[found[0]]
-    return " ".join(f"{question}: the labels {of}." if of != "undecided" else f"{question}: undecided."
-                    for question, of in zip(QUESTION_WORDS, found, strict=True))
+    return " ".join(f"{question}: the labels {of}." for question, of in zip(QUESTION_WORDS, found, strict=True)
+                    if of != "undecided")
 
 
 def show_judges(opinions: Opinions, recipe: str) -> None:
