@@ -9,7 +9,7 @@ from udml_core.numerics.measures import LOWER, NEITHER, Measure, measure_of
 from udml_core.results.axis import outer_fence, place_beyond
 from udml_core.results.benchmark import Benchmark
 
-from ..draw.figures import GRAY, draw, line_style
+from ..draw.figures import BREAK, GRAY, draw, line_style
 from ..results.charts import HEAD, LEGEND, add_marks
 
 ROW = 20
@@ -95,5 +95,5 @@ def ranked_figure(benchmark: Benchmark, names: list[str], measure: str) -> go.Fi
                          margin={"l": 0, "r": 10, "t": HEAD - 10, "b": 10})
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=names, tickvals=names,
                         range=[len(names) - 0.5, -0.5], tickfont={"size": 12}, title="", automargin=True)
-    figure.update_xaxes(title={"text": shown.plain_axis, "standoff": 12}, side="top")
+    figure.update_xaxes(title={"text": shown.plain_axis.replace(" · ", BREAK), "standoff": 12}, side="top")
     return figure

@@ -24,7 +24,7 @@ ROW_OF_WIDTH = re.compile(r"(.+) d=(\d+)")
 MARGIN = {"l": 8, "r": 8, "t": 8, "b": 8}
 LONGEST_LINE = 40
 """Characters in a line of a row's name beside the chart; a longer line would leave the points no room."""
-ROW, LINE, GAP, HEAD = 28, 15, 8, 74
+ROW, LINE, GAP, HEAD = 28, 15, 8, 90
 """Pixels of a row at least, of a line of its label, between two labels, and of the legend with the axis."""
 MOST_ROWS, TOP = 12, 8
 """Rows of a chart that shows all of them, and rows that a longer one shows first."""
@@ -93,7 +93,7 @@ def chart_by_row(table: Table, measure: str, key: str) -> None:
                          legend=LEGEND | {"yref": "container", "yanchor": "top", "xref": "container"})
     figure.update_yaxes(automargin=True, tickvals=list(places.values()), ticktext=list(labels.values()),
                         tickfont={"size": 12}, range=[length, 0], zeroline=False)
-    figure.update_xaxes(title={"text": shown.plain_axis, "standoff": 12}, side="top")
+    figure.update_xaxes(title={"text": shown.plain_axis.replace(" · ", BREAK), "standoff": 12}, side="top")
     best = max(((row[measure][0], name) for name, row in table.rows.items() if measure in row), default=(0.0, "none"))
     draw(figure, key, f"{shown.name} of {len(names)} rows, mean and standard deviation. The highest "
          f"trained row is {best[1]} with {best[0]:.4g}. The table below lists all values.")
