@@ -1359,6 +1359,33 @@ def test_search_offers_the_advised_search_until_it_is_in_view(frozen: Run) -> No
     assert label in [button.label for button in test.button], "a visible way back"
 
 
+def test_search_begins_with_the_last_choice_and_says_how_it_stands_beside_the_best_search(
+        frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    finished(frozen, outcomes(frozen))
+    refined = worker.keep(frozen, plan_analysis(Refinement, recipe="whiten"), lambda _share, _step: None).id
+    use_search(frozen, refined)
+    trained = worked(runs_folder(), method="pca", split="all", fields={"dimension": 4})
+    use_search(trained, "final")
+    said = Verdicts("worse", "cannot tell")
+    monkeypatch.setattr("udml_core.work.jobs.verdicts.rival_verdicts", lambda *_: said)
+    st.cache_data.clear()
+    test = opened("explore", run=frozen.id)
+    test.query_params.pop("run")
+    switched(test, "retrieval")
+    assert test.query_params["run"] in (trained.id, [trained.id]), "the plain search gives way"
+    assert test.multiselect[0].value == ["final"]
+    assert ("Compared with the best search (whitening), judges see worse first results, no clear difference in whole "
+            "groups.") in texts(test).replace("\\", "")
+    earlier = opened("retrieval", run=frozen.id)
+    assert earlier.multiselect[0].value == ["final"], "not the refinement that was chosen before"
+    for run in (trained, frozen):
+        earlier.selectbox(key="choose-run").select(run.id).run()
+    switched(earlier, "learn")
+    earlier.query_params.pop("run", None)
+    switched(earlier, "retrieval")
+    assert earlier.query_params["run"] in (frozen.id, [frozen.id]), "a choice in the sidebar stays"
+
+
 def test_the_advised_search_takes_the_place_of_the_search_in_use(frozen: Run) -> None:
     finished(frozen, outcomes(frozen))
     st.cache_data.clear()

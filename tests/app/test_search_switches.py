@@ -104,7 +104,7 @@ def test_the_verdict_on_the_recipe_in_view_stands_directly_below_the_results(run
     keep_opinion(run, BETTER, UNCLEAR, OF_REFINEMENTS, "whiten+average:k=10,times=2")
     test = opened("retrieval", run=run.id, recipe="whiten+average:times=2", add="3")  # the same recipe, written plainly
     captions = [caption.value.replace("\\", "") for caption in test.caption]
-    verdict = ("Whitening, then averaging with 10 neighbors, twice, against the embedding without it, judged without "
+    verdict = ("Whitening, then averaging with 10 neighbors, twice, compared with the training alone, judged without "
                "labels: better first results, no clear difference in whole groups.")
     place = next(at for at, caption in enumerate(captions) if verdict in caption)
     assert place < next(at for at, caption in enumerate(captions) if "Click an image to search with it." in caption)

@@ -67,8 +67,8 @@ def test_a_search_is_compared_by_what_it_gains(first: Verdict, groups: Verdict, 
 
 @pytest.mark.parametrize(("better", "said"), [
     (0.76, "better (by looks, 76 of 100 searches better, 22 worse)"),
-    (0.45, "slightly better (by looks, 45 of 100 searches better, 53 worse)")])
-def test_a_gain_that_its_counts_do_not_show_is_called_slight(better: float, said: str) -> None:
+    (0.45, "no clear difference (by looks, 45 of 100 searches better, 53 worse)")])
+def test_a_gain_that_its_counts_do_not_show_is_no_gain(better: float, said: str) -> None:
     """The mean is better, although more results may get worse."""
     count = Count(changed=0.98, better=better, worse=0.98 - better, low=better - 0.06, high=better + 0.06)
     of = comparison("better").model_copy(update={"first": measured("better").model_copy(update={"count": count})})

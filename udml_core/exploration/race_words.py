@@ -24,7 +24,9 @@ from udml_core.exploration.search_names import named_search
 
 FEW_CHANGED = 0.2
 """An advice that changes a smaller share of the first results is a small change."""
-FOUND = {"better": "find{} it better", "worse": "find{} it worse", "cannot tell": "see{} no clear difference"}
+UNDERRATED = "underrated"
+FOUND = {"better": "find{} it better", "worse": "find{} it worse", "cannot tell": "see{} no clear difference",
+         UNDERRATED: "find{} it worse, which does not count, as judges underrate such steps"}
 """What judges find, with the place of the ending of one judge's verb."""
 KEPT = "kept for the next steps"
 """What is said of a candidate on which later candidates build."""
@@ -146,7 +148,8 @@ def dissent_words(race: Race, outcome: Outcome) -> str:
     alone = {} if of is None else of.by_judge
     by_verdict: dict[str, list[str]] = {verdict: [] for verdict in FOUND}
     for name in sorted(alone, key=lambda name: -race.weights.get(name, 0.0)):
-        by_verdict[alone[name][race.serves == "groups"].said].append(name)
+        of_judge = alone[name][race.serves == "groups"]
+        by_verdict[UNDERRATED if of_judge.is_undervalued else of_judge.said].append(name)
     if not by_verdict["better"] or len(by_verdict["better"]) == len(alone):
         return ""
     called = {name: f"{_judge_name(race, name)}{', a weak judge,' * (name in WEAK)}" for name in alone}

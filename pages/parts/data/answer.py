@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import streamlit as st
 
-from udml_core.exploration.race import Outcome, Race
+from udml_core.base.errors import UserError
+from udml_core.exploration.race import FROZEN, Outcome, Race
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.search.judged_runs import is_frozen
 from udml_core.work.jobs.answering import evidence_words, judged_words
 from udml_core.work.jobs.raced import judged_in_race
+from udml_core.work.jobs.verdicts import against_advised
 
 from ..shell.cached import dataset_at_hand
 from ..shell.race_judgments import recipe_of, search_kind
@@ -69,4 +72,13 @@ def _evidence(run: Run, frame: str, version: tuple[int, ...]) -> str:  # noqa: A
         return ""
     if (judged := judged_of(run, frame)) is not None:
         return evidence_words(*judged, runs_folder(), dataset_at_hand(run.spec().dataset))
-    return frame_verdict(run, frame)[0] or UNKNOWN
+    said = frame_verdict(run, frame)[0]
+    beside = "" if run.spec().method == FROZEN else _against_advised(run, frame)
+    return " ".join(filter(None, (beside, said))) or UNKNOWN
+
+
+def _against_advised(run: Run, frame: str) -> str:
+    """Return what judges say of a chosen training against the search that a race advises; empty if nothing can."""
+    with suppress(UserError):  # the images are missing, or an embedding was removed, which other pages say
+        return against_advised(run, frame, dataset_at_hand(run.spec().dataset))
+    return ""

@@ -16,7 +16,7 @@ from udml_core.numerics.refinement import Recipe
 from udml_core.results.embedding_words import words_of
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.runs.search import FINAL, FROZEN, Frame, Retrieval, finished_refinements, frame_words
-from udml_core.runs.used import used_search
+from udml_core.runs.used import used_on
 
 from ..draw.palette import AFTER, BEFORE, REFINED
 from ..refine.cards import PARAMETER
@@ -106,10 +106,11 @@ def show_alone(retrieval: Retrieval, *names: str) -> None:
 
 
 def default_names(retrieval: Retrieval) -> list[str]:
-    """Return the embedding that the user chose; without a choice, that after training beside that before it."""
-    if (used := used_search([retrieval.run])) is not None:
-        return [used[1]]
-    return _first_names(retrieval)
+    """Return the embedding that the user chose for the images, if it is the run's; else that after training beside
+    that before it.
+    """
+    used = used_on(retrieval.spec.dataset, list_runs(runs_folder()))
+    return [used[1]] if used is not None and used[0].id == retrieval.run.id else _first_names(retrieval)
 
 
 def _first_names(retrieval: Retrieval) -> list[str]:

@@ -269,7 +269,8 @@ def frame_verdict(run: Run, frame: str) -> tuple[str, str]:
         name = next((name for name in judged.opinions if plainly(name) == plainly(recipe)), None) if judged else None
         verdicts = judged.verdicts(name) if judged and name else None
         words = recipe_words(Recipe.parse(recipe), is_sentence=True)
-        return (f"{words}, against the embedding without it, judged without labels: "
+        plain = words_of("plain").sentence if run.spec().method == FROZEN else "the training alone"
+        return (f"{words}, compared with {plain}, judged without labels: "
                 f"{said_words(*verdicts)}." if verdicts else ""), ""
     said = said_of(run)
     return (f"This run against {words_of('plain').sentence}, judged without labels: {said_words(*said.verdicts)}. "

@@ -51,6 +51,8 @@ IS_DRAWN, IS_KEPT = "app-run-is-drawn", "app-run-is-kept"
 """Session keys: whether the page has drawn the box, and whether the address keeps the run that end_page draws."""
 TRAINED = "app-run-trained"
 """Session key of the id of a run that is the app's run because it was trained, not because the user chose it."""
+PICKED = "app-run-picked"
+"""Session key of the id of the run that the user chose last in the sidebar's box."""
 BOX = "choose-run"
 
 
@@ -276,7 +278,7 @@ def _take_choice() -> None:
     """Make the run of the box the app's run, and its data set the one that pages begin with."""
     stop_waiting()
     st.session_state.pop(TRAINED, None)
-    st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
+    st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[PICKED] = st.session_state[BOX]
     note_dataset(next(run for run in list_runs(runs_folder()) if run.id == st.session_state[BOX]).spec().dataset)
 
 
@@ -384,16 +386,18 @@ def choose_trained(run: Run) -> None:
 
 
 def return_to_used() -> None:
-    """Let Search begin with the search that the user chose for these images, not with a run that was trained since."""
-    trained = st.session_state.get(TRAINED)
-    if trained is None or PARAMETER in st.query_params or st.session_state.get(CHOSEN) != trained:
+    """Let Search begin with the search that the user chose for these images.
+
+    A run that was trained since gives way to it, and the plain search does, unless the user chose it in the sidebar.
+    """
+    chosen, runs = st.session_state.get(CHOSEN), list_runs(runs_folder())
+    shown = next((run for run in runs if run.id == chosen), None)
+    if PARAMETER in st.query_params or shown is None or chosen == st.session_state.get(PICKED):
         return
-    runs = list_runs(runs_folder())
-    dataset = next((run.spec().dataset for run in runs if run.id == trained), None)
-    used = used_on(dataset, runs)
-    if used is not None:
+    used = used_on(shown.spec().dataset, runs)
+    if used is not None and (chosen == st.session_state.get(TRAINED) or shown.spec().method == FROZEN):
         st.session_state[CHOSEN] = used[0].id
-        del st.session_state[TRAINED]
+        st.session_state.pop(TRAINED, None)
 
 
 def app_run() -> str | None:

@@ -30,6 +30,8 @@ from .run_status import escaped
 
 SAME: dict[Serves, str] = {"first": "the same", "groups": "nearly the same"}
 KINDS = ("better", "same", "worse")
+WHY_NONE = "no verdict: these steps compare your images with each other, and judges underrate what that finds"
+"""What stands in place of a verdict and its counts where judges are known to err."""
 
 
 def show_verdict_bars(race: Race, outcome: Outcome) -> bool:
@@ -83,10 +85,9 @@ def _row(measure: Serves, measured: Measured, verdict: str) -> str:
     parts = "".join(
         f'<span class="{kind}" style="flex-grow:{number}" title="{number} {word}"><b>{number}</b> <i>{word}</i></span>'
         for number, word, kind in zip(counted, words, KINDS, strict=True) if number)
+    if measured.is_undervalued:  # counts that are no verdict would be read as one
+        return f'<div><div class="verdict-name"><b>{HEADINGS[measure]}</b> {WHY_NONE}</div></div>'
     verdict = verdict or f"{said_word(measured)}{balance_words(measured)}"
-    bar = "verdict-bar"
-    if measured.is_undervalued:  # pale, as the counts are no verdict
-        bar, verdict = f"{bar} doubted", verdict.replace(", but", ", as", 1)
     return (f'<div><div class="verdict-name"><b>{HEADINGS[measure]}</b> {html.escape(verdict)}</div>'
-            f'<div class="{bar}" role="img" aria-label="{HEADINGS[measure]}, of 100 searches: {said}">{parts}'
+            f'<div class="verdict-bar" role="img" aria-label="{HEADINGS[measure]}, of 100 searches: {said}">{parts}'
             "</div></div>")

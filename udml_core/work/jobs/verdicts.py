@@ -14,6 +14,7 @@ from functools import partial
 from udml_core.base.errors import UserError
 from udml_core.base.memory import Memory
 from udml_core.data.dataset import Dataset
+from udml_core.exploration.race import Outcome, Race
 from udml_core.exploration.race_figures import MEASURES, OTHER, SAID, recipe_words, said_words, setup_words
 from udml_core.exploration.race_measured import Serves, Verdict
 from udml_core.exploration.search_names import named_search
@@ -22,7 +23,7 @@ from udml_core.numerics.refinement import Recipe
 from udml_core.runs import Run, find_run, list_runs
 from udml_core.runs.analyses import analysis_at, find_analysis
 from udml_core.runs.analyses.kinds.opinion import Opinions, Verdicts
-from udml_core.runs.opinions import adds_nothing, agreement_words, kept_words, newest_opinion, opinion_lines
+from udml_core.runs.opinions import NO_GAIN, adds_nothing, agreement_words, kept_words, newest_opinion, opinion_lines
 from udml_core.runs.run_comparison import settings_of
 from udml_core.runs.search import FINAL, FROZEN
 from udml_core.runs.search_opinion import run_against_run
@@ -174,7 +175,11 @@ def _search_of(run: Run, dataset: Dataset) -> Rival | None:
         if own is None or own.conclusion.use is None or own.conclusion.use.run != run.id:
             return None
         found = own.conclusion.race, own.conclusion.use
-    race, best = found
+    return _advised_rival(run, *found)
+
+
+def _advised_rival(run: Run, race: Race, best: Outcome) -> Rival | None:
+    """Return the search that a race of a run's images advises; None if not all images are prepared for it."""
     rival = find_run(best.run, run.root)
     refined = analysis_at(rival, refinement_of(best)) if best.setup.recipe else None
     if refined is not None and not refined.is_done():
@@ -266,6 +271,26 @@ def stand_of(run: Run, dataset: Dataset) -> Stand | None:
     return Stand(search, says, f"compared with {search.name} ({search.words}), judges see {said} in this training "
                                f"{with_what}{doubt}", is_open=is_open, own=own, said=said,
                  prefers_run="better" in (served, other) and served != "worse")
+
+
+def against_advised(run: Run, frame: str, dataset: Dataset) -> str:
+    """Return what judges say of a search that a user chose against the search that a race advises, in sentences.
+
+    Args:
+        run: The run of the search.
+        frame: Its embedding.
+        dataset: The images.
+
+    Returns:
+        Empty without another search that is advised, or if no judge can compare the two.
+    """
+    found = advised_beside(run, dataset)
+    rival = None if found is None else _advised_rival(run, *found)
+    verdicts = None if rival is None else rival_verdicts(run, rival, dataset, frame)
+    if rival is None or verdicts is None:
+        return ""
+    idle = f"{NO_GAIN} " if adds_nothing(run) else ""
+    return f"{idle}Compared with {ADVISED} ({rival.words}), judges see {_said_once(verdicts)}."
 
 
 def newer_training(runs: Sequence[Run]) -> Run | None:
