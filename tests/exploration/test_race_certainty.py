@@ -112,6 +112,9 @@ def test_an_advice_that_one_judge_does_not_see_says_which() -> None:
     assert said(net=better, eye=worse) == "Not all judges agree: The net finds it better; An eye finds it worse."
     assert said(net=better, eye=better, pixels=worse) == (
         "Not all judges agree: The net and An eye find it better; the raw pixels, a weak judge, find it worse.")
+    assert said(net=better, pixels=worse.model_copy(update={"untold": ("worse",)})) == (
+        "Not all judges agree: The net finds it better; the raw pixels, a weak judge, find it worse, which does not "
+        "count, as judges underrate such steps.")
 
 
 def test_no_clear_difference_names_what_the_race_can_tell() -> None:
