@@ -64,9 +64,9 @@ def test_a_call_near_the_limit_is_close_and_says_so_above_the_figures() -> None:
         assert any(words.startswith("The judges are") for words in told.details) == (not close)
     won, lost, small, tiny = race_with(3.4), race_with(2.9), race_with(2.5), race_with(2.0)
     assert certainty_words(small, small.judged[0]).startswith(
-        "The judges are not sure: chance alone looks this good in at most about ")
+        "The judges are not sure of the largest gain: chance alone looks this good in at most about ")
     assert certainty_words(tiny, tiny.judged[0]).startswith(
-        "The judges are not sure: chance alone often looks this good.")
+        "The judges are not sure of the largest gain: chance alone often looks this good.")
     assert certainty_words(won, won.judged[0]) == (
         "Slightly better, a close call: chance alone looks this good in at most about 2 of 100 "
         "such races, and other images may turn it over: check it with your eyes.")

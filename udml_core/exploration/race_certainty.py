@@ -83,8 +83,10 @@ def certainty_words(race: Race, outcome: Outcome, is_done: bool = True) -> str:
     chance = chance_of(gain)
     said = f"chance alone looks this good in {_of_races(chance)}"
     if not is_close(race, outcome):
-        return f"The judges are very sure: {said}. {EYES}" if race.verdict(outcome) == "better" else (
-            f"The judges are not sure: {said if chance < OFTEN else 'chance alone often looks this good'}. {EYES}")
+        if race.verdict(outcome) == "better":
+            return f"The judges are very sure: {said}. {EYES}"
+        doubt = said if chance < OFTEN else "chance alone often looks this good"
+        return f"The judges are not sure of the largest gain: {doubt}. {EYES}"
     if race.verdict(outcome) == "better":
         by_eye = ": check it with your eyes" if effort_of(race, outcome) != math.inf else ""
         then = by_eye if is_done else "; a later candidate may gain more"

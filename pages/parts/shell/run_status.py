@@ -112,7 +112,7 @@ def search_title(run: Run) -> str:
 
 def _plain_title(run: Run) -> str:
     """Return a run's name without what tells it apart from others."""
-    raced = ", from a race" if run.spec().method != FROZEN and is_trial(run) else ""
+    raced = " (race)" if run.spec().method != FROZEN and is_trial(run) else ""
     title = run.notes().name or f"{search_title(run)} on {run.spec().dataset_title.split(',')[0]}{raced}"
     return f"{EXAMPLE}{title}" if run.is_example else title
 

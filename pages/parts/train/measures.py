@@ -40,7 +40,7 @@ from .watched import rows_of_moments
 
 MOST_CURVES = 2
 HEIGHT = 190
-ONE_JUDGE = "One judge's view of each epoch, against the plain search. The verdict above is of all judges."
+ONE_JUDGE = "One judge's view of each epoch, against the plain search."
 
 
 def show_measures(run: Run, status: Status, leave: Callable[[], None], epoch: float | None, chosen: str) -> None:
@@ -188,7 +188,8 @@ def _show_curves(run: Run, names: Sequence[str], epoch: float | None, has_ended:
         curve(name, {"": rows}, f"lab-{name}", height=HEIGHT, title=titles[name], beaten=beaten,
               cursor=epoch, narrow=True)
         if has_ended and curve_of(name).axis == GAIN:
-            st.caption(ONE_JUDGE)
+            of_all = " The verdict above is of all judges." if run.stored_status().state == "done" else ""
+            st.caption(ONE_JUDGE + of_all)
         if name == names[0] and (begins := _beginning_words(run, rows, name, beaten)):
             st.caption(begins)
         if has_ended and not adds_nothing(run) and (lost := lost_words(rows, name)):  # else the verdict says it
