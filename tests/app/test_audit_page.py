@@ -239,6 +239,16 @@ def test_a_race_that_is_offered_during_the_audit_says_to_begin_after_it(
     assert test.button(key="advice-start").label == "Begin without waiting"
 
 
+@pytest.mark.usefixtures("audited")
+@pytest.mark.parametrize(("is_found", "main"), [(False, "audit-show"), (True, "advice-open")])
+def test_once_a_best_search_is_found_it_comes_before_the_findings(
+        is_found: bool, main: str, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("advising", "auditing"):
+        monkeypatch.setattr(f"pages.parts.data.{place}.has_race", lambda _: is_found)
+    test = opened("data", dataset=dataset.name)
+    assert [key for key in ("audit-show", "advice-open") if test.button(key=key).proto.type == "primary"] == [main]
+
+
 def test_a_line_counts_the_findings_and_leads_to_them(dataset: Dataset, audited: None,
                                                       shown: list[dict[int, str]]) -> None:
     test = opened("data", dataset=dataset.name)

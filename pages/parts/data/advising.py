@@ -98,7 +98,12 @@ def action_of(dataset: Dataset) -> str:
     """Return what the button to the best search says: find it, follow the race that runs, or see what a race found."""
     if other_live_races(dataset, chosen_encoder(dataset), None, runs_folder()):
         return FOLLOW
-    return ACTION if suggested_by_race(dataset, runs_folder()) is None else "See the best search that was found"
+    return "See the best search that was found" if has_race(dataset) else ACTION
+
+
+def has_race(dataset: Dataset) -> bool:
+    """Return whether a race for the best search of the images has finished."""
+    return suggested_by_race(dataset, runs_folder()) is not None
 
 
 def show_advice(dataset: Dataset) -> None:

@@ -35,6 +35,7 @@ from ..shell.growth import load_changes
 from ..shell.run_status import escaped, escaped_message
 from ..shell.selection import selection
 from ..shell.user_errors import keep_user_errors, show_user_errors
+from .advising import has_race
 from .audited import (
     FINDINGS,
     NOT_COUNTED,
@@ -134,7 +135,7 @@ def audit_line(dataset: Dataset) -> bool:
         count = count_findings(dataset, state.run, state.finished)
         if (view := st.session_state[VIEW]) != "audit":
             kind: Literal["primary", "secondary", "tertiary"] = (
-                "tertiary" if not count else "secondary" if view == "advice" else "primary")
+                "tertiary" if not count else "secondary" if view == "advice" or has_race(dataset) else "primary")
             _line_of_audit().button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:",
                                     key="audit-show", type=kind,
                                     on_click=st.session_state.update, args=({VIEW: "audit"},),

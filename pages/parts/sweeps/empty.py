@@ -70,7 +70,7 @@ def _draw_record() -> None:
         figure.add_scatter(x=[x for x, _ in points], y=[y for _, y in points], name=named, mode="lines+markers",
                            line=line_style(number), hovertemplate="%{y:.1f} points")
         ends.append(f"{name} {points[0][1]:.1f} at {points[0][0]:g}° to {points[-1][1]:.1f} at {points[-1][0]:g}°")
-    figure.add_hline(0, line={"color": BEFORE, "dash": "dash"})
+    figure.add_hline(0, line={"color": BEFORE, "dash": "dash"}, annotation_text="PCA", annotation_position="top left")
     title = ("A recorded sweep of RPML on unseen classes: birds and clothes need an angle α of 35° or more, digits do "
              "best at 25°")
     st.markdown(f"**{title}**")  # a chart's own title would be cut on a phone
