@@ -12,6 +12,7 @@ const RING = 12; // half the side of a mark
 const ASIDE = 14; // pixels from a point to its word
 const MOST_STEPS = 6; // lines above and below a point where its word may be
 const MOST_IMAGES_PER_CELL = 6;
+const PALE = 0.85; // how much of the points below an image between them its paper hides, and up to which share of its radius
 const THIN = 10; // radius below which a ring is one of many
 
 const boxAround = (x, y) => ({ left: x - RING, right: x + RING, top: y - RING, bottom: y + RING });
@@ -66,7 +67,7 @@ class Overlay {
       row, side: 2 * (width < NARROW ? SMALLER : HALF), at: this.chart.screenPosition(row) }));
     for (const { row, side, at: [x, y] } of drawn) {
       pen.globalAlpha = this.chart.grayed(row) ? 0.25 : 1;
-      this.drawImage(pen, this.chart.idOf(row), x, y, side, this.chart.tint(row));
+      this.drawImage(pen, this.chart.idOf(row), x, y, side, this.chart.tint(row), true);
       this.taken.push({ left: x - side / 2, right: x + side / 2, top: y - side / 2, bottom: y + side / 2 });
     }
     pen.globalAlpha = 1;
@@ -95,7 +96,8 @@ class Overlay {
     return this.chosen;
   }
 
-  // One image for each cell of the screen, if cells hold few points; an image that is drawn stays drawn where it can.
+  // One image for each cell of the screen, if cells hold few points; an image that is drawn stays drawn where it can. Where
+  // points have groups, an image of no group would hide them.
   chooseImages(width, height, marks, before) {
     const [x0, y0] = this.chart.toMap(0, height);
     const [x1, y1] = this.chart.toMap(width, 0);
@@ -105,9 +107,12 @@ class Overlay {
     const isCrowded = total > MOST_IMAGES_PER_CELL * across * Math.ceil(height / TILE);
     if (isCrowded && !this.chart.header.tiles) return [];
     const spot = (row) => this.chart.toScreen(this.chart.to[2 * row], this.chart.to[2 * row + 1]);
+    const { values, header: { color } } = this.chart;
+    const hasGroups = Boolean(color.names) && values.some((value) => value >= 0);
     const best = new Map();
     for (const rows of spans) {
       for (const row of rows) {
+        if (hasGroups && values[row] < 0) continue;
         const [sx, sy] = spot(row);
         if (sx < HALF || sy < HALF || sx > width - HALF || sy > height - HALF) continue; // the edge would cut it
         const cell = Math.floor(sy / TILE) * across + Math.floor(sx / TILE);
@@ -199,20 +204,30 @@ class Overlay {
   }
 
   // An image, within a frame of a color a gray one as ink of this color: black tiles would hide the points between them.
-  drawImage(pen, id, x, y, side, frame) {
+  // Between points, ink needs no frame.
+  drawImage(pen, id, x, y, side, frame, isBetween = false) {
     const { cell } = this.chart.header.sheets;
     const { image, column, row } = this.sheetOf(id);
     if (!image) return;
     const ink = frame ? this.tiles.ink(id, frame) : null;
     if (ink?.isGray) {
-      pen.fillStyle = this.chart.paper;
+      pen.fillStyle = isBetween ? this.softPaper(pen, x, y, side / 2) : this.chart.paper;
       pen.fillRect(x - side / 2, y - side / 2, side, side);
       pen.drawImage(ink.canvas, x - side / 2, y - side / 2, side, side);
     } else pen.drawImage(image, column * cell, row * cell, cell, cell, x - side / 2, y - side / 2, side, side);
-    if (!frame) return;
+    if (!frame || (ink?.isGray && isBetween)) return;
     pen.lineWidth = side < 20 ? 1.5 : 2;
     pen.strokeStyle = frame;
     pen.strokeRect(x - side / 2, y - side / 2, side, side);
+  }
+
+  // The paper below an image between points, which it hides in its middle and leaves at its edge.
+  softPaper(pen, x, y, radius) {
+    const paper = rgbOf(this.chart.paper).join(", ");
+    const soft = pen.createRadialGradient(x, y, PALE * radius, x, y, radius);
+    soft.addColorStop(0, `rgba(${paper}, ${PALE})`);
+    soft.addColorStop(1, `rgba(${paper}, 0)`);
+    return soft;
   }
 
   drawHover(pen) {
