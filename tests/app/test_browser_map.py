@@ -391,7 +391,7 @@ def test_gray_images_on_a_map_are_ink_of_their_color_on_paper(page: Page, mapped
     settle(page)
     page.wait_for_function("""overlay => {
         const { data } = overlay.getContext("2d").getImageData(0, 0, overlay.width, overlay.height);
-        const is = (at, test) => data[at + 3] === 255 && test(data[at], data[at + 1], data[at + 2]);
+        const is = (at, test) => data[at + 3] > 200 && test(data[at], data[at + 1], data[at + 2]);
         let [paper, black] = [0, 0];
         for (let at = 0; at < data.length; at += 4) {
             paper += is(at, (...parts) => Math.min(...parts) > 250);

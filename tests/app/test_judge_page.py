@@ -127,7 +127,7 @@ def test_names_are_hidden_until_they_are_revealed_and_while_judging_goes_on(run:
     assert "**B (After training) finds the better image more often. You can stop.**" in shown
     assert "How sure: 9 of 9 for B (After training); that is too one-sided for chance (95 % certainty)." in shown
     bar = next(of.proto.body for of in test.get("html") if "judge-range" in of.proto.body)
-    (said,) = re.findall(r"finds the better image in ((?:over )?\d+ to \d+|\d+) %", shown)
+    (said,) = re.findall(r"finds the better image in ((?:more than \d+ and up|\d+) to \d+|\d+) %", shown)
     label = f"Share of B, an equal answer counted as half: {said} %"
     assert f'aria-label="{label}' in bar, "the numbers and the direction of the sentence"
     assert "B is always better" in bar

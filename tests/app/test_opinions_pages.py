@@ -101,9 +101,9 @@ def test_ones_own_runs_without_labels_stand_beside_examples_with_their_verdicts_
     assert {FIRST, GROUP, BAR} <= set(mixed)
     assert {BAR, "R@1"} <= set(shown_columns([labeled], columns)), "labeled runs show their measures"
     monkeypatch.setattr("pages.parts.runs.leaderboard.example_runs", lambda: [labeled])
-    assert shown_columns(listed, columns) == ["Run", FIRST, GROUP], "no column that is empty for one's own runs"
+    assert shown_columns(listed, columns) == ["Run", GROUP, FIRST], "no column that is empty for one's own runs"
     unknown = create_run(run.spec(), root)
-    assert shown_columns([*listed, unknown], columns) == ["Run", FIRST, GROUP], "one without results says nothing"
+    assert shown_columns([*listed, unknown], columns) == ["Run", GROUP, FIRST], "one without results says nothing"
 
 
 def test_lab_says_without_labels_whether_training_helped(pair: list[Run]) -> None:

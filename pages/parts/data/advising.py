@@ -76,8 +76,8 @@ def judges_line(backbone: str) -> str:
     """
     judges = independent(JUDGES, {backbone})
     named = listed(["the raw pixels" if name in WEAK else escaped(encoder_title(name)) for name in judges])
-    return (f"The judges: {named}. One that knows an image again, cropped and mirrored, counts more." if judges else
-            "No judge is left that took no part.")
+    known = "A judge that knows an image again when it is cropped or mirrored counts more."
+    return f"The judges: {named}. {known}" if judges else "No judge is left that took no part."
 
 
 def whole_time_words(dataset: Dataset, encoder: EncoderSpec, minutes: float) -> str:

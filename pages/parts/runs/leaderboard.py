@@ -37,9 +37,9 @@ NAME_WIDTH, MEASURE_WIDTH = 158, 82
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
-OPINION_WORDS = ("**First result, judged** and **Whole group, judged** are verdicts without labels: encoders that took "
-                 "no part in a run compare the nearest image, and all images near a query, with what the plain search "
-                 "finds.")
+OPINION_WORDS = ("**Whole group, judged** and **First result, judged** are verdicts without labels: encoders that took "
+                 "no part in a run compare all images near a query, and the nearest, with what the plain search finds. "
+                 "They see looks, not classes, so they can differ from the measures.")
 BAR, STATE, BEST, ADVISED = "Against baseline", "State", "Best", "Advised search"
 OVER = {measure.name: f"{measure.name} − baseline" for measure in MAIN_MEASURES}
 """Column with the difference of a measure to the better baseline."""
@@ -172,7 +172,8 @@ def _opinions(runs: Sequence[Run], is_frozen: Sequence[bool],
         rows.append((*(said or (missing, missing)), advised.words if advised else ""))
     if not are_judged:
         rows = [("", "", advised) for *_, advised in rows]
-    return {heading: [row[place] for row in rows] for place, heading in enumerate((*QUESTION_WORDS, ADVISED))}
+    first, groups, advised_steps = (list(column) for column in zip(*rows, strict=True))
+    return dict(zip((*QUESTION_WORDS[::-1], ADVISED), (groups, first, advised_steps), strict=True))
 
 
 def are_labeled(runs: Sequence[Run], evaluations: Sequence[Mapping[str, Any] | None]) -> bool:
@@ -305,11 +306,11 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
     column = st.column_config
     columns: dict[str, Any] = {
         "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH)),
-        BAR: column.ImageColumn(f"{BAR} ±{_scale(frame):.0f}", width=BAR_WIDTH + 66, help=(
+        BAR: column.ImageColumn(BAR, width=BAR_WIDTH + 66, help=(
             f"Difference to the better baseline. Upper bar: {MAIN_MEASURES[0].plain.lower()}, lower bar: "
             f"{MAIN_MEASURES[1].plain.lower()}. "
-            "To the right of the line: above the better baseline; to the left: below it. The ends of the bars' "
-            "room are the percentage points in the heading.")),
+            "To the right of the line: above the better baseline; to the left: below it. The room of the bars ends at "
+            f"{_scale(frame):.0f} percentage points.")),
         STATE: column.TextColumn(width=104),
         ADVISED: column.TextColumn(width=230, help="The search that a race on these images advises."),
         "Labels": column.TextColumn(width=62, help="What the method learns from: no labels, few labels, pairs of "

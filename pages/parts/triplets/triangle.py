@@ -15,7 +15,7 @@ from ..draw.figures import GRAY
 from ..draw.palette import QUERY
 from ..draw.pictures import inline
 
-WIDTH, HEIGHT, ARC, SIDE = 340, 380, 34, 76
+WIDTH, HEIGHT, ARC, SIDE = 340, 430, 34, 64
 """Pixels of the drawing, radius of the arc, and side of a photograph."""
 TOP, BELOW, EDGE = SIDE + 62, SIDE + 26, SIDE / 2 + 4
 """Highest point of the triangle, below the line with the angle and the negative with its word; room below its base
