@@ -41,7 +41,7 @@ const LESSON = {
   minutes: 7,
   title: "Two weak encoders",
   aim: "Afterwards you can choose a second encoder that helps the first.",
-  claim: "Two encoders that each miss much find more together, if they miss different images. A second encoder with the same errors adds nothing.",
+  claim: "Two encoders that each miss much find more together, if their wrong neighbors differ. A second encoder with the same wrong neighbors adds nothing.",
   data: ["digits", "encoders"],
   before: {
     text: "Encoder A sees only how much ink each row of a digit holds, and its R@1 (the share of images whose nearest image is the same digit) is about 80 %. Encoder B sees only the columns and has about 60 %. You write both vectors one behind the other. What is R@1 then?",
@@ -50,7 +50,7 @@ const LESSON = {
     order: [0, 2, 1],
     why: ["A does not decide alone: where A hesitates, the columns choose.", "", "Success rates are not averaged: in each search the two similarities are."],
     shows: { second: "columns", weight: 1 },
-    because: "Two digits with equal rows rarely have equal columns too. A wrong neighbor must deceive both encoders at once.",
+    because: "Two digits with equal rows rarely have equal columns too. A wrong neighbor must deceive both encoders at once. Even where both fail alone, their wrong neighbors often differ, and a right image is near in both.",
   },
   touch: "Set the weight of the second encoder to 0, then raise it. Then exchange B for C, which sees the sums of neighboring rows: C alone is much stronger than B.",
   see: "The rectangle holds all 600 images. Left: encoder A finds the right digit; right: it fails. Lower part of each side: the second encoder is right; upper part: it is wrong. Filled blue: the joined vector is right; dashed orange: it is wrong. The digits below are a query ★ on which A or the second encoder fails, with the nearest image by each.",
@@ -89,7 +89,7 @@ const LESSON = {
   }).map(({ name }) => name),
   reach: (value, images) => 1.96 * Math.sqrt(value * (100 - value) / images),
   readout: ({ recalls: [one, two, both], sameErrors, allErrors }, { second }) => [["R@1, A", percent(one)], [`R@1, ${NAMES[second]}`, percent(two)], [say("R@1, both"), percent(both)],
-    [say("A’s misses that {name} shares (of all: {share})", { name: NAMES[second], share: percent(allErrors) }), percent(sameErrors)]],
+    [say("{name} misses of A’s misses (of all images: {share})", { name: NAMES[second], share: percent(allErrors) }), percent(sameErrors)]],
   build({ stage, data: { digits }, change, state }) {
     const plane = new Plane(stage, { x: [-0.02, leastLetters(stage) ? 1.5 : 1.37], y: [-0.03, 1.1], width: 640, height: 330, equal: false, label: "Errors of two encoders" });
     const row = element("div", {});
@@ -153,15 +153,15 @@ const LESSON = {
   presented: { see: [[0, 1, 2], [3, 4]], fails: [0, 1] },
   states: { unanswered: { weight: 1 }, fails: { second: "pairs", weight: 1 } },
   fails: "Choose encoder C: alone it finds 79 %, B 59 %. But it misses 70 % of the images that A misses, and joined they never beat A: 80.7 against 81.2 % at w = 1. With B it finds up to 96 %. Now choose B and raise w to 3: R@1 falls to 90 %, because the joined vector follows the weaker encoder more and more. Two encoders also cost twice the time, and neither of them may judge the result, because a judge must take no part.",
-  takeaway: "Join encoders whose errors differ. A second encoder that is weaker but sees something else helps more than a strong one that fails on the same images.",
+  takeaway: "Join encoders whose wrong neighbors differ. A second encoder that is weaker but sees something else helps more than a strong one that is deceived by the same images.",
   open: { page: "refine", label: "join encoders and whiten them, without labels" },
   after: {
-    text: "Encoder A has R@1 80 %. You can add F with 78 %, which fails on the same images as A, or G with 60 %, which fails on other images. Which one do you try first?",
-    choices: ["F: it is stronger", "G: its errors differ", "Neither: joining needs labels"],
+    text: "Encoder A has R@1 80 %. You can add F with 78 %, which has the same wrong neighbors as A, or G with 60 %, which has others. Which one do you try first?",
+    choices: ["F: it is stronger", "G: its wrong neighbors differ", "Neither: joining needs labels"],
     right: 1,
     order: [0, 2, 1],
     why: ["Its strength lies where A is strong already; A’s errors stay.", "", "Joining only puts two vectors side by side, and that needs no label."],
-    because: "Where both fail in the same way, no weight helps. G can correct A’s errors if A outvotes G elsewhere; choose its weight with care, because with too large a weight G outvotes A.",
+    because: "Where both have the same wrong neighbor, no weight helps. G can correct A’s errors if A outvotes G elsewhere; choose its weight with care, because with too large a weight G outvotes A.",
   },
   notes: {
     ask: "How could you see without labels that two encoders make different errors?",

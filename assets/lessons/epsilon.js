@@ -156,6 +156,7 @@ const LESSON = {
         radius: images === "digits" ? (point) => (isMode.has(point) ? 4.2 : 3.2) : (point) => (isMode.has(point) ? 8 : 5),
         segments: Array.from(parents, (parent, point) => [point, parent]).filter(([child, parent]) => child !== parent) });
       legend.replaceChildren(element("span", {}, images === "digits" ? say("Digit: true class, color: cluster") : say("Shape: true group, color: cluster")),
+        ...(images === "digits" ? [element("span", {}, say("● with a white digit: mode"))] : []),
         element("span", {}, say("◯ not the cluster’s main class")), element("span", { class: "later" }, say("{count} of {all} in the main class: purity {purity}", { count: classes.length - others.length, all: classes.length, purity: percent(purity) })),
         ...(images === "digits" ? [element("span", { class: "later", "data-part": "small" }, say("On the small maps, color alone"))] : []));
       if (images !== shown) drawOthers(images);

@@ -34,7 +34,7 @@ const LESSON = {
     text: "A search for an 8 ranks ten pictures. Another 8 is a hit, any other digit a miss. Ranking A begins with a hit, then come misses, and its other hits are last. Ranking B begins with a miss, then come all hits. Which is better?",
     choices: ["Ranking A", "Ranking B", "It depends on the measure"],
     right: 2,
-    why: ["A is better only for a measure that reads rank 1 alone; others see its late hits.", "B is better only for a measure that reads many ranks; its first result is a miss.", ""],
+    why: ["A is better only for a measure that reads rank 1 alone; MAP@R also reads the misses that follow.", "B is better only for a measure that reads many ranks; its first result is a miss.", ""],
     shows: { order: RANKINGS[1][1] },
     because: "R@1 reads rank 1 only, so it prefers A. MAP@R reads the first R ranks, so it prefers B.",
   },

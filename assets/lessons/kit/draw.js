@@ -281,12 +281,11 @@ class Cloud {
     context.strokeStyle = paper;
     const letter = (row) => {
       Object.assign(context, { font: `bold ${LETTER_SIZE * size(row)}px system-ui, sans-serif`, textAlign: "center", textBaseline: "middle", fillStyle: colors(row) });
-      if (last.has(row)) { // the letter stands in a disk of its own
+      if (last.has(row)) { // the letter stands on a disk of its color: a ring would look like a mark
         context.beginPath();
         circle(context, ...this.spot(row), 1.5 * size(row));
-        context.fillStyle = paper;
         context.fill();
-        context.fillStyle = colors(row);
+        context.fillStyle = paper;
       }
       context.fillText(forms(row), ...this.spot(row));
     };
@@ -309,7 +308,7 @@ class Cloud {
       }
       point(row);
       context.strokeStyle = styles.color;
-      context.stroke();
+      if (typeof forms(row) !== "string") context.stroke();
       if (row !== chosen) continue;
       Object.assign(context, { fillStyle: "#000", font: `${(isSmall ? 1.4 : 1.7) * size(row)}px system-ui, sans-serif`, textAlign: "center", textBaseline: "middle" });
       context.fillText("★", ...this.spot(row));
