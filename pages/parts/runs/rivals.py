@@ -47,7 +47,8 @@ def show_stand(run: Run, stand: Stand, more: str | None = None) -> None:
         more: What follows the reason behind the "?"; None to show the reason in the line.
     """
     why, idle = f"{escaped(stand.why)}.", adds_nothing(run)
-    head, brief = escaped(stand.head), f": compared with it, {stand.said}." if stand.said else "."
+    head, who = escaped(stand.head), "" if stand.own == FINAL else "this training with the same steps, "
+    brief = f": {who}compared with it{':' if who else ','} {stand.said}." if stand.said else "."
     shown = f": {why}" if more is None else brief
     if idle and not stand.is_begun:
         line = f"{idle_line()} {head}{shown}"
