@@ -353,6 +353,8 @@ def test_switches_refine_the_current_query_beside_the_other_embeddings(run: Run)
     assert shown.count("hits among all 1,797 images") == 3, "the recipe refines what is searched"
     before = retrieval.search_item(query, 10, "final")
     assert effect_words(before, hits) in shown
+    files = [button.label for button in test.get("download_button")]
+    assert "Embeddings, without the steps that are on (Parquet)" in files
     test.toggle(key="search-diffuse").set_value(True).run()
     test.toggle(key="search-rerank").set_value(True).run()
     assert test.toggle(key="search-diffuse").value is False, "one re-ranking at a time"

@@ -298,7 +298,9 @@ def share_results(retrieval: Retrieval, rankings: Sequence[SearchResult]) -> Non
                                 lambda: zipped(files)))
     name = next((ranking.column.frame.name for ranking in rankings if ranking.column.retrieval.run == run
                  and ranking.column.frame.name.startswith(REFINED)), "final")
-    which, of_model = ("", "") if name == "final" else (", refined", " before the refinement")
+    is_live = any(ranking.column.frame.name.startswith(RECIPE) for ranking in rankings)
+    which, of_model = (", refined", " before the refinement") if name != "final" else (
+        (", without the steps that are on" if is_live else ""), "")
     lacking = "" if name == "final" else steps_without_vectors(find_analysis(run, name))
     vectors = f", before {lacking}" if lacking else which
     models = [Download(f"Model folder{of_model} (ZIP)", "model.zip", "application/zip", lambda: model_archive(run))
