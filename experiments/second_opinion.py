@@ -615,8 +615,9 @@ def finding_words(record: dict[str, Any]) -> list[str]:
         "of single comparisons, " + "; ".join(
             f"{count} decides {of['decided']} with {of['right']} right and a regret of {of['largest regret']:.1f}"
             for count, of in zip(FIRST, counts, strict=True)),
-        f"Of {seeds[0]} methods that were trained with three seeds, the verdicts of all seeds are one in {seeds[1]} of "
-        f"{2 * seeds[0]} cases, some seed has no verdict in {seeds[2]}, and two seeds are opposite in {seeds[3]}",
+        f"Of {seeds[0]} methods that were trained with two or three seeds, the verdicts of all seeds are one in "
+        f"{seeds[1]} of {2 * seeds[0]} cases, some seed has no verdict in {seeds[2]}, and two seeds are opposite in "
+        f"{seeds[3]}",
         *(f"{words} {span([of['recall@1'] for of in own[measure]])} with R@1 and "
           f"{span([of['map@r'] for of in own[measure]])} with MAP@R" for measure, words in OWN_WORDS.items())]
 

@@ -223,7 +223,7 @@ def test_the_record_says_how_many_embeddings_enter_each_column() -> None:
                       } - {"the judges together", "the best single judge", "consistency", "silhouette on a UMAP map"}
             assert len(others) == 6
             assert all(column in of["own"] for of in rows for column in others), "all embeddings enter these"
-    assert sum(row["count of images"] for row in stored.values()) == 359
+    assert sum(row["count of images"] for row in stored.values()) == 489
 
 
 def test_texts_say_how_far_classes_count_otherwise_than_judges() -> None:
