@@ -97,7 +97,7 @@ const LESSON = {
     why: ["A share of 10 pairs is uncertain: 7 of 10 can also come from fair coins.", "", "A few votes against do not refute a gain; they belong to any uncertain share."],
     because: "The interval of 7 in 10 reaches from 35 % to 93 %, so the true share may be below 50 %. Fair coins give a result at least as one-sided, 7 or more heads or tails of 10, in one case of three.",
   },
-  touch: "Judge 20 pairs: which image is more similar to the query ★? Only then see the second opinion, which took no part; with the slider it judges more pairs. If you have time, repeat it with comparisons 2 and 3.",
+  touch: "Judge 20 pairs: which image is more similar to the query ★? Only then see the second opinion, which took no part; with the slider it judges more pairs.",
   see: "Each bar is a 95 % interval for the share of pairs that the new embedding wins. It holds every share that makes the count unsurprising: so many votes or more, and so many or fewer, would each have a chance of at least 2.5 %. A bar right of the dashed line says better, left of it worse. A bar that crosses the line cannot tell. A pair that you call equal is not counted. Your bar appears after 20 judgments: if it moved with each of them, it would show which result is the new one. The second opinion took no part in either embedding: it compares whitened raw pixels. Both embeddings see sums of the same pixels, so it is not independent of them. Your browser drew the pairs, and on which side of each the new result stands.",
   controls: [
     { name: "comparison", kind: "choice", label: "Comparison", start: "joined", options: COMPARISONS.map((value, at) => ({ value, words: String(at + 1) })) },

@@ -89,7 +89,7 @@ const LESSON = {
   }).map(({ name }) => name),
   reach: (value, images) => 1.96 * Math.sqrt(value * (100 - value) / images),
   readout: ({ recalls: [one, two, both], sameErrors, allErrors }, { second }) => [["R@1, A", percent(one)], [`R@1, ${NAMES[second]}`, percent(two)], [say("R@1, both"), percent(both)],
-    [say("{name} misses of A’s misses (of all images: {share})", { name: NAMES[second], share: percent(allErrors) }), percent(sameErrors)]],
+    [say("Of A’s misses, {name} misses (of all images: {share})", { name: NAMES[second], share: percent(allErrors) }), percent(sameErrors)]],
   build({ stage, data: { digits }, change, state }) {
     const plane = new Plane(stage, { x: [-0.02, leastLetters(stage) ? 1.5 : 1.37], y: [-0.03, 1.1], width: 640, height: 330, equal: false, label: "Errors of two encoders" });
     const row = element("div", {});

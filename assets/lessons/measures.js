@@ -38,7 +38,7 @@ const LESSON = {
     shows: { order: RANKINGS[1][1] },
     because: "R@1 reads rank 1 only, so it prefers A. MAP@R reads the first R ranks, so it prefers B.",
   },
-  touch: "Drag a picture along the ranking, or focus it and press an arrow key. Guess each measure before you look at the numbers. Click a picture in a cluster to move it to the next cluster.",
+  touch: "Before each move, guess which measures will change. Drag a picture along the ranking, or focus it and press an arrow key. Click a picture in a cluster to move it to the next cluster.",
   see: "The query ★ is an 8. Another 8 is a hit ✓, any other digit is a miss ✕. Above the pictures, k marks the ranks that R@k reads. R marks the ranks that MAP@R reads: one for each hit, here 4. The fraction under a hit there is the precision: hits so far / rank. Recall and MAP@R read only the ranking. NMI reads the clusters alone; k-means found the first from the pixels.",
   controls: [{ name: "k", kind: "slider", label: "k, the number of ranks that R@k reads", low: 1, high: 10, step: 1, start: 2 }],
   hidden: [{ name: "order", start: PIXEL_RANKING, count: 10 }, { name: "clusters", start: KMEANS, count: 11 }],

@@ -11,8 +11,8 @@ const LESSON = {
   claim: "A triplet is an anchor, a positive of its class, and a negative of another class. Training moves the three points only while the negative is too near.",
   data: [],
   before: {
-    text: "The positive P has the class of the anchor A, the negative N has another. In the shaded region, N is too near. You drag N out of it. What does the next training step do with this triplet?",
-    choices: ["It pushes the negative even farther away", "It moves no point", "It pulls the positive closer"],
+    text: "P has the class of the anchor A, N has another. In the shaded region, N is too near. You drag N out of it. What does the next training step do?",
+    choices: ["It pushes N even farther away", "It moves no point", "It pulls P closer"],
     right: 1,
     order: [0, 2, 1],
     why: ["A push needs a violated bound; here the negative is already far enough.", "", "One loss causes both the pull on P and the push on N, and it is 0."],
@@ -175,7 +175,7 @@ const LESSON = {
     choices: ["Only the triplet loss with a margin", "Only the angular loss", "Both"],
     right: 0,
     why: ["", "The angular loss compares squared lengths, so both grow by the same factor and its sign stays.", "One of the two bounds does not depend on the scale: an angle stays as it is."],
-    because: "Squared distances grow a hundredfold, but the margin μ stays. Angles do not change with the scale.",
+    because: "N is farther from A than P is, and this difference of squared distances grows a hundredfold, but the margin μ stays. Angles do not change with the scale.",
   },
   notes: {
     ask: "Where may N be without any loss? Why is the border a circle, and what is its center with each bound?",

@@ -158,4 +158,4 @@ def test_points_and_region_are_named_before_the_question(open_lesson: Callable[.
         expect(page.locator(".step")).to_contain_text(words)
     page.keyboard.press("ArrowRight")
     expect(page.locator(".panel .question")).to_contain_text(
-        "The positive P has the class of the anchor A, the negative N has another. In the shaded region, N is too near")
+        "P has the class of the anchor A, N has another. In the shaded region, N is too near")
