@@ -41,7 +41,7 @@ const LESSON = {
   minutes: 7,
   title: "Two weak encoders",
   aim: "Afterwards you can choose a second encoder that helps the first.",
-  claim: "Two encoders that each miss much find more together, if their wrong neighbors differ. A second encoder with the same wrong neighbors adds nothing.",
+  claim: "Two encoders that each miss much find more together, if their wrong neighbors differ. A second encoder with the same wrong neighbors hardly helps.",
   data: ["digits", "encoders"],
   before: {
     text: "Encoder A sees only how much ink each row of a digit holds, and its R@1 (the share of images whose nearest image is the same digit) is about 80 %. Encoder B sees only the columns and has about 60 %. You write both vectors one behind the other. What is R@1 then?",

@@ -90,7 +90,7 @@ const LESSON = {
     because: "A lower threshold admits more links. Then fewer images are left from which no link leads on to a denser place, and each one is the peak of a cluster.",
   },
   touch: "Move ε slowly from left to right, or press a small map. Then do the same with the digits.",
-  see: "A line is the one link that an image follows, to an image in a denser place, up to a mode (peak, large point). All images with the same mode are a cluster and share a color. The shape of a point, or the digit, is its true class, which no cluster sees; a ring ◯ marks an image that is not of its cluster’s main (most frequent) class. Training uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton: a cluster of one. Areas, gaps and axes of the digits' map carry no units. Coverage: the share in clusters of two or more. Purity: the share of images whose class is most frequent in their cluster.",
+  see: "A line is the one link that an image follows, to an image in a denser place, up to a mode (peak, large point). All images with the same mode are a cluster and share a color. The shape of a point, or the digit, is its true class, which no cluster sees; a ring ◯ marks an image that is not of its cluster’s main (most frequent) class. Training uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton: a cluster of one. Areas, gaps and axes of the digits' map carry no units. Coverage: the share in clusters of two or more. Purity: the share of images of their cluster’s main class.",
   summary: { epsilon: 0.5 },
   controls: [
     { name: "images", kind: "choice", label: "Images", start: "points", options: [{ value: "points", words: "45 points in 3 groups" }, { value: "digits", words: "1,797 digits" }] },
