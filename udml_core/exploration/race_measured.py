@@ -98,14 +98,18 @@ class Measured(BaseModel):
     @property
     def is_contradicted(self) -> bool:
         """Whether the count of queries surely leans against the verdict, which follows the mean."""
-        sign = {"better": 1, "worse": -1, "cannot tell": 0}[self.verdict]
-        return self.count is not None and sign * self.count.leans < 0
+        return self._support < 0
 
     @property
     def is_borne_out(self) -> bool:
         """Whether the count of queries surely leans to the side of the verdict, where its interval is known."""
+        return self.count is None or self.count.low is None or self._support > 0
+
+    @property
+    def _support(self) -> int:
+        """Whether the count of queries surely leans to the side of the verdict, 1, or against it, −1; 0 if neither."""
         sign = {"better": 1, "worse": -1, "cannot tell": 0}[self.verdict]
-        return self.count is None or self.count.low is None or sign * self.count.leans > 0
+        return 0 if self.count is None else sign * self.count.leans
 
     @property
     def agreed(self) -> Verdict:

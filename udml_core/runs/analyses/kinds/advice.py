@@ -14,7 +14,7 @@ from pydantic import Field
 
 from udml_core.base.arrays import Array, Integers, evenly_spaced
 from udml_core.base.declaration import Shown
-from udml_core.base.errors import UserError, duration
+from udml_core.base.errors import UserError, capitalized, duration
 from udml_core.base.ticking import ticking
 from udml_core.data.dataset import DETAIL, TABLE, WAITING, step_name
 from udml_core.data.encoder_names import SIGN, encoders_in
@@ -388,8 +388,8 @@ def _telling(material: Material, words: str, clock: RaceClock, deadline: float =
         clock.wait(step_name(step) == WAITING)
         left = forecast(share) if count or step_name(step) == TRAINING else None
         if left is not None and left > ROUGH * (deadline - clock()):
-            raise OutOfTimeError(f"{words[0].upper()}{words[1:]}: it does not fit into the time that is left. Allow "
-                                 "more minutes; finished parts are kept.", share, left)
+            raise OutOfTimeError(f"{capitalized(words)}: it does not fit into the time that is left. Allow more "
+                                 "minutes; finished parts are kept.", share, left)
         if clock() > deadline:
             raise OutOfTimeError("The time of the race is up. Allow more minutes; finished parts are kept.",
                                  share if step_name(step) == TRAINING or step.startswith("features") else 0.0)
