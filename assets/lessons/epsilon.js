@@ -83,9 +83,10 @@ const LESSON = {
   claim: "Without labels, clusters of similar images can serve as classes. A low threshold ε merges true classes, and a high ε shatters them.",
   data: ["digits", "epsilon"],
   before: {
-    text: "Links stronger than ε lead from image to image, up to denser places, to a peak. Images that lead to the same peak form a cluster. You lower ε: what happens to the clusters?",
+    text: "Links stronger than ε lead from image to image, up to denser places, to a peak. Images that lead to the same peak form a cluster. You lower ε from 0.65 to 0.3: what happens to the clusters?",
     choices: ["Fewer, larger clusters", "More, smaller clusters", "The same clusters"],
     right: 0,
+    shows: { epsilon: 0.3 },
     why: ["", "A higher ε does this: it removes links, and clusters fall apart.", "ε decides which links count, so with it changes to which peak an image leads."],
     because: "A lower threshold admits more links. Then fewer images are left from which no link leads on to a denser place, and each one is the peak of a cluster.",
   },
@@ -94,7 +95,7 @@ const LESSON = {
   summary: { epsilon: 0.5 },
   controls: [
     { name: "images", kind: "choice", label: "Images", start: "points", options: [{ value: "points", words: "45 points in 3 groups" }, { value: "digits", words: "1,797 digits" }] },
-    { name: "epsilon", kind: "slider", label: "ε, minimum strength (relevancy) of a link", low: 0.2, high: 0.95, step: 0.01, start: 0.3 },
+    { name: "epsilon", kind: "slider", label: "ε, minimum strength (relevancy) of a link", low: 0.2, high: 0.95, step: 0.01, start: 0.65 },
   ],
   compute({ images, epsilon }, data) {
     const ascent = ascend(data.epsilon[images], epsilon);
@@ -179,7 +180,7 @@ const LESSON = {
     <p class="aside">${say("<b>Coverage</b> is the share of images in clusters of two or more, here {coverage}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.", { coverage: percent(coverage) })}</p>`,
   caption: [0, 1, 4],
   presented: { see: [[0, 1], [3, 4, 6, 7]], fails: [2, 3] },
-  states: { see: [{}, { epsilon: 0.5 }], fails: { images: "digits", epsilon: 0.9 } },
+  states: { see: [{ epsilon: 0.3 }, { epsilon: 0.5 }], fails: { images: "digits", epsilon: 0.9 } },
   parts: { map: "predict see0 see1 formula fails check takeaway", small: "fails takeaway" },
   fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two share a pseudo-label. High purity alone is not a success: there it comes from singletons.",
   takeaway: "ε is the minimum strength of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",

@@ -255,7 +255,7 @@ const LESSON = {
     };
     const formula = `<math><mi>s′</mi><mo>=</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>o</mi><mo>/</mo><mn>2</mn><mo>)</mo></mrow>${raised(N_ALPHA)}</msup>
       <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>p</mi><mo>)</mo></mrow>${raised(N_BETA)}</msup></math>`;
-    return `<p>${say("Split the step from A to B into <i>o</i>, across a flat, and <i>p</i>, along it. Then {formula}: distance across costs more. PLM calls the exponents −N<sub>α</sub> and −N<sub>β</sub>.", {
+    return `<p>${say("Split the step from A to B into <i>o</i>, across a flat, and <i>p</i>, along it. Then {formula}: distance across costs more. PLM, a method of the app, calls the exponents −N<sub>α</sub> and −N<sub>β</sub>.", {
       formula })}</p>
       <p>${say("By A’s flat: {formula}", { formula: part(fromA) })}</p><p>${say("By B’s flat: {formula}", { formula: part(fromB) })}</p>
       <p>${say("The similarity is their mean, {similarity}. A neighbor joins only if afterwards, for every member, at least the share T of its squared distance lies along the flat.", { similarity: fixed(similarity, 2) })}</p>`;

@@ -150,7 +150,7 @@ const LESSON = {
     <p>${say("The loss −log P, with the natural logarithm, pushes view k away with the strength {formula}, which is its share divided by τ: for the strongest competitor {equation}.", {
     formula: `<math><mfrac><mn>1</mn><mi>τ</mi></mfrac><mo>·</mo><mfrac><mrow><mi>η</mi><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow><mtext>${say("denominator")}</mtext></mfrac></math>`,
     equation: `<math><mfrac><mn>${significant(share, digits)}</mn><mn>${fixed(temperature, 2)}</mn></mfrac><mo>=</mo><mn>${significant(share / temperature, 2)}</mn></math>` })}</p>
-    <p class="aside">${say("PSLR and ISIF add −η Σ log(1 − P<sub>k</sub>), where P<sub>k</sub> is the share of view k divided by η. The whole loss is {loss}, and {share} of its push falls on the same class.", {
+    <p class="aside">${say("PSLR and ISIF, methods of the app, add −η Σ log(1 − P<sub>k</sub>), where P<sub>k</sub> is the share of view k divided by η. The whole loss is {loss}, and {share} of its push falls on the same class.", {
     loss: significant(loss, 3), share: percent(sameShareOfLoss) })}</p>`;
   },
   caption: [0, 1, 3],

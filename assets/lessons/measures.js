@@ -2,8 +2,8 @@ const RELEVANT = 4; // R: the other images of the query's class
 const PIXEL_RANKING = [4, 0, 2, 9, 1, 6, 5, 3, 7, 8];
 const RANKINGS = [
   [say("Nearest pixels"), PIXEL_RANKING],
-  [say("A hit first, then misses"), [0, 4, 5, 6, 7, 8, 9, 1, 2, 3]],
-  [say("A miss first, then all hits"), [4, 0, 1, 2, 3, 5, 6, 7, 8, 9]],
+  [say("A: a hit first"), [0, 4, 5, 6, 7, 8, 9, 1, 2, 3]],
+  [say("B: a miss first"), [4, 0, 1, 2, 3, 5, 6, 7, 8, 9]],
 ];
 const KMEANS = [2, 2, 2, 2, 2, 0, 0, 0, 1, 2, 2];
 const CLUSTERINGS = [
@@ -171,10 +171,11 @@ const LESSON = {
       boxes.replaceChildren(...boxNames().map((name) => {
         const inside = members.filter((_member, image) => assignment[image] === name);
         return element("div", { style: `border:1px ${inside.length ? "solid" : "dashed"} var(--edge);border-radius:8px;padding:2px 6px` },
-          element("small", {}, inside.length ? String.fromCharCode(65 + name) : say("new")), element("div", { class: "tiles", style: "gap:1px" }, inside));
+          element("small", {}, inside.length ? String(name + 1) : say("new")), element("div", { class: "tiles", style: "gap:1px" }, inside));
       }));
+      if (stage.closest(".present")) boxes.append(element("b", { style: "align-self:center" }, `NMI ${percent(drawn.nmi)}`)); // a slide of it has no other number
       members.forEach((member, image) => {
-        const placed = { digit: classes[image], cluster: String.fromCharCode(65 + assignment[image]) };
+        const placed = { digit: classes[image], cluster: assignment[image] + 1 };
         member.setAttribute("aria-label", image ? say("Digit {digit} in cluster {cluster}; press to move it on", placed) : say("The query, digit {digit} in cluster {cluster}; press to move it on", placed));
       });
       boxes.setAttribute("aria-label", say("{count} clusters of the query and the ten images; NMI {nmi}", { count: new Set(assignment).size, nmi: percent(drawn.nmi) }));
@@ -199,7 +200,7 @@ const LESSON = {
   presented: { do: [0, 1], see: [[0, 1, 2], [3, 4, 6]], fails: [0] },
   states: { see: [{}, {}], formula: {} },
   parts: { ranking: "predict do see0 formula fails check takeaway" },
-  fails: "Press <b>A hit first, then misses</b>: R@1 is at its maximum, although the other hits are last. Press <b>Every picture alone</b>: no two pictures share a cluster, yet NMI stays above one half. NMI tends to grow with the number of clusters, and is far above 0 even for meaningless ones, so compare it only at the same number. And with <b>Nearest pixels</b> and <b>k-means</b>, all 8s share a cluster while R@1 is 0. Each measure alone tells half of the story.",
+  fails: "With <b>A: a hit first</b>, R@1 is at its maximum, although the other hits are last. Press <b>Every picture alone</b>: no two pictures share a cluster, yet NMI stays above one half. NMI tends to grow with the number of clusters, and is far above 0 even for meaningless ones, so compare it only at the same number. And with <b>Nearest pixels</b> and <b>k-means</b>, all 8s share a cluster while R@1 is 0. Each measure alone tells half of the story.",
   takeaway: "Choose the measure by what your user sees: the first result, the first k results, all images of a class, or groups. Report it with its k and the number of queries.",
   open: { page: "retrieval", label: "hits and misses of a query" },
   after: {

@@ -59,14 +59,14 @@ def test_a_change_stays_on_its_slide_and_the_reader_s_own_state_comes_back(open_
     page = open_lesson("epsilon", "?epsilon=0.62")
     page.get_by_role("button", name="Skip the question").click()
     page.get_by_role("button", name="Present").click()
-    assert page.evaluate("lesson.state.epsilon") == 0.3
+    assert page.evaluate("lesson.state.epsilon") == 0.65
     page.evaluate(TURN, "do")
     page.keyboard.press("ArrowUp")
     page.set_viewport_size({"width": 1280, "height": 720})
     page.evaluate("new Promise(requestAnimationFrame)")
-    assert page.evaluate("lesson.state.epsilon") == 0.31
+    assert page.evaluate("lesson.state.epsilon") == 0.66
     page.keyboard.press("ArrowRight")
-    assert page.evaluate("lesson.state.epsilon") == 0.3
+    assert page.evaluate("lesson.state.epsilon") == 0.65
     page.evaluate(TURN, "fails")
     page.wait_for_timeout(400)  # longer than the address waits
     assert "epsilon=0.62" in page.url

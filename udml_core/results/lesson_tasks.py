@@ -560,7 +560,10 @@ TASKS: Mapping[str, Task] = {
         {**DIGITS, "method": "isif"}, collapse, {"dimension": 16, "epochs": 5, "learning_rate": 0.01}),
     "measures": Task(
         f"Train two runs: one leads in R@1 by {LEAD_POINTS} points, the other in MAP@R by {LEAD_POINTS} points.",
-        RPML, two_measures, {"dimension": 8, "alpha": 45.0}, vary=("method",)),
+        RPML, two_measures, {"dimension": 8, "alpha": 45.0}, vary=("method",), terms=(
+            said("R@1 asks for one good neighbor, MAP@R for all images of a class. Training on clusters draws whole "
+                 "groups together, and can lose nearest images.").text,
+            said("The method Frozen features trains nothing. Compare it with RPML, also at other α.").text)),
     "maps": Task(
         f"Train, then compute two t-SNE maps of the run that differ by {MAP_POINTS} point in continuity. Change only "
         "the perplexity.",
@@ -591,6 +594,8 @@ TASKS: Mapping[str, Task] = {
         "as well.",
         {"dataset": "digits", "split": "seen", "method": "frozen", "backbone": "pixels+lenet",
                   "whitening": "none"},
-        joined_encoders, {}, vary=("backbone", "whitening")),
+        joined_encoders, {}, vary=("backbone", "whitening"), terms=(
+            said("Lab opens with the pixels and LeNet. If they gain too little together, put an encoder that learned "
+                 "from photographs, such as SqueezeNet, in place of one.").text,)),
 }
 """The task of each lesson, by the lesson's id."""

@@ -29,7 +29,7 @@ function drawCourse(root, header, go, uncount) {
     element("div", { class: "status" },
       element("span", {}, say("{count} lessons, {minutes} minutes in all. {done} of {count} finished.", { count: course.length, minutes, done })),
       element("progress", { value: done, max: course.length, "aria-label": say("Finished lessons") }),
-      link(next, invitation),
+      element("span", { class: "next" }, link(next, invitation)),
       ...(Object.keys(kept).length || solved.length ? [...linkButton(say("Copy link with my answers"), () => {
         const course = readCourse();
         keepCourse(course); // a reader keeps one name
@@ -37,15 +37,15 @@ function drawCourse(root, header, go, uncount) {
       }), element("button", { type: "button", class: "plain", onclick: () => {
         keepCourse({ ...readCourse(), lessons: {} });
         drawCourse(root, header, go, uncount);
-      } }, say("Forget my progress"))] : []),
-      uncount ? countBox(uncount) : null,
-      element("small", {}, say("Begun: you answered or skipped the prediction. Finished: you answered “Check yourself” correctly."))),
+      } }, say("Forget my progress"))] : [])),
     element("ol", { class: "path" }, course.map((lesson, index) => element("li", {}, link(lesson,
       ...(lesson.pictures?.length ? [element("img", { src: lesson.pictures[isDark ? 1 : 0], alt: "" })] : []),
       element("span", { class: "number" }, String(index + 1)), element("b", {}, lesson.title),
       element("small", {}, isDone(lesson) ? element("span", { class: "mark" }, say("✓ finished")) : isBegun(lesson) ? say("begun") : say("{minutes} min", lesson),
         ...(solved.includes(lesson.id) ? [element("span", { class: "mark" }, ` ${say("✓ task")}`)] : [])),
       element("p", {}, guide.lessons.find(({ lesson: id }) => id === lesson.id)?.words ?? ""))))),
+    element("div", { class: "status" }, uncount ? countBox(uncount) : null,
+      element("small", {}, say("Begun: you answered or skipped the prediction. Finished: you answered “Check yourself” correctly."))),
     ...(heading ? [programPart()] : []),
     ...guideParts(guide, (id, words) => link(course.find((lesson) => lesson.id === id), words), Object.fromEntries(course.map(({ id, title }) => [id, title]))));
 }
