@@ -11,6 +11,7 @@ const REST_MS = 1600; // at the last epoch, before the training plays again
 const SPRITE = 9;
 const LEAST_THUMB = 12; // a smaller image shows nothing
 const MOST_THUMB = 72;
+const [NEIGHBOR_SIDE, QUERY_SIDE] = [20, 34];
 const FILLED = 0.48; // share of the map that images may cover; beyond it they are points
 const MARGIN = 30;
 const STRETCH = 1.5; // of the longer axis against the other one
@@ -239,16 +240,16 @@ class Instrument {
       pen.lineTo(a, b);
       pen.stroke();
     }
-    for (const row of this.nearest()) this.stamp(pen, row, ...this.spots[row], Math.max(26, this.thumb), this.edge(row), this.isHit(row) ? [] : [5, 4]);
+    for (const row of this.nearest()) this.stamp(pen, row, ...this.spots[row], Math.max(NEIGHBOR_SIDE, this.thumb), this.edge(row), this.isHit(row) ? [] : [5, 4]);
     pen.setLineDash([]);
-    this.stamp(pen, this.query, x, y, Math.max(44, 1.4 * this.thumb), QUERY);
+    this.stamp(pen, this.query, x, y, Math.max(QUERY_SIDE, 1.4 * this.thumb), QUERY);
   }
 
+  // A framed image of the map, in the look of the others, on paper that hides what lies below.
   stamp(pen, row, x, y, side, frame, dash = []) {
-    const { cell } = this.header.sheets;
-    const where = positionOf(this.header.sheets, row);
-    const sheet = this.sheet(where.url);
-    if (sheet) pen.drawImage(sheet, where.column * cell, where.row * cell, cell, cell, x - side / 2, y - side / 2, side, side);
+    pen.fillStyle = getComputedStyle(this.stage).backgroundColor;
+    pen.fillRect(x - side / 2, y - side / 2, side, side);
+    this.drawInk(pen, row, x, y, side);
     pen.setLineDash(dash);
     pen.lineWidth = 2.5;
     pen.strokeStyle = frame;

@@ -56,6 +56,8 @@ MOST_COLORED = 8
 """Groups that the map colors while none is open: the next to name. More colors would be confused."""
 COLORS = {"class": "Class", "certainty": "Certainty", "group": "Group"}
 DEFAULT_COLOR = "class"
+MAP_HEIGHT = "max(430px, 100vh - 350px)"
+"""Height of the map as a CSS length: with its legend to the end of the screen, as app.css has it, too."""
 NEXT_HEIGHT = 230
 """Height in pixels of the suggested image, or of the selected images."""
 LEFT = "labels-section-before"
@@ -93,7 +95,7 @@ def spread_map(board: Board, by: str, suggested: int | None) -> None:
     ringed = board.labels if len(board.labels) <= MOST_TILES else ()  # more rings would hide the map
     marks = [*(Ring(image) for image in ringed), *([] if suggested is None else [Ring(suggested, "next")])]
     clicked = draw_map(board.dataset, shown.layout, _color(board, shown, by), f"Map colored by {COLORS[by].lower()}",
-                       "labels-map", marks=marks, height=430, tiles="some", hidden=board.images[board.left_out])
+                       "labels-map", marks=marks, height=MAP_HEIGHT, tiles="some", hidden=board.images[board.left_out])
     outside = int((rows_of(board.images, shown.layout.indices) < 0).sum())
     is_spread = bool(outside and board.spreads)
     gray = f" Gray: {outside:,} images outside the training half, where labels do not spread." if is_spread else ""

@@ -204,6 +204,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
             with right:
                 show_steps_ahead()
                 show_expected(last, example, method.card.name)
+                pictures = st.container()
                 st.markdown("**The method**")
                 explain(method, dataset, learns_a_head(method, settings, fields))
     if pairs is None:
@@ -242,7 +243,7 @@ def show_form(dataset: Dataset, rest: DeltaGenerator, watched: Run | None) -> No
                 show_several(request, spec, dataset)
         if watched is None:
             with center, show_user_errors():
-                show_preview(spec, dataset, center, right, tried)
+                show_preview(spec, dataset, center, pictures, tried)
     if watched is None and not is_planned:
         show_images(dataset, center, "These values do not fit, as the message on the left says. The map follows once "
                                      "they do.")

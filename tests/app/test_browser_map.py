@@ -136,7 +136,7 @@ def test_umap_appears_by_itself_and_the_lasso_lists_its_images_beside_the_map(pa
         expect(page.get_by_role("combobox", name="Layout")).to_have_value(re.compile("^PCA"))
         umap.write_result(np.load(pca.folder / "result.npz"))
         umap.write_status(Status(state="done"))
-    expect(page.get_by_role("combobox", name="Layout")).to_have_value("UMAP · moved by epoch")
+    expect(page.get_by_role("combobox", name="Layout")).to_have_value("UMAP · by epoch")
     chart = drawn_map(page)
     settle(page)
     lasso(page, chart)

@@ -109,11 +109,11 @@ def test_a_better_map_is_shown_when_it_finishes_unless_the_user_chose_another(ru
     assert not test.exception
     assert chosen(test).startswith("PCA")
     finish_map(run, plan_analysis(kind="tsne"))
-    assert chosen(test.run()) == "t-SNE · moved by epoch"
+    assert chosen(test.run()) == "t-SNE · by epoch"
     finish_map(run, plan_analysis(kind="umap"))
-    assert chosen(test.run()) == "UMAP · moved by epoch"
+    assert chosen(test.run()) == "UMAP · by epoch"
     assert "map" not in test.query_params
-    assert chosen(opened("explore", run=run.id)) == "UMAP · moved by epoch"
+    assert chosen(opened("explore", run=run.id)) == "UMAP · by epoch"
 
 
 def test_a_map_that_the_user_did_not_start_is_announced_with_a_button(run: Run) -> None:
@@ -122,7 +122,7 @@ def test_a_map_that_the_user_did_not_start_is_announced_with_a_button(run: Run) 
     assert "is ready" not in texts(test)
     finish_map(run, plan_analysis(kind="tsne"))
     test.run()
-    assert chosen(test) == "UMAP · moved by epoch"
+    assert chosen(test) == "UMAP · by epoch"
     assert "t-SNE is ready." in texts(test)
     next(button for button in test.button if button.label == "Show it").click().run()
     assert chosen(test) == "t-SNE"

@@ -181,7 +181,7 @@ def _time_words(dataset: Dataset, encoder: EncoderSpec, state: DataAnalysis) -> 
 
 def choose_backbone(encoder: EncoderSpec) -> None:
     """Show the choice of the backbone whose features are computed; `chosen_encoder` returns it."""
-    with st.popover("What compares the images", icon=":material/memory:", type="tertiary", help=(
+    with st.popover("Compared by", icon=":material/memory:", type="tertiary", help=(
             "A pretrained network turns each image into numbers; images with similar numbers count as similar.")):
         st.selectbox("Network that compares the images", list(BACKBONES), list(BACKBONES).index(encoder.backbone),
                      key="data-backbone", format_func=lambda name: BACKBONES[name].title, persist_state="session",

@@ -127,7 +127,7 @@ def _layouts(run: Run) -> list[MapLayout]:
                        if not spec.declared.is_linear and spec.scope == "all" and "final" in spec.frames), None)
         of_pca = MapLayout(EPOCHS, f"{PCA.title} · every epoch", epochs)
         moving = [of_pca if ground is None else
-                  MapLayout(MOVING + ground.id, f"{short_title(ground)} · moved by epoch", epochs)]
+                  MapLayout(MOVING + ground.id, f"{short_title(ground)} · by epoch", epochs)]
         if ground is not None and not any(layout.frames == epochs for layout in maps):
             quick.append(of_pca)
     grids = [MapLayout(GRID + layout.id, f"Grid of {layout.title}", layout.frames) for layout in maps]

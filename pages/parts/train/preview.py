@@ -193,7 +193,7 @@ def _show_cluster(example: Integers, dataset: Dataset) -> None:
     """Show images of a cluster of median size in one row."""
     tiles = [small_tile(dataset, int(index)) for index in example[:SHOWN]]
     below = "" if tiles[0].badge == NO_NAME else ", each with its class below"
-    st.caption(f"A cluster of median size: {_shown_of(len(example))}{below}")
+    st.caption(f"One cluster that training would learn from: {_shown_of(len(example))}{below}")
     gallery(dataset, tiles, "Images of one cluster", "train-cluster", 44, columns=SHOWN + 1)
 
 
