@@ -8,6 +8,7 @@
 //          Q: the image becomes the query)
 const TRAVEL = 700;
 const SIGHT = 0.8; // share of the window in which some point always lies
+const [SEEN_AROUND, LEAST_SEEN] = [1.7, 0.05]; // what is seen around marked points, and the least share of the map
 const NONE = -1;
 const FINEST = 100; // closest zoom of positions in steps: one step is then about one pixel
 const MOST_FOLLOWED = 100000; // coordinates of points that travel when some images leave the map
@@ -116,8 +117,9 @@ class Chart {
     if (reselected) this.adopt(mask, header.selection.revision);
     if (moved || differs("segments")) this.points.join(this.segments, this.from, this.to);
     if (recolored || reselected) this.legend.draw();
+    if (header.near !== this.near) this.lookAtMarks();
     this.ask(moved || recolored || reselected || differs("segments"));
-    if (!this.cameraIsFitted) this.rewriteCamera(); // Python may have dropped the camera from the address
+    if (!this.cameraIsFitted && !this.isAtMarks) this.rewriteCamera(); // Python may have dropped the camera from the address
     this.root.dataset.drawn = String(turn);
     if (moved) window.dispatchEvent(new Event("udml-drawn"));
     for (const part of header.ahead ?? []) array(part).catch(() => {}); // the next epoch, which a slider may play
@@ -178,7 +180,7 @@ class Chart {
     this.points.upload("to", this.to);
     this.measure();
     if (refit || (fresh && !this.stays)) this.fit();
-    if (first && this.header.camera) this.look();
+    if (first && this.header.camera) { this.look(); this.near = this.header.near; }
     this.travel = (fresh && !this.stays) || calm() ? 1 : 0;
     this.started = performance.now();
   }
@@ -190,6 +192,20 @@ class Chart {
     this.keepInSight();
     this.cameraIsFitted = false;
     this.hasNoSize = !this.stage.clientWidth || !this.stage.clientHeight;
+  }
+
+  // Look at the marked points and what lies around them; the button for the whole map leads back.
+  lookAtMarks() {
+    this.near = this.header.near;
+    const marked = this.header.marks.flatMap(({ row, lines }) => [row, ...lines]);
+    if (!marked.length || !Number.isInteger(this.near)) return;
+    const [left, bottom, right, top] = this.boundsOf(marked.flatMap((row) => [this.to[2 * row], this.to[2 * row + 1]]));
+    const { width, height, below } = this.free();
+    const spread = Math.max((right - left) / width, (top - bottom) / height, LEAST_SEEN / this.fitted);
+    const zoom = this.withinLimits(1 / (SEEN_AROUND * spread));
+    this.camera = { x: (left + right) / 2, y: (bottom + top + below / zoom) / 2, zoom };
+    this.cameraIsFitted = false;
+    this.isAtMarks = true;
   }
 
   // How much wider than high the frame is than the layout; 1 for a map that keeps its shape.
@@ -301,6 +317,7 @@ class Chart {
     this.fitted = 0.92 * Math.min(free.width / Math.max(right - left, 1e-6), free.height / Math.max(top - bottom, 1e-6));
     this.camera = { x: (left + right) / 2, y: (bottom + top + free.below / this.fitted) / 2, zoom: this.fitted };
     this.cameraIsFitted = true;
+    this.isAtMarks = false;
   }
 
   // The part of the frame that the points may fill: they do not lie below the tools.
@@ -359,7 +376,7 @@ class Chart {
 
   moved() {
     this.keepInSight();
-    this.cameraIsFitted = false;
+    this.cameraIsFitted = this.isAtMarks = false;
     this.rewriteCamera();
     this.ask();
   }
@@ -641,6 +658,7 @@ class Chart {
       this.reshape();
       if (this.cameraIsFitted || this.hasNoSize) this.fit();
       if (this.hasNoSize) this.look();
+      if (this.isAtMarks) this.lookAtMarks();
       this.ask();
     });
     this.resized.observe(this.stage);

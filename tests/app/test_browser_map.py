@@ -281,6 +281,24 @@ def test_triplets_follow_the_slider_and_keep_their_order_in_the_address(page: Pa
 
 
 @pytest.mark.slow
+def test_a_neighborhood_is_seen_from_near_until_the_user_moves_the_map(page: Page, mapped: Run) -> None:
+    page.goto(f"/neighborhoods?run={mapped.id}&picked=5")
+    chart = page.locator(".st-key-neighborhood-map .scatter[data-drawn]").element_handle(timeout=60_000)
+    inside = """chart => {
+        const { header, to, stage: { clientWidth: width, clientHeight: height } } = chart.chart;
+        return header.marks.flatMap(({ row, lines }) => [row, ...lines]).every((row) => {
+            const [x, y] = chart.chart.toScreen(to[2 * row], to[2 * row + 1]);
+            return x > 0 && y > 0 && x < width && y < height;
+        });
+    }"""
+    assert chart.evaluate("chart => chart.chart.isAtMarks")
+    assert chart.evaluate(inside)
+    assert chart.evaluate(f"chart => ({ZOOM})(chart) / chart.chart.fitted") > 1.05
+    assert "camera" not in page.url, "the page chose it, not the user"
+    chart.evaluate("chart => { chart.chart.fit(); chart.chart.ask(); }")
+    assert chart.evaluate(f"chart => ({ZOOM})(chart) / chart.chart.fitted") == pytest.approx(1)
+
+
 def test_a_neighborhood_follows_the_slider_and_a_click_chooses_the_second_image(page: Page, mapped: Run) -> None:
     page.goto(f"/neighborhoods?run={mapped.id}&section=pair")
     drawn_map(page)

@@ -155,7 +155,7 @@ def test_labels_are_named_where_they_agree_with_the_judges_and_where_they_do_not
     table = next(html.proto.body for html in compared.get("html") if "compare-table" in html.proto.body)
     assert re.findall(r"colspan='\d'>(.*?)</th>", table) == [
         "Whole group found · MAP@R", "First result right · R@1", "Judged without labels"]
-    assert re.findall(r"<th scope='col'>(.*?)</th>", table)[-2:] == ["first result", "whole group"]
+    assert re.findall(r"<th scope='col'>(.*?)</th>", table)[-2:] == ["whole group", "first result"]
     assert measure_table(pair)[[FIRST, GROUP]].to_numpy().tolist() == [["better", "no clear difference"]], "one row"
 
 

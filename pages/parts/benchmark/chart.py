@@ -94,6 +94,6 @@ def ranked_figure(benchmark: Benchmark, names: list[str], measure: str) -> go.Fi
                          legend=LEGEND | {"y": 1, "yref": "container", "yanchor": "top"},
                          margin={"l": 0, "r": 10, "t": HEAD - 10, "b": 10})
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=names, tickvals=names,
-                        range=[len(names) - 0.5, -0.5], tickfont={"size": 12}, title="", automargin=True)
+                        range=[len(names) - 0.5, -0.5], tickfont={"size": 13}, title="", automargin=True)
     figure.update_xaxes(title={"text": shown.plain_axis.replace(" · ", BREAK), "standoff": 12}, side="top")
     return figure

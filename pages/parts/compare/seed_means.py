@@ -251,7 +251,7 @@ def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]], columns:
         raw: What the images are compared by without training.
     """
     heads = dict.fromkeys((measure.plain_title for measure in MAIN_MEASURES), len(columns))
-    judged = [name for name in QUESTION_WORDS if name in table]
+    judged = [name for name in reversed(QUESTION_WORDS) if name in table]  # in the order of the measures
     if judged:
         heads[JUDGED] = len(judged)
     has_seeds = bool((table["Seeds"] > 1).any())

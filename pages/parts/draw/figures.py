@@ -35,7 +35,7 @@ LEAST_GAIN = 0.06
 HIDDEN = ("epoch", "seconds")
 BREAK = "\ue000"
 """The end of a line in a text of a chart."""
-TAGS = str.maketrans({BREAK: "<br>", "\ue001": "<i>", "\ue002": "</i>", "\ue003": '<span style="font-size:11px">',
+TAGS = str.maketrans({BREAK: "<br>", "\ue001": "<i>", "\ue002": "</i>", "\ue003": '<span style="font-size:12px">',
                       "\ue004": "</span>"})
 """The tags of the charts' own texts, by the signs that stand for them until a chart is drawn: no name has them."""
 

@@ -74,7 +74,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
              hidden: Array = NONE, segments: Array | None = None, placed: Sequence[Mapping[str, Any]] = (),
              height: int | str = 560, linked: bool = False, images: bool = True, grid: ImageGrid | None = None,
              legend_below: bool = False, tiles: Tiles = "some", plain: bool = False, fills: bool = False,
-             followed: Sequence[Followed] = (), ahead: Layout | None = None) -> int | None:
+             followed: Sequence[Followed] = (), ahead: Layout | None = None, near: int | None = None) -> int | None:
     """Draw a map or an image grid with the data set's selection.
 
     Points selected on it become the selection (see `shell.selection`). A right-click, a long press or the key Q opens
@@ -101,6 +101,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
         fills: Whether the map is stretched to the shape of its frame, within bounds; its axes carry no units.
         followed: Colors while each of some sliders moves, of all points; no point may be hidden.
         ahead: The positions that are likely next, which the browser fetches now, so that they appear without delay.
+        near: The image whose marks the map shows from near, until the user moves it; None shows all points.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
@@ -114,7 +115,7 @@ def draw_map(dataset: Dataset, layout: Layout, color: Color, label: str, key: st
         "follow": [{"slider": of.slider, "label": of.label, "at": list(of.at), "values": message.once(of.values),
                     "color": coloring(message, of.color)}
                    for of in followed],
-        "group": dataset.fingerprint[:8], "camera": _camera(key), "cameraKey": f"camera-{key}",
+        "group": dataset.fingerprint[:8], "camera": _camera(key), "cameraKey": f"camera-{key}", "near": near,
         "grid": None if grid is None else seams(message, grid)}
     if ahead is not None:
         header["ahead"] = moving_parts(message, visible_layout(ahead, hidden))

@@ -17,6 +17,9 @@ from ..maps.frame import UNITS, distortion_words, link_to_map, whole_map
 from ..maps.scatter import Ring, draw_map
 from .center import Center
 
+HEIGHT = "max(370px, 100vh - 430px)"
+"""Height of the map as a CSS length, as app.css has it, too."""
+
 
 def draw_members(center: Center, hoods: LinearNeighborhoods, second: int) -> int | None:
     """Show the first image, its candidates and the second image on a map.
@@ -33,9 +36,9 @@ def draw_members(center: Center, hoods: LinearNeighborhoods, second: int) -> int
              Ring(center.index, "first", candidates[members])]
     clicked = draw_map(center.dataset, shown.layout, default_color(shown),
                        f"Map of all images, with {center.name} joined to its members", "neighborhood-map", marks=marks,
-                       height=370, legend_below=True)
+                       height=HEIGHT, legend_below=True, near=center.index)
     st.caption("Lines lead to the members; rings without a line are rejected candidates. Click a point to make its "
-               "image the first image.", help=f"{distortion_words(shown)} {UNITS}")
+               "image the first image. The button with four corners shows all images.", help=f"{distortion_words(shown)} {UNITS}")
     return clicked
 
 

@@ -24,7 +24,7 @@ ROW_OF_WIDTH = re.compile(r"(.+) d=(\d+)")
 MARGIN = {"l": 8, "r": 8, "t": 8, "b": 8}
 LONGEST_LINE = 40
 """Characters in a line of a row's name beside the chart; a longer line would leave the points no room."""
-ROW, LINE, GAP, HEAD = 28, 15, 8, 90
+ROW, LINE, GAP, HEAD = 30, 16, 11, 90
 """Pixels of a row at least, of a line of its label, between two labels, and of the legend with the axis."""
 MOST_ROWS, TOP = 12, 8
 """Rows of a chart that shows all of them, and rows that a longer one shows first."""
@@ -92,7 +92,7 @@ def chart_by_row(table: Table, measure: str, key: str) -> None:
                          # from the left edge: on a phone both entries fit, beside the button of the chart
                          legend=LEGEND | {"yref": "container", "yanchor": "top", "xref": "container"})
     figure.update_yaxes(automargin=True, tickvals=list(places.values()), ticktext=list(labels.values()),
-                        tickfont={"size": 12}, range=[length, 0], zeroline=False)
+                        tickfont={"size": 13}, range=[length, 0], zeroline=False)
     figure.update_xaxes(title={"text": shown.plain_axis.replace(" · ", BREAK), "standoff": 12}, side="top")
     best = max(((row[measure][0], name) for name, row in table.rows.items() if measure in row), default=(0.0, "none"))
     draw(figure, key, f"{shown.name} of {len(names)} rows, mean and standard deviation. The highest "
