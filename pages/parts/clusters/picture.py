@@ -90,7 +90,8 @@ def show_clusters(clustering: Clustering, shown: MapFrame | None, current: int, 
     show_numbers(clustering)
     if shown is not None:
         _draw_clusters(clustering, shown.layout, current)
-        st.caption(f"Lines lead from each image to denser places, up to the peak of its cluster. {_gray(clustering, shown)}",
+        st.caption("Lines lead from each image to denser places, up to the peak of its cluster. "
+                   f"{_gray(clustering, shown)}",
                    help=f"{_origin(clustering, shown, embedding)} {distortion_words(shown)} {UNITS}")
     else:
         st.info("This run has no map of its training images yet. Compute one on the page Explore to see the clusters "

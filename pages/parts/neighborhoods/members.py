@@ -38,7 +38,8 @@ def draw_members(center: Center, hoods: LinearNeighborhoods, second: int) -> int
                        f"Map of all images, with {center.name} joined to its members", "neighborhood-map", marks=marks,
                        height=HEIGHT, legend_below=True, near=center.index)
     st.caption("Lines lead to the members; rings without a line are rejected candidates. Click a point to make its "
-               "image the first image. The button with four corners shows all images.", help=f"{distortion_words(shown)} {UNITS}")
+               "image the first image. The button with four corners shows all images.",
+               help=f"{distortion_words(shown)} {UNITS}")
     return clicked
 
 
