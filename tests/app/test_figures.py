@@ -185,6 +185,6 @@ def test_names_are_no_html_in_a_chart_and_its_own_tags_are() -> None:
     assert (trace["y"], trace["text"], trace["name"]) == (plain, plain, "&lt;i&gt;n&lt;/i&gt;")
     assert trace["hovertemplate"] == "%{text}<extra></extra>"
     assert shown["layout"]["yaxis"]["ticktext"] == [
-        '<i>a&lt;br&gt;b</i><br><span style="font-size:11px">s</span>']
+        '<i>a&lt;br&gt;b</i><br><span style="font-size:12px">s</span>']
     unchanged = go.Figure(go.Scatter(x=np.arange(3), y=["a", "b", "c"]))
     assert figures._without_html(unchanged) is unchanged, "nothing is copied without need"

@@ -16,7 +16,7 @@ SAID = {
     "treats the pairs as independent": "als unabhängig|como independientes",
     "on which both also train": "mit denen beide auch trainieren|con las que también se entrenan las dos",
     "other images could move it further": "andere Bilder könnten es weiter verschieben|otras imágenes podrían moverla",
-    "whether or not they find the same wrong neighbor": "denselben falschen Nachbarn|el mismo vecino equivocado",
+    "Where both encoders have the same nearest image": "dasselbe nächste Bild|la misma imagen más cercana",
     "Other losses compare two images (contrastive)": "zwei Bilder (kontrastiv)|dos imágenes (contrastiva)",
     "triangle inequality": "Dreiecksungleichung|desigualdad triangular",
 }
