@@ -1,7 +1,5 @@
 // Images on a map: gray images as ink in a color, and images that would hide each other moved apart.
 const ROUNDS = 40; // of moving images apart
-const COARSE = 8; // pixels of a tile's side that show one pixel of an image of 8 pixels
-const STROKE = [0.38, 0.7]; // densities between which the edge of a smooth stroke lies
 
 const lightness = ([red, green, blue]) => (0.299 * red + 0.587 * green + 0.114 * blue) / 255;
 
@@ -24,45 +22,10 @@ function colorInk(data, side, color) {
   const corners = [0, side - 1, side * (side - 1), side * side - 1].map((at) => data[4 * at]).sort((a, b) => a - b);
   const paper = (corners[1] + corners[2]) / 2;
   const reach = Math.max(paper, 255 - paper);
-  const densities = Float32Array.from({ length: side * side }, (_none, at) => Math.min(1, (1.15 * Math.abs(data[4 * at] - paper)) / reach));
-  const inks = isCoarse(data, side) ? smoothStrokes(densities, side) : densities;
-  inks.forEach((density, at) => {
-    [data[4 * at], data[4 * at + 1], data[4 * at + 2]] = color;
-    data[4 * at + 3] = 255 * density;
-  });
-}
-
-// Whether a tile shows an image of so few pixels that each is a square of one gray; JPEG and scaling blur their edges.
-function isCoarse(data, side) {
-  if (side % COARSE) return false;
-  let differences = 0;
-  for (let at = 0; at < side * side; at += 1) differences += Math.abs(data[4 * at] - data[4 * middleOf(at, side)]);
-  return differences < 3.5 * side * side;
-}
-
-// The pixel in the middle of a pixel's square.
-function middleOf(at, side) {
-  const [x, y] = [at % side, Math.floor(at / side)];
-  return side * (y - (y % COARSE) + COARSE / 2) + x - (x % COARSE) + COARSE / 2;
-}
-
-// Draw squares of one density as strokes with smooth edges: by a cubic B-spline through their centers.
-function smoothStrokes(densities, side) {
-  const squares = side / COARSE;
-  const weights = Array.from({ length: side }, (_none, at) => {
-    const place = (at + 0.5) / COARSE - 0.5;
-    const first = Math.floor(place) - 1;
-    const t = place - first - 1;
-    return { first, of: [(1 - t) ** 3, 3 * t ** 3 - 6 * t ** 2 + 4, -3 * t ** 3 + 3 * t ** 2 + 3 * t + 1, t ** 3].map((weight) => weight / 6) };
-  });
-  const square = (row, column) => (row < 0 || column < 0 || row >= squares || column >= squares ? 0 : densities[middleOf(COARSE * (side * row + column), side)]);
-  const across = Array.from({ length: squares }, (_none, row) => weights.map(({ first, of }) => of.reduce((sum, weight, at) => sum + weight * square(row, first + at), 0)));
-  return densities.map((_density, at) => {
-    const { first, of } = weights[Math.floor(at / side)];
-    const density = of.reduce((sum, weight, step) => sum + weight * (across[first + step]?.[at % side] ?? 0), 0);
-    const edge = Math.max(0, Math.min(1, (density - STROKE[0]) / (STROKE[1] - STROKE[0])));
-    return edge * edge * (3 - 2 * edge);
-  });
+  for (let at = 0; at < data.length; at += 4) {
+    data[at + 3] = 255 * Math.min(1, (1.15 * Math.abs(data[at] - paper)) / reach);
+    [data[at], data[at + 1], data[at + 2]] = color;
+  }
 }
 
 // A tile of a sheet as a canvas, a gray image as ink of a color.

@@ -419,17 +419,9 @@ def test_gray_images_on_a_map_are_ink_of_their_color_on_paper(page: Page, mapped
     }""", arg=overlay.element_handle())
 
 
-def test_an_image_of_few_pixels_becomes_smooth_strokes_and_a_finer_one_keeps_its_grays(browser: Browser) -> None:
+def test_an_image_as_ink_keeps_its_grays(browser: Browser) -> None:
     page = browser.new_page()
     page.add_script_tag(path=ASSETS / "ink.js")
-    stairs = np.kron(255 * (np.eye(8, k=1) + np.eye(8, k=2)), np.ones((8, 8)))
-    ink = np.array(page.evaluate(INK, [stairs.ravel().tolist(), [1, 2, 3]])).reshape(64, 64)
-    edges = [int(np.argmax(row > 127)) for row in ink[8:40]]
-    assert np.diff(edges).min() >= 0 < max(edges) - min(edges)
-    assert np.bincount(np.diff(edges)).argmax() == 1, "a slope, no steps of eight pixels"
-    assert max(np.diff(edges)) <= 2
-    assert ink[20, 36] == 255
-    assert not ink[20, :12].any(), "paper far from the stroke"
     fine = np.random.default_rng(0).integers(0, 256, (64, 64))
     fine[[0, 0, -1, -1], [0, -1, 0, -1]] = 0
     ink = np.array(page.evaluate(INK, [fine.ravel().tolist(), [1, 2, 3]])).reshape(64, 64)

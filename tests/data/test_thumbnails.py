@@ -46,14 +46,25 @@ def test_each_image_is_complete_in_its_cell_on_white(monkeypatch: pytest.MonkeyP
     assert Image.open(sheets.paths[2]).size == (512, 3 * 64)
 
 
-def test_tiny_images_are_enlarged_in_whole_pixels_and_others_smoothly() -> None:
+def test_tiny_gray_images_become_smooth_strokes_and_colored_ones_keep_their_pixels() -> None:
+    stairs = Image.fromarray((255 * (np.eye(8, k=1) + np.eye(8, k=2))).astype(np.uint8)).convert("RGB")
+    drawn = np.asarray(make_thumbnail(stairs, 64)).astype(int)[..., 0]
+    edges = [int(np.argmax(row > 127)) for row in drawn[8:40]]
+    assert np.diff(edges).min() >= 0 < max(edges) - min(edges)
+    assert np.bincount(np.diff(edges)).argmax() == 1, "a slope, no steps of eight pixels"
+    assert max(np.diff(edges)) <= 2
+    assert drawn[20, 36] == 255
+    assert not drawn[20, :12].any(), "paper far from the stroke"
     digits = catalog.load("digits")
-    sheets = make_sheets(digits)
-    drawn = cell(sheets, 3).astype(int).mean(axis=2)
-    pixels = np.asarray(digits.images[3].convert("L")).astype(int)
-    assert abs(drawn - np.kron(pixels, np.ones((8, 8)))).mean() < 4, "JPEG changes values a little"
-    own = np.asarray(make_thumbnail(digits.images[3], 160)).astype(int).mean(axis=2)
-    assert abs(own - np.kron(pixels, np.ones((20, 20)))).mean() < 4
+    in_sheet = cell(make_sheets(digits), 3).astype(int)
+    assert abs(in_sheet - np.asarray(make_thumbnail(digits.images[3], 64)).astype(int)).mean() < 4, "JPEG changes a little"
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    own = np.asarray(make_thumbnail(Image.fromarray(pixels), 160)).astype(int)
+    assert abs(own - np.kron(pixels, np.ones((20, 20, 1)))).mean() < 4
+
+
+def test_a_small_photograph_is_interpolated_and_a_tiny_image_enlarged_also_without_margins() -> None:
+    digits = catalog.load("digits")
     ramp = Image.fromarray(np.tile(np.arange(20, dtype=np.uint8) * 12, (20, 1))).convert("RGB")
     assert len(np.unique(np.asarray(make_thumbnail(ramp, 160)))) > 100, "an image of 20 pixels is interpolated"
     assert make_thumbnail(digits.images[3], 680, square=False).size == (512, 512)

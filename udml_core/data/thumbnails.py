@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 from filelock import FileLock
 from PIL import Image
 
@@ -34,9 +36,12 @@ QUALITY = 85
 BLOCK = 64
 """Images that are read between two progress reports."""
 TINY = 16
-"""Pixels of the longer side of an image that is enlarged in whole pixels: a smooth enlargement looks blurred."""
+"""Pixels of the longer side of a tiny image. A gray one, such as a digit, is drawn as smooth strokes, and a colored one in
+whole pixels: enlarged as a photograph it would look blurred."""
 SHARP = 512
 """Pixels of the longer side to which a tiny image is enlarged."""
+STROKE = 0.15, 0.85
+"""Grays, from 0 to 1, between which the edge of a smooth stroke lies; beyond them it is black or white."""
 _are_tiny: dict[str, bool] = {}
 
 
@@ -67,9 +72,23 @@ def in_whole_pixels(image: Image.Image, side: int) -> Image.Image:
     return image.resize((factor * image.width, factor * image.height), Image.Resampling.NEAREST)
 
 
-def sharpen_tiny(image: Image.Image) -> Image.Image:
-    """Return a tiny image in whole multiples of its pixels, for scaling; others as they are."""
-    return image if max(image.size) > TINY else in_whole_pixels(image, SHARP)
+def enlarge_tiny(image: Image.Image) -> Image.Image:
+    """Return a tiny image enlarged, a gray one as smooth strokes, a colored one in whole pixels; others as they are."""
+    if max(image.size) > TINY:
+        return image
+    if image.mode != "RGB" or np.ptp(np.asarray(image), axis=2).max() > 0:
+        return in_whole_pixels(image, SHARP)
+    factor = SHARP // max(image.size)
+    enlarged = image.convert("L").resize((factor * image.width, factor * image.height), Image.Resampling.BICUBIC)
+    return enlarged.point(_stroke_curve()).convert("RGB")
+
+
+@cache
+def _stroke_curve() -> list[int]:
+    """Return the gray that stands for each of 256 grays, a smooth step between those of `STROKE`."""
+    first, last = STROKE
+    share = np.clip((np.arange(256) / 255 - first) / (last - first), 0, 1)
+    return np.rint(255 * share**2 * (3 - 2 * share)).astype(int).tolist()
 
 
 def make_thumbnail(image: Image.Image, side: int, square: bool = True) -> Image.Image:
@@ -79,9 +98,9 @@ def make_thumbnail(image: Image.Image, side: int, square: bool = True) -> Image.
         image: An RGB image.
         side: Side of the square in pixels.
         square: Enlarge small images too, and center the image on a white square. Without it, small images keep their
-            size and the result has no margins. Tiny images are enlarged in whole pixels.
+            size and the result has no margins. Tiny images are enlarged.
     """
-    image = sharpen_tiny(image)
+    image = enlarge_tiny(image)
     scale = side / max(image.size)
     if not square and scale >= 1:
         return image
@@ -151,7 +170,7 @@ def are_sheets_made(dataset: Dataset) -> bool:
 def _plan(dataset: Dataset) -> Sheets:
     cell, columns = arrange(len(dataset))
     count = -(-len(dataset) // columns**2)
-    folder = dataset_cache(dataset.fingerprint) / f"thumbnails-{cell}{'-sharp' * _is_tiny(dataset)}"
+    folder = dataset_cache(dataset.fingerprint) / f"thumbnails-{cell}{'-strokes' * _is_tiny(dataset)}"
     return Sheets(tuple(folder / f"{number:04d}.jpg" for number in range(count)), cell, columns, columns**2)
 
 

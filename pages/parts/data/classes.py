@@ -88,7 +88,8 @@ def show_overview(dataset: Dataset) -> None:
     count = f"**{counted(len(dataset) - excluded, 'image')}**" + (f" · {excluded:,} excluded" if excluded else "")
     halves = f" · halves given: {words_of_halves(dataset)}" if dataset.divides_own_images else ""
     st.markdown(f"{count} · {classes}{halves} · {size}", width="content",
-                help=None if dataset.vectors is not None else "Pixels of the shorter side.")
+                help=None if dataset.vectors is not None else "Pixels of the shorter side. Gray images of at most 16 "
+                     "pixels are drawn as smooth strokes; methods see their pixels.")
     _offer_classes(dataset)
     if words := skipped_words(len(dataset), dataset.skipped):
         with st.popover(escaped(words), icon=":material/warning:"):

@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.versions import image_to_draw
-from udml_core.data.thumbnails import sharpen_tiny
+from udml_core.data.thumbnails import enlarge_tiny
 
 from .pictures import picture
 
@@ -48,7 +48,7 @@ def two_images(dataset: Dataset, pair: tuple[int, int], with_names: bool) -> Non
     with st.container(horizontal=True, gap="small", width=2 * SIDE, key="two-images"):
         for word, index in zip(("First", "Second"), pair, strict=True):
             name = f": {dataset.caption(index)}" if with_names else ""
-            shown = sharpen_tiny(image_to_draw(dataset.images, index))
+            shown = enlarge_tiny(image_to_draw(dataset.images, index))
             image = ImageOps.pad(shown, (SIDE, SIDE), Image.Resampling.LANCZOS, color="white")
             with st.container(width="stretch"):
                 picture(image, "stretch", f"{word} image of the pair{name}", name.removeprefix(": "))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from PIL import Image, ImageOps
 
 from udml_core.base.arrays import Array
-from udml_core.data.thumbnails import sharpen_tiny
+from udml_core.data.thumbnails import enlarge_tiny
 
 from ..draw.drawing import LIGHT, Colors, show_drawing, svg
 from ..draw.figures import GRAY
@@ -112,7 +112,7 @@ def _corners(points: Sequence[tuple[float, float]], colors: Sequence[str],
         dashes = ' stroke-dasharray="6 4"' if role == "negative" else ""
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{color}"/>')
         if images:
-            padded = ImageOps.pad(sharpen_tiny(images[number]), (2 * SIDE, 2 * SIDE), Image.Resampling.LANCZOS,
+            padded = ImageOps.pad(enlarge_tiny(images[number]), (2 * SIDE, 2 * SIDE), Image.Resampling.LANCZOS,
                                   color="white")
             parts += [f'<image href="{inline(padded)}" x="{center - SIDE / 2:.1f}" y="{upper:.1f}" width="{SIDE}" '
                       f'height="{SIDE}"/>',
