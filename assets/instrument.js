@@ -488,7 +488,7 @@ class Instrument {
     this.measured.toggleAttribute("hidden", !bars);
     for (const name of ["hit", "miss"]) this.root.querySelector(`.meanings .${name}`).toggleAttribute("hidden", !this.classes);
     this.root.querySelector(".pool").textContent = this.header.pool;
-    this.own = [];
+    [this.ownLabel, this.own] = [null, []];
     if (!bars) return;
     this.measured.querySelector(".point").textContent = bars.point;
     const make = (kind, name, text = "") => Object.assign(document.createElement(kind), { className: name, textContent: text });
@@ -509,7 +509,7 @@ class Instrument {
       return [label, ...values.map((value) => bar(value, kind))];
     };
     const own = line(bars.own, bars.measures.map(({ values }) => values[this.last]), "own");
-    this.own = own.slice(1);
+    [this.ownLabel, ...this.own] = own;
     this.bars.style.setProperty("--measures", bars.measures.length);
     this.bars.replaceChildren(make("span", ""), ...heads, ...own,
       ...bars.rivals.flatMap((rival, at) => line(rival, bars.measures.map(({ rivals }) => rivals[at]), "rival")));
@@ -527,7 +527,9 @@ class Instrument {
       box.firstChild.style.width = `${value}%`;
       box.lastChild.textContent = shown(values[this.step()]);
       box.classList.toggle("below", values[this.step()] < Math.max(...rivals));
+      box.title = box.classList.contains("below") ? "Below another row of this column" : "";
     });
+    if (this.ownLabel) this.ownLabel.lastChild.textContent = this.step() === this.last ? this.header.bars.own.note : this.header.epochs[this.step()]; // whose values the bars show
   }
 
   end() {

@@ -38,7 +38,7 @@ def choose_clustering(run: Run) -> Clustering | None:
     """
     settings = ascent_settings(run)
     source = "this run" if run.spec().build_method() == settings else "RPML's default"
-    left, right = st.columns([5, 1], vertical_alignment="bottom")
+    left, right = st.columns([5, 1], vertical_alignment="center")
     with right.popover("More", icon=":material/tune:", width="stretch"):
         graph_id = choose_graph(run)
         gamma = field_slider(describe_field(type(settings), "gamma"), "clusters-gamma", settings.gamma,

@@ -57,7 +57,8 @@ def test_tiny_gray_images_become_smooth_strokes_and_colored_ones_keep_their_pixe
     assert not drawn[20, :12].any(), "paper far from the stroke"
     digits = catalog.load("digits")
     in_sheet = cell(make_sheets(digits), 3).astype(int)
-    assert abs(in_sheet - np.asarray(make_thumbnail(digits.images[3], 64)).astype(int)).mean() < 4, "JPEG changes a little"
+    alone = np.asarray(make_thumbnail(digits.images[3], 64)).astype(int)
+    assert abs(in_sheet - alone).mean() < 4, "JPEG changes values a little"
     pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
     own = np.asarray(make_thumbnail(Image.fromarray(pixels), 160)).astype(int)
     assert abs(own - np.kron(pixels, np.ones((20, 20, 1)))).mean() < 4

@@ -223,7 +223,7 @@ def test_the_address_holds_the_state_and_nonsense_in_it_is_ignored(open_lesson: 
 def test_the_claim_waits_for_the_prediction(open_lesson: Open) -> None:
     """In eight lessons it answers the question."""
     page = open_lesson("epsilon")
-    expect(page.locator(".claim")).to_contain_text("Predict first. After your answer the lesson says what it claims")
+    expect(page.locator(".claim")).to_contain_text("Predict first. Your answer opens the rest")
     page.get_by_role("button", name="Skip the question").click()
     expect(page.locator(".claim")).to_contain_text("A low threshold ε merges true classes")
 

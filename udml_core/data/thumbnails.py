@@ -36,11 +36,11 @@ QUALITY = 85
 BLOCK = 64
 """Images that are read between two progress reports."""
 TINY = 16
-"""Pixels of the longer side of a tiny image. A gray one, such as a digit, is drawn as smooth strokes, and a colored one in
-whole pixels: enlarged as a photograph it would look blurred."""
+"""Pixels of the longer side of a tiny image. A gray one, such as a digit, is drawn as smooth strokes, and a colored one
+in whole pixels: enlarged as a photograph it would look blurred."""
 SHARP = 512
 """Pixels of the longer side to which a tiny image is enlarged."""
-STROKE = 0.15, 0.85
+STROKE = 0.25, 0.75
 """Grays, from 0 to 1, between which the edge of a smooth stroke lies; beyond them it is black or white."""
 _are_tiny: dict[str, bool] = {}
 

@@ -441,7 +441,7 @@ class Lesson {
   // The controls, and the claim that would give the answer away, wait for a prediction, or for the reader to skip it.
   lock() {
     const isLocked = this.answers().before === undefined;
-    this.claim.textContent = isLocked ? say("Predict first. After your answer the lesson says what it claims, with the formula, when it fails, and a task.") : this.lesson.claim;
+    this.claim.textContent = isLocked ? say("Predict first. Your answer opens the rest.") : this.lesson.claim;
     this.root.classList.toggle("locked", isLocked);
     this.controls.inert = this.stage.inert = isLocked && !this.presentation.isOn; // an audience answers aloud
     for (const show of this.showAnswers) show();

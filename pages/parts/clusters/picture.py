@@ -51,7 +51,8 @@ def cluster_color(clustering: Clustering, indices: Array) -> Color:
         indices: Data set indices (n,) of the images.
     """
     rows = rows_of(clustering.indices, indices)
-    return numbered_color("cluster", np.where(rows < 0, -1, cluster_numbers(clustering)[rows]), "no cluster")
+    numbers = np.where(rows < 0, -1, cluster_numbers(clustering)[rows])
+    return numbered_color("cluster", numbers, "alone or not clustered")
 
 
 def cluster_numbers(clustering: Clustering) -> Integers:

@@ -169,7 +169,7 @@ def count_words(names: Sequence[str], atlases: Sequence[Atlas]) -> str:
 
 def _tile(dataset: Dataset, hit: Hit) -> Tile:
     """Return the tile of a search's result, marked as a hit or a miss."""
-    return Tile(hit.index, dataset.caption(hit.index), MARKS[hit.correct], f"{hit.rank}.")
+    return Tile(hit.index, dataset.caption(hit.index), MARKS[hit.correct], str(hit.rank))
 
 
 def show_wins(runs: Sequence[Run], names: Sequence[str]) -> None:

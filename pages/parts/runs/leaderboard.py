@@ -226,10 +226,10 @@ def show_marks(runs: Sequence[Run], columns: Collection[str], is_mixed: bool = F
         return
     second = f" {OPINION_WORDS}" if QUESTION_WORDS[0] in columns else ""
     star = "★: most of the whole group found on the same data." if BEST in columns else ""
-    bars = "Bars: against the better baseline; upper, whole group; lower, first result."
     examples = "These are examples." if _are_examples(runs) else ""
-    st.caption(" ".join(filter(None, (examples, CHOOSE, together, star, bars))),
-               help="The baselines need no training: the features that training begins with (frozen), and PCA of "
+    st.caption(" ".join(filter(None, (examples, CHOOSE, together, star))),
+               help="Bars are against the better baseline: the upper one whole group, the lower one first result. "
+               "The baselines need no training: the features that training begins with (frozen), and PCA of "
                "them with the dimension of the run's embedding. ★ marks the highest MAP@R among runs with the same "
                "data set, split and backbone. The table's menu of columns also shows the differences as figures, in "
                "percentage points. "

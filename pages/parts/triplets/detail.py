@@ -95,7 +95,8 @@ def show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         color_legend("anchor", "positive", "negative")
         st.caption(
-            "The arc is half the angle at the negative, which the loss bounds; dots mark the bound.", width="content",
+            "The arc is the half angle that the loss bounds, in the dashed symmetric triangle; dots mark the bound.",
+            width="content",
             help="The dashed triangle is symmetrized: its apex is as far from the midpoint m of anchor and positive as "
                  "the negative n is. The arc is half its angle, between its median and a side, "
                  "arctan(d(a, p) / 2d(n, m)), which must be at most α. Gray dots: the position of the negative at "
