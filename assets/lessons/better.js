@@ -162,7 +162,7 @@ const LESSON = {
         element("span", { role: "status" }, `${say("You judged {count} pairs of comparison {comparison}.", { count: judged, comparison: COMPARISONS.indexOf(comparison) + 1 })} ${own.count ? `${say("You preferred the new result in {count} of {all}: an interval from {low} to {high}.", { count: own.after, all: own.count, low, high })} ` : ""}${COMPARED[comparison]} ${say("By the labels, R@1 changed: {change}.", { change: LESSON.change(recall) })}`),
       ] : [element("span", {}, say("Pair {number} of {count}: press the result that is more similar to the query ★.", { number: judged + 1, count: PLANNED })),
         element("div", { style: "display:flex;gap:14px;align-items:center;flex-wrap:wrap" },
-          sharpen(digitTiles([{ pixels: picture(query), kind: "query", words: plane.isCrowded ? "" : say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), leastLetters(stage) ? Math.max(64, stage.clientWidth / 4.2) : isWaiting ? stage.clientWidth / 3.8 : 64)),
+          sharpen(digitTiles([{ pixels: picture(query), kind: "query", words: plane.isCrowded ? "" : say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), leastLetters(stage) ? Math.max(64, stage.clientWidth / 4.2) : isWaiting ? stage.clientWidth / 3.8 : Math.max(64, stage.clientWidth / 4.6))),
           element("button", { type: "button", onclick: () => judge(pair, EQUAL) }, say("Equal")))]));
       if (focused >= 0) [...asking.querySelectorAll("button")].at(Math.min(focused, 2))?.focus();
       plane.clear();

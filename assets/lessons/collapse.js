@@ -53,18 +53,18 @@ const LESSON = {
     const grid = element("div", { style: `display:grid;grid-template-columns:${columns};gap:4px 14px;align-items:end` });
     stage.append(grid);
     const colors = [COLORS.hit, COLORS.miss];
+    const isLarge = isPresented || leastLetters(stage) > 0;
+    const isPaper = isLarge && !isPresented; // three equal charts, one below another
     const isTight = isCrowded(leastLetters(stage), stage.clientWidth / 2); // of two names side by side
     const isLong = Math.max(...LESSON.names.map((name) => widthOf(`${name} R@1 00 %`, 1.05 * leastLetters(stage)))) > stage.clientWidth / 2 - 7; // then both titles have two lines
     const maps = LESSON.kinds.map((kind, row) => {
       const recall = element("span", { class: "later", style: `white-space:nowrap;${isLong ? "display:block" : ""}` }); // of a slide, which has no readout beside its maps
       const title = isPresented ? element("b", { "data-part": "bars", style: isTight ? "font-weight:400" : null }, LESSON.names[row], " ", recall) : element("b", { "data-part": "bars", style: "font-size:0.9em;overflow-wrap:anywhere" }, kind === "free" ? say("Free projection") : say("Orthonormal projection, LᵀL = I").replaceAll(" = ", "\u00a0=\u00a0"));
-      const canvas = element("canvas", { "data-part": "maps", role: "img", style: "width:100%;height:min(215px,38vw);display:block;border:1px solid var(--edge);border-radius:6px" });
+      const canvas = element("canvas", { "data-part": "maps", role: "img", style: `width:100%;height:${isPaper ? "320px" : "min(215px,38vw)"};display:block;border:1px solid var(--edge);border-radius:6px` });
       const bars = shape("svg", { class: "chart", "data-part": "bars", viewBox: "0 0 400 44", role: "img" });
       grid.append(element("div", { style: isRow ? "grid-column:span 3" : null }, title, canvas, bars));
       return { kind, canvas, bars, recall, color: colors[row] };
     });
-    const isLarge = isPresented || leastLetters(stage) > 0;
-    const isPaper = isLarge && !isPresented; // three equal charts, one below another
     if (!isLarge) grid.append(element("div", { class: "controls-place", style: "grid-column:1/-1" })); // both maps and all charts stay in view while they are used
     const isWide = isCrowded(leastLetters(stage), stage.clientWidth); // room for one chart beside another only if letters are small
     const charts = [["effective rank", [0, 8], plain], ["R@1", [0, 1], (value) => percent(value, 0)], ["loss", [0.5, LESSON.highest], (value) => fixed(value, 2)]].map(([label, y, format], at) => {
@@ -131,10 +131,10 @@ const LESSON = {
       free: "<math><mi>L</mi><mo>←</mo><mi>L</mi><mo>−</mo><mi>s</mi><mi>∇</mi><mi>J</mi></math>", constraint: "<math><msup><mi>L</mi><mo>⊤</mo></msup><mi>L</mi><mo>=</mo><mi>I</mi></math>" })}</p>`;
   },
   caption: [1, 2],
-  presented: { do: [0, 1], see: [[0, 1], [2, 3]], fails: [0, 2] },
-  states: { unanswered: { rate: 3, step: 10 }, fails: { rate: 4, step: 10 } },
+  presented: { do: [0, 1], see: [[0, 1], [2, 3]], fails: [1, 2] },
+  states: { unanswered: { rate: 3, step: 10 }, handout: { rate: 3, step: 10 }, fails: { rate: 4, step: 10 } },
   parts: { maps: "predict do see0", bars: "predict do see0 see1 formula", rank: "see1 formula fails check takeaway", recall: "takeaway", loss: "do fails check" },
-  fails: "An orthonormal projection is no guarantee of success. At the largest step size its effective rank falls from 7.6 to 4.8: its directions stay, but the images lie along a few of them. At the largest step size the free projection ends at rank 1 for another reason: it diverges, its loss rises without limit. Each step overshoots farther than the last, until one direction hides the others. The R@1 of the orthonormal projection also ends lower than at step size 30. And a high effective rank alone proves nothing: the random start has the highest rank and the lowest R@1 of the orthonormal runs.",
+  fails: "An orthonormal projection is no guarantee of success. At step size 100 the orthonormal projection’s effective rank falls from 7.6 to 4.8: the images lie along few directions. The free projection ends at rank 1 for another reason: it diverges, its loss rises without limit. Each step overshoots farther than the last, until one direction hides the others. The R@1 of the orthonormal projection also ends lower than at step size 30. And a high effective rank alone proves nothing: the random start has the highest rank and the lowest R@1 of the orthonormal runs.",
   takeaway: "Watch effective rank and R@1 together: a low loss can hide lost directions. A loss that rises without limit is divergence: take smaller steps.",
   open: { page: "runs", label: "effective rank and R@1 of your runs, epoch by epoch" },
   after: {

@@ -111,16 +111,21 @@ const LESSON = {
           const height = 0.98 * count / total;
           const filled = width * both / (count || 1);
           if (height > 0) {
-            box(left, bottom, filled, height, COLORS.hit, { fill: COLORS.hit, "fill-opacity": 0.45 });
+            if (filled) box(left, bottom, filled, height, COLORS.hit, { fill: COLORS.hit, "fill-opacity": 0.45 });
             const same = a || b ? 0 : width * deceived / (count || 1);
-            box(left + filled, bottom, same, height, COLORS.miss, { fill: COLORS.miss, "fill-opacity": 0.6 });
-            box(left + filled + same, bottom, width - filled - same, height, COLORS.miss, { fill: COLORS.miss, "fill-opacity": 0.12, "stroke-dasharray": "5 4" });
+            if (same) box(left + filled, bottom, same, height, COLORS.miss, { fill: COLORS.miss, "fill-opacity": 0.6 });
+            if (count > both) box(left + filled + same, bottom, width - filled - same, height, COLORS.miss, { fill: COLORS.miss, "fill-opacity": 0.12, "stroke-dasharray": "5 4" });
+            const look = { size: 13, anchor: a ? "middle" : "start", class: isPrinted ? "" : "later" };
+            const [name, share] = [`${NAMES[second]} ${b ? "✓" : "✕"}`, say("{count} of {all}", { count: both, all: count })];
+            const line = `${name}  ${share}`; // of a low cell, in the part that holds it
+            const long = 0.04 + widthOf(line, Math.max(13, plane.least)) / plane.scale[0];
+            const start = filled > long ? left : width - filled > long ? left + filled : null;
+            if (a && height > 0.06 && height <= 0.12 && start !== null) plane.text([start + 0.02, bottom + height / 2], line, { ...look, anchor: "start", dy: 0.35 * Math.max(13, plane.least) });
             if (height > 0.12) { // inside of the larger part of a wide cell, beside a narrow one
               const [from, to] = 2 * filled > width ? [left, left + filled] : [left + filled, left + width];
               const place = a ? [(from + to) / 2, bottom + height / 2] : [left + width + 0.015, bottom + height / 2];
-              const look = { size: 13, anchor: a ? "middle" : "start", class: isPrinted ? "" : "later" };
-              plane.text(place, `${NAMES[second]} ${b ? "✓" : "✕"}`, { ...look, dy: -4 });
-              plane.text(place, say("{count} of {all}", { count: both, all: count }), { ...look, dy: Math.max(13, plane.least) });
+              plane.text(place, name, { ...look, dy: -4 });
+              plane.text(place, share, { ...look, dy: Math.max(13, plane.least) });
             }
           }
           bottom += height + 0.02;

@@ -91,7 +91,7 @@ const LESSON = {
     because: "A lower threshold admits more links. Then fewer images are left from which no link leads on to a denser place, and each one is the peak of a cluster.",
   },
   touch: "Move ε slowly from left to right, or press a small map. Then do the same with the digits.",
-  see: "A line is the one link that an image follows, to an image in a denser place, up to a mode (peak, large point). All images with the same mode are a cluster and share a color. The shape of a point, or the digit, is its true class, which no cluster sees; a ring ◯ marks an image that is not of its cluster’s main (most frequent) class. Training uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton: a cluster of one. Areas, gaps and axes of the digits' map carry no units. Coverage: the share in clusters of two or more. Purity: the share of images of their cluster’s main class.",
+  see: "A line is the one link that an image follows, to an image in a denser place, up to a mode (peak, large point). All images with the same mode are a cluster and share a color. The shape of a point, or the digit, is its true class, which no cluster sees; a ring ◯ marks an image that is not of its cluster’s main (most frequent) class. Training uses the cluster as the image’s class: its pseudo-label. A gray point is a singleton: a cluster of one. Areas, gaps and axes of the digits’ map carry no units. Coverage: the share in clusters of two or more. Purity: the share of images of their cluster’s main class.",
   summary: { epsilon: 0.5 },
   controls: [
     { name: "images", kind: "choice", label: "Images", start: "points", options: [{ value: "points", words: "45 points in 3 groups" }, { value: "digits", words: "1,797 digits" }] },
@@ -104,12 +104,12 @@ const LESSON = {
   readout: ({ count, largest, singletons, coverage, purity }, { images }) => [[say("clusters"), plain(count)],
     [say("largest"), images === "digits" ? say("{count} digits", { count: largest }) : say("{count} points", { count: largest })],
     [say("singletons"), plain(singletons)], [say("coverage"), percent(coverage)], [say("purity"), percent(purity)]],
-  build({ stage, state, change, data: { digits: { pixels }, epsilon } }) {
+  build({ stage, state, change, refit, data: { digits: { pixels }, epsilon } }) {
     const image = (row) => pixels.subarray(64 * row, 64 * row + 64);
     const nameOf = (row) => (state().images === "digits" ? say("digit {name}", { name: epsilon.digits.classes[row] }) : say("group {name}", { name: epsilon.points.classes[row] + 1 }));
     const [map, small] = [element("div", {}), element("div", { role: "group", class: "later", "data-part": "small", "aria-label": say("The same images at other values of ε"),
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
-    stage.append(element("div", { class: "with-small-maps", style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr))" }, map, small));
+    stage.append(element("div", { class: "with-small-maps broad", style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr))" }, map, small));
     const clouds = { // the one of the points has no pictures
       points: new Cloud(map, { label: "45 points", height: 320, title: nameOf, turns: stage.closest(".present") !== null }),
       digits: new Cloud(map, { label: "Map of the digits", height: 360, stretch: true, title: nameOf, paint: (context, row, size) => paintDigit(context, image(row), size) }),
@@ -160,7 +160,11 @@ const LESSON = {
         ...(images === "digits" ? [element("span", {}, say("● with a white digit: mode"))] : []),
         element("span", {}, say("◯ not the cluster’s main class")), element("span", { class: "later" }, say("{count} of {all} in the main class: purity {purity}", { count: classes.length - others.length, all: classes.length, purity: percent(purity) })),
         ...(images === "digits" ? [element("span", { class: "later", "data-part": "small" }, say("On the small maps, color alone"))] : []));
-      if (images !== shown) drawOthers(images);
+      if (images !== shown) {
+        const isOther = shown && stage.closest(".present"); // the other images' picture has another shape and other words
+        drawOthers(images);
+        if (isOther) refit();
+      }
       for (const { value, button } of thumbnails) button.setAttribute("aria-pressed", String(Math.abs(value - threshold) < 0.005));
       const largestTen = largestFirst.slice(0, 10);
       row.replaceChildren(...(images === "digits"
@@ -177,13 +181,14 @@ const LESSON = {
     <msup><mrow><mo>(</mo><msub><mi>ω</mi><mi>j</mi></msub><mo>−</mo><msub><mi>ω</mi><mi>i</mi></msub><mo>)</mo></mrow><mn>2</mn></msup><mo>)</mo></math>.<br>
     ${say("W is the similarity of two neighbors, and γ is a constant. ω tells how dense the place of an image is: the sum of its W, as a share of this sum over all images. A random walk from neighbor to neighbor spends this share of its time there.")}</p>
     <p>${say("Here {count} images have no link that counts: they are the modes, and {singletons} of these modes are alone in their clusters.", { count, singletons })}</p>
+    <p class="aside">${say("A higher ε does not only split clusters: an image whose link is cut may follow another link, into another cluster.")}</p>
     <p class="aside">${say("<b>Coverage</b> is the share of images in clusters of two or more, here {coverage}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.", { coverage: percent(coverage) })}</p>`,
   caption: [0, 1, 4],
   presented: { see: [[0, 1], [3, 4, 6, 7]], fails: [2, 3] },
   states: { see: [{ epsilon: 0.3 }, { epsilon: 0.5 }], fails: { images: "digits", epsilon: 0.9 } },
-  parts: { map: "predict see0 see1 formula fails check takeaway", small: "fails takeaway" },
+  parts: { map: "predict do see0 see1 formula fails check takeaway", small: "do fails takeaway" },
   fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two share a pseudo-label. High purity alone is not a success: there it comes from singletons.",
-  takeaway: "ε is the minimum strength of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",
+  takeaway: "ε is the minimum strength of a link. A lower ε leaves fewer clusters, a higher ε more; judge coverage and purity together.",
   open: { page: "clusters", label: "clusters of a run", query: ({ epsilon }) => ({ epsilon: String(epsilon) }) },
   after: {
     text: "A colleague labels every one of 10,000 clustered photographs and finds a purity of 99 %. What must you know before you trust the clustering?",
@@ -196,6 +201,6 @@ const LESSON = {
   notes: {
     ask: "At which ε would you train, and what would you look at to decide without labels?",
     wrong: "“The ε with the highest purity.” Purity rises to 100 % when every image is alone.",
-    stuck: "The points never move; only the colors and lines change. ε acts on links of the neighbor graph, not on the map.",
+    stuck: "The points never move; only the colors and lines change. ε acts on links of the neighbor graph, not on the map. Between ε = 0.75 and 0.8 purity falls: a square whose link is cut follows another link, into the green cluster.",
   },
 };

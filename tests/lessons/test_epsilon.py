@@ -44,6 +44,20 @@ def test_what_the_text_says_of_its_cases() -> None:
     assert counts[2] > 20
 
 
+def test_a_higher_threshold_never_leaves_fewer_clusters_and_may_lower_purity(compute: Callable[..., Any]) -> None:
+    """As the takeaway and the teacher's notes say: one square then follows another link, into the green cluster."""
+    numbers = "n => ({ count: n.count, purity: n.purity, colors: Array.from(n.modes, (mode) => n.colors.get(mode)) })"
+    steps = [compute("epsilon", {"images": "points", "epsilon": step / 100}, numbers) for step in range(20, 96)]
+    counts = [step["count"] for step in steps]
+    assert counts == sorted(counts)
+    before, after = steps[75 - 20], steps[80 - 20]
+    assert after["purity"] < before["purity"]
+    circles, squares = range(15), range(15, 30)
+    green = before["colors"][circles[0]]
+    joined = [image for image in squares if after["colors"][image] == green != before["colors"][image]]
+    assert len(joined) == 1
+
+
 @pytest.mark.parametrize("epsilon", [0.305, 0.555, 0.805])
 def test_each_image_follows_the_link_that_the_formula_names(compute: Callable[..., Any], epsilon: float) -> None:
     """The steepest of the links with ψ > ε to an image with larger ω, where ω is the share of the sum of W."""

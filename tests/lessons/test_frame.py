@@ -186,7 +186,7 @@ def test_the_controls_wait_for_a_prediction_that_the_browser_keeps(open_lesson: 
     page = open_lesson("epsilon")
     slider = page.get_by_role("slider")
     expect(page.locator(".controls[inert]")).to_have_count(1)
-    expect(page.get_by_text("Answer first; then move the controls.")).to_be_visible()
+    expect(page.get_by_text("Answer first; then the picture moves.")).to_be_visible()
     page.get_by_label("More, smaller clusters").check()
     expect(page.locator(".because").first).to_contain_text(
         "✕ Not right. A higher ε does this: it removes links, and clusters fall apart. "
@@ -195,7 +195,7 @@ def test_the_controls_wait_for_a_prediction_that_the_browser_keeps(open_lesson: 
     page.get_by_label("Fewer, larger clusters").check()
     expect(page.locator(".because").first).to_contain_text("✓ Correct.")
     expect(page.get_by_role("button", name="Skip the question")).to_be_hidden()
-    expect(page.get_by_text("Answer first; then move the controls.")).to_be_hidden()
+    expect(page.get_by_text("Answer first; then the picture moves.")).to_be_hidden()
     expect(page.locator(".controls[inert]")).to_have_count(0)
     reload_later(page)
     expect(page.get_by_label("Fewer, larger clusters")).to_be_checked()
@@ -211,12 +211,12 @@ def test_the_address_holds_the_state_and_nonsense_in_it_is_ignored(open_lesson: 
     assert open_lesson("epsilon", "?epsilon=7").evaluate("window.lesson.state.epsilon") == 0.95
     for nonsense in ("?epsilon=", "?epsilon=nan", "?epsilon=1e999", "?epsilon=<b>"):
         state = open_lesson("epsilon", nonsense).evaluate("window.lesson.state.epsilon")
-        assert state in (0.3, 0.2), nonsense  # an empty number reads as 0, below the range
+        assert state in (0.65, 0.2), nonsense  # an empty number reads as 0, below the range
     page = open_lesson("epsilon", "?epsilon=0.5")
     page.get_by_role("button", name="Skip the question").click()
     page.get_by_role("button", name="Start again").click()
     page.wait_for_url(lambda url: "epsilon=" not in url)
-    assert page.evaluate("window.lesson.state.epsilon") == 0.3
+    assert page.evaluate("window.lesson.state.epsilon") == 0.65
 
 
 @pytest.mark.browser

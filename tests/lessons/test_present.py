@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from tests.lessons.test_slides import TURN
 from tests.tiers import fast_first
 from udml_core.results.lesson_texts import translations
 from udml_core.results.lessons import Lesson, course
@@ -108,6 +109,24 @@ def test_every_slide_fits_a_projector_and_is_read_from_the_last_row(open_lesson:
                     is_wide = lesson.id in BROAD and slide["across"] >= BROAD[lesson.id][1]
                     least = BROAD[lesson.id][0] if is_wide else SMALLER.get((lesson.id, slide["kind"]), LEAST_HEIGHT)
                     assert slide["stage"] >= least or slide["across"] >= LEAST_WIDTH, case
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_choice_that_is_pressed_on_a_slide_leaves_it_readable(open_lesson: Open, lesson: Lesson) -> None:
+    page = open_lesson(lesson.id, "?present=1")
+    for width, height in SCREENS[:2]:
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate(TURN, "do")
+        buttons = page.locator(".panel .controls .choice button")
+        for number in (*range(buttons.count())[::-1], *range(buttons.count())):
+            buttons.nth(number).click()
+            page.wait_for_timeout(300)  # the slide is laid out again
+            slide = page.evaluate(MEASURE)
+            case = (width, buttons.nth(number).text_content(), slide)
+            assert max(slide["over"]) <= 0, case
+            assert not slide["covered"], case
+            assert slide["text"] >= LEAST_TEXT - 4, case
+            assert slide["stage"] >= 0.6 or slide["across"] >= LEAST_WIDTH, case
 
 
 FILLED = """() => {

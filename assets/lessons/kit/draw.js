@@ -460,6 +460,7 @@ class Chart {
       const d = points.map((point, index) => `${index ? "L" : "M"}${this.at(point).map((part) => part.toFixed(1)).join(" ")}`);
       nodes.push(shape("path", { d: d.join(""), fill: "none", stroke: color, "stroke-width": 2.5,
         "stroke-dasharray": dashed ? "6 5" : null }));
+      if (points.length === 1) nodes.push(shape("circle", { cx: this.at(points[0])[0], cy: this.at(points[0])[1], r: 4, fill: color })); // a line of one point is nothing
       if (name) ends.push({ name, color, dashed, x: this.at(points.at(-1))[0] + 6, y: this.at(points.at(-1))[1] + 4 });
     }
     ends.sort((one, other) => one.y - other.y);
@@ -564,7 +565,8 @@ function paintSmallMap(canvas, positions, colors = null, sizes = () => 3, forms 
     low[at % 2] = Math.min(low[at % 2], value);
     high[at % 2] = Math.max(high[at % 2], value);
   });
-  const unit = Math.min((width - 8) / (high[0] - low[0]), (height - 8) / (high[1] - low[1]));
+  const margin = 2 + Math.max(...Array.from({ length: positions.length / 2 }, (_none, row) => sizes(row))); // whole shapes
+  const unit = Math.min((width - margin) / (high[0] - low[0]), (height - margin) / (high[1] - low[1]));
   context.clearRect(0, 0, width, height);
   context.fillStyle = getComputedStyle(canvas).color;
   for (let row = 0; row < positions.length / 2; row += 1) {

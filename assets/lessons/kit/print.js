@@ -5,7 +5,7 @@ const PRINT_STYLE = `:root { --paper: #fff; --text: #000; --edge: #999; } @page 
   svg, img { max-height: var(--high, 7.5cm); max-width: 100%; } svg { overflow: visible; } svg svg { overflow: hidden; } svg { display: block; margin: auto; }   .sheet { font-size: 9.5pt; color: #333; } .legend { font-size: 0.95em; color: #333; } .page { box-sizing: border-box; padding: 10mm; } .page + .page { break-before: page; }
   .class-legend span + span { margin-left: 12pt; } .tiles { display: flex; flex-wrap: wrap; gap: 4px; } .tile { text-align: center; }
   .picture :is(b, small, span, div, button, p, th, td, summary) { font-size: calc(9.5pt / var(--share, 1)) !important; }
-  .picture { zoom: var(--share, 1); width: var(--picture, 18cm); } .beside .picture { float: right; margin-left: 14pt; } [hidden], .formulas details, button:not(:has(img)) { display: none; }
+  .picture { zoom: var(--share, 1); width: var(--picture, 18cm); } .beside .picture { float: right; margin-left: 14pt; } [hidden], :is(.formulas, .picture) details, button:not(:has(img)) { display: none; }
   button { border: 1px solid #999; background: none; padding: 2px; } img, button > * { display: block; } button img { margin: auto; }
   .beside .formulas { display: block; } /* its lines go on below the picture */
   .lines { height: 0.8cm; margin-top: 0.7cm; border: solid #999; border-width: 1px 0; } .line { height: 0.8cm; border-bottom: 1px solid #999; }
@@ -109,8 +109,8 @@ function summaryOf(frame) {
     <section class="formulas"><h2>${say("Formula")}</h2>${formula.innerHTML}${otherFormulas(frame)}</section><h2>${say("When it fails")}</h2><p>${lesson.fails}</p></div>`;
 }
 
-// Exercises with room to write, on two sheets: what to try, and what to write. The questions of the lesson are asked again; no answer is printed, and the picture is untouched.
-const handoutToPrint = (frame) => madeIn(frame, {}, handoutOf);
+// Exercises with room to write, on two sheets: what to try, and what to write. The questions of the lesson are asked again; no answer is printed, and the picture is untouched, or in a state that gives none away.
+const handoutToPrint = (frame) => madeIn(frame, frame.lesson.states?.handout ?? {}, handoutOf);
 
 function handoutOf(frame) {
   const { lesson, readout, header: { guide }, english } = frame;
