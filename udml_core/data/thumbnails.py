@@ -85,7 +85,7 @@ def enlarge_tiny(image: Image.Image) -> Image.Image:
 
 @cache
 def _stroke_curve() -> list[int]:
-    """Return the gray that stands for each of 256 grays, a smooth step between those of `STROKE`."""
+    """Return the gray that stands for each of 256 grays, a smooth step between the two of `STROKE`."""
     first, last = STROKE
     share = np.clip((np.arange(256) / 255 - first) / (last - first), 0, 1)
     return np.rint(255 * share**2 * (3 - 2 * share)).astype(int).tolist()
