@@ -47,6 +47,15 @@ def run(places: Path) -> Run:
     return run
 
 
+def test_a_name_above_a_page_ends_neither_its_text_nor_the_style(run: Run) -> None:
+    styles = [html.proto.body for html in opened("explore", run=run.id).get("html") if ":root { --run-name" in html.proto.body]
+    assert styles
+    for style in styles:
+        value = style.removeprefix('<style>:root { --run-name: "').removesuffix('"; }</style>')
+        assert not set('<>"{};') & set(value)
+        assert "script" in value, "as escapes of a style, which show what the name says"
+
+
 def test_names_are_stored_as_they_are_and_long_ones_refused(run: Run) -> None:
     assert run.notes().name == SCRIPT
     assert sorted(run.dataset().class_names) == sorted(NAMES)

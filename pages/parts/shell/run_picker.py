@@ -174,6 +174,7 @@ def _pick_app_run(runs: list[Run], fitting: list[Run], label: str, shows: Callab
         preferred = (wanted if wanted in fitting and shows(wanted) else
                      best_example(st.session_state.get("page", ""), fitting) or preferred)
     run = by_id[_draw_box(fitting, preferred, _remember_choice, label)]
+    _name_above(run_title(run))
     if wanted is None:
         _remember_first(run)
     if wanted not in (None, run):
@@ -226,6 +227,12 @@ def _draw_box(runs: Sequence[Run], preferred: Run, on_change: Callable[[], None]
         # app.css lays the whole name over the box, whose own text has one line. Readers hear the box.
         st.html(f'<div class="run-name" aria-hidden="true">{html.escape(titles.get(chosen, chosen))}</div>')
         return chosen
+
+
+def _name_above(title: str) -> None:
+    """Give app.css the name of the run for the top of a phone's screen, where the sidebar is closed."""
+    quoted = "".join(letter if letter.isalnum() or letter in " .,:+-·" else f"\\{ord(letter):x} " for letter in title)
+    st.html(f'<style>:root {{ --run-name: "{quoted}"; }}</style>')
 
 
 def _titles_with_states(runs: Sequence[Run]) -> dict[str, str]:
