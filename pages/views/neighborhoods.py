@@ -26,6 +26,7 @@ from pages.parts.shell.run_picker import pick_run
 from pages.parts.shell.run_status import escaped
 from pages.parts.shell.user_errors import fragment, show_user_errors
 from udml_core.base.arrays import Array
+from udml_core.base.errors import counted
 from udml_core.exploration import neighborhoods as views
 from udml_core.numerics.explanations import LinearNeighborhoods
 from udml_core.runs import Run
@@ -80,7 +81,9 @@ def explore(run: Run) -> None:
     with left:
         clicked_point = draw_members(center, hoods, second)
     with right:
-        st.caption("The members, then pale the rejected candidates, with their ranks by distance.")
+        count = int(hoods.members[0].sum())
+        st.caption(f"**{counted(count, 'member')}**, then pale **{hoods.members.shape[1] - count:,} rejected**, with "
+                   "their ranks by distance.")
         clicked_candidate = show_strip(center, hoods, second)
         show_flat(center, hoods)
     click = st.segmented_control("Click an image below to", list(CLICK_WORDS), default="second", required=True,

@@ -732,7 +732,7 @@ def test_lab_shows_the_result_of_its_example_until_a_run_has_one() -> None:
     assert example is not None
     final = (example.evaluation() or {})["final"]
     test = opened("train", dataset="digits", method="rpml")
-    assert "Of the example, until your own run has measures:" in texts(test)
+    assert "The example to beat:" in texts(test)
     (bars,) = [html.proto.body for html in test.get("html") if 'class="result-bars"' in html.proto.body]
     assert all(f"{final[measure]:.1f}\N{NO-BREAK SPACE}%" in bars for measure in ("map@r", "recall@1"))
     assert "The measures of the run appear here." in texts(opened("train", dataset="digits", method="pca"))

@@ -20,8 +20,8 @@ SHOWCASE = "20261122-120000-rpml-digits"
 the same width, its MAP@R above all pixels as well."""
 POINTS = {
     SHOWCASE:
-        "After 10 epochs without labels, 8 numbers find more of a group than 64 pixels: {final:map@r} against "
-        "{frozen:map@r}. First result right, a little less: {final:recall@1} against {frozen:recall@1}.",
+        "Trained without labels, 8 numbers find more of each group than all 64 pixels ({frozen:map@r} → "
+        "{final:map@r}), but fewer right first results ({frozen:recall@1} → {final:recall@1}).",
     "20261122-120400-nml-digits":
         "Similar and dissimilar pairs bring groups together. Whole group found: {frozen:map@r} → {final:map@r}. First "
         "result right, a little less: {frozen:recall@1} → {final:recall@1}.",

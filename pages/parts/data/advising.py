@@ -76,8 +76,7 @@ def judges_line(backbone: str) -> str:
     """
     judges = independent(JUDGES, {backbone})
     named = listed(["the raw pixels" if name in WEAK else escaped(encoder_title(name)) for name in judges])
-    known = "A judge that knows an image again when it is cropped or mirrored counts more."
-    return f"The judges: {named}. {known}" if judges else "No judge is left that took no part."
+    return f"The judges: {named}." if judges else "No judge is left that took no part."
 
 
 def whole_time_words(dataset: Dataset, encoder: EncoderSpec, minutes: float) -> str:
@@ -187,7 +186,8 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, aim: Serves) -> None:
                             help="Runs in the background: you can leave the page or close the browser.")
     with st.container(horizontal_alignment="center"):
         st.caption(" ".join(filter(None, [whole_time_words(dataset, encoder, float(budget)),
-                                          judges_line(encoder.backbone)])), width="content")
+                                          judges_line(encoder.backbone)])), width="content",
+                   help="A judge that knows an image again when it is cropped or mirrored counts more.")
     spec = plan_analysis(Advice, budget=float(budget), serves=aim)
     with keep_user_errors(f"{spec.id}-{dataset.fingerprint[:12]}", dataset.fingerprint, clicked):
         if clicked:

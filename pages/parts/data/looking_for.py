@@ -21,7 +21,8 @@ WORDS: dict[Serves, str] = {"groups": "All of them: the whole group", "first": "
 MEANINGS: dict[Serves, str] = {
     "first": "The nearest image should show the same kind{words}.",
     "groups": "All images of the same kind{words} should come before all others."}
-LOOKS = "Judges compare looks and cannot know it: your own eyes decide what is right. All pages answer for this choice."
+ALL_PAGES = "All pages answer for this choice, such as which search is advised."
+LOOKS = "Judges compare looks; your own eyes decide what is right."
 
 
 def choose_aim(dataset: Dataset, encoder: EncoderSpec) -> Serves:
@@ -44,7 +45,7 @@ def choose_aim(dataset: Dataset, encoder: EncoderSpec) -> Serves:
     if kept_aim(runs_folder(), dataset.name) not in (None, served):  # a link led to the other answer
         _keep(dataset, encoder, served)
     words = escaped(words_for_same(dataset))
-    st.caption(f"{MEANINGS[served].format(words=words and f' ({words})')} {LOOKS}")
+    st.caption(f"{MEANINGS[served].format(words=words and f' ({words})')} {LOOKS}", help=ALL_PAGES)
     return served
 
 

@@ -9,9 +9,10 @@ from threading import Thread
 
 import streamlit as st
 
+from udml_core.base.errors import capitalized
 from udml_core.base.files import read_array
 from udml_core.exploration import refining
-from udml_core.exploration.race_figures import NO_VERDICT, SAID, recipe_words, said_word
+from udml_core.exploration.race_figures import NO_VERDICT, SAID, recipe_words, said_word, said_words
 from udml_core.exploration.refining import LiveJudge, RefinedGallery
 from udml_core.numerics.refinement import Recipe
 from udml_core.numerics.second_opinion import LEAST, Judge
@@ -214,12 +215,12 @@ def explain_verdict(live: Live, refined: RefinedGallery, opinions: Opinions | No
     said = f" {agreement_words(opinions, str(refined.recipe), measures)}" if labeled else ""
     left, right = st.columns([5, 1], vertical_alignment="center")
     with left:
-        judged = f"**{verdict_words(opinions, str(refined.recipe))}**, judged" if labeled else "Judged"
-        by = f"by {names_of(opinions)}{scope}."
+        by = f"udged without labels by {names_of(opinions)}{scope}."
         if labeled:
-            st.caption(f"{judged} without labels.{said}", help=f"Judged {by}")
+            st.markdown(f"**{verdict_words(opinions, str(refined.recipe))}**, judged without labels.",
+                        help=f"J{by}{said}")
         else:
-            st.caption(f"{judged} without labels {by}")
+            st.caption(f"J{by}")
         if less := _less_than_advised(live, refined, opinions):
             st.caption(f":orange[:material/trending_down:] **{less}**")
     with right, st.popover("Details", icon=":material/gavel:", type="tertiary"):
@@ -270,9 +271,11 @@ def _explain_missing(live: Live, refined: RefinedGallery) -> None:
 
 
 def verdict_words(opinions: Opinions, recipe: str) -> str:
-    """Return both verdicts in a line, such as First result: better · Whole group: worse."""
-    return " · ".join(f"{question}: {said_word(of)}" for question, of
-                      in zip(QUESTION_WORDS, opinions.measured(recipe), strict=True))
+    """Return both verdicts in words, such as "Better first results, worse whole groups"."""
+    measured = opinions.measured(recipe)
+    if any(of.is_undervalued for of in measured):
+        return " · ".join(f"{question}: {said_word(of)}" for question, of in zip(QUESTION_WORDS, measured, strict=True))
+    return capitalized(said_words(*(of.said for of in measured)))
 
 
 def agreement_words(opinions: Opinions, recipe: str, measures: Measures) -> str:

@@ -87,7 +87,7 @@ def show_expected(last: Run | None, example: Run | None, method: str) -> None:
     if example is None or not evaluation or (evaluation.get("final") or {}).get(MAIN_MEASURES[0].key) is None:
         st.caption("The measures of the run appear here.")
         return
-    st.caption("Of the example, until your own run has measures:")
+    st.caption("The example to beat:")
     show_bars(method_title(example), evaluation, example.spec(), raw_words(example.spec()))
 
 

@@ -66,8 +66,9 @@ def triangle(corners: Array, alpha: float, angle: float, colors: Colors = LIGHT,
     points = [(float(x), float(y)) for x, y in (point.split(",") for point in (a, p, n))]
     parts += _corners(points, (QUERY, blue, orange), images)
     relation = "&gt;" if angle > alpha else "≤"
-    parts.append(f'<text x="{WIDTH / 2:g}" y="18" text-anchor="middle" font-size="15" font-weight="600">half angle '
-                 f"{angle:.1f}° {relation} α {alpha:g}°</text>")
+    color = orange if angle > alpha else blue
+    parts.append(f'<text x="{WIDTH / 2:g}" y="18" text-anchor="middle" font-size="15" font-weight="600" '
+                 f'fill="{color}">half angle {angle:.1f}° {relation} α {alpha:g}°</text>')
     return svg(WIDTH, height, ink, parts)
 
 
