@@ -41,7 +41,7 @@ in whole pixels: enlarged as a photograph it would look blurred."""
 SHARP = 512
 """Pixels of the longer side to which a tiny image is enlarged."""
 STROKE = 0.25, 0.75
-"""Grays, from 0 to 1, between which the edge of a smooth stroke lies; beyond them it is black or white."""
+"""Shares of an image's range of grays between which the edge of a smooth stroke lies."""
 _are_tiny: dict[str, bool] = {}
 
 
@@ -79,16 +79,17 @@ def enlarge_tiny(image: Image.Image) -> Image.Image:
     if image.mode != "RGB" or np.ptp(np.asarray(image), axis=2).max() > 0:
         return in_whole_pixels(image, SHARP)
     factor = SHARP // max(image.size)
-    enlarged = image.convert("L").resize((factor * image.width, factor * image.height), Image.Resampling.BICUBIC)
-    return enlarged.point(_stroke_curve()).convert("RGB")
+    gray = image.convert("L")
+    enlarged = gray.resize((factor * image.width, factor * image.height), Image.Resampling.BICUBIC)
+    return enlarged.point(_stroke_curve(*gray.getextrema())).convert("RGB")
 
 
 @cache
-def _stroke_curve() -> list[int]:
-    """Return the gray that stands for each of 256 grays, a smooth step between the two of `STROKE`."""
-    first, last = STROKE
-    share = np.clip((np.arange(256) / 255 - first) / (last - first), 0, 1)
-    return np.rint(255 * share**2 * (3 - 2 * share)).astype(int).tolist()
+def _stroke_curve(darkest: int, lightest: int) -> list[int]:
+    """Return the gray that stands for each of 256, a smooth step from an image's darkest gray to its lightest."""
+    first, last = (darkest + share * (lightest - darkest) for share in STROKE)
+    share = np.clip((np.arange(256) - first) / max(last - first, 1), 0, 1)
+    return np.rint(darkest + (lightest - darkest) * share**2 * (3 - 2 * share)).astype(int).tolist()
 
 
 def make_thumbnail(image: Image.Image, side: int, square: bool = True) -> Image.Image:

@@ -215,12 +215,12 @@ def explain_verdict(live: Live, refined: RefinedGallery, opinions: Opinions | No
     said = f" {agreement_words(opinions, str(refined.recipe), measures)}" if labeled else ""
     left, right = st.columns([5, 1], vertical_alignment="center")
     with left:
-        by = f"udged without labels by {names_of(opinions)}{scope}."
+        by = f"Judged without labels by {names_of(opinions)}{scope}."
         if labeled:
-            st.markdown(f"**{verdict_words(opinions, str(refined.recipe))}**, judged without labels.",
-                        help=f"J{by}{said}")
+            st.markdown(f"**{verdict_words(opinions, str(refined.recipe))}**, judged without labels.{said}",
+                        help=by)
         else:
-            st.caption(f"J{by}")
+            st.caption(by)
         if less := _less_than_advised(live, refined, opinions):
             st.caption(f":orange[:material/trending_down:] **{less}**")
     with right, st.popover("Details", icon=":material/gavel:", type="tertiary"):
