@@ -81,7 +81,7 @@ const LESSON = {
       const out = points.findIndex(([, value]) => value > high);
       if (out < 1) return points;
       const [[x, y], [nextX, nextY]] = points.slice(out - 1, out + 1);
-      return [...points.slice(0, out), [x + (nextX - x) * (high - y) / (nextY - y), high]];
+      return Object.assign([...points.slice(0, out), [x + (nextX - x) * (high - y) / (nextY - y), high]], { leaves: true });
     };
     let runs = null;
     const paint = () => maps.forEach(({ canvas }, row) => {
@@ -138,7 +138,7 @@ const LESSON = {
   takeaway: "Watch effective rank and R@1 together: a low loss can hide lost directions. A loss that rises without limit is divergence: take smaller steps.",
   open: { page: "runs", label: "effective rank and R@1 of your runs, epoch by epoch" },
   after: {
-    text: "In a colleague’s run the loss falls in every epoch, but effective rank drops from 60 to 2. What do you do first?",
+    text: "In a colleague’s run the loss falls in every epoch, but effective rank drops from 60 to 2, and R@1 falls too. What do you do first?",
     choices: ["Train longer: the loss still falls", "Try an orthonormal projection", "Take smaller steps, and change nothing else"],
     right: 1,
     order: [0, 2, 1],

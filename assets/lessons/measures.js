@@ -196,6 +196,7 @@ const LESSON = {
       <math><mfrac><mrow><mn>2</mn><mi>I</mi><mo>(</mo><mi>C</mi><mo>,</mo><mi>Y</mi><mo>)</mo></mrow><mrow><mi>H</mi><mo>(</mo><mi>C</mi><mo>)</mo><mo>+</mo><mi>H</mi><mo>(</mo><mi>Y</mi><mo>)</mo></mrow></mfrac>
       <mo>=</mo><mfrac><mrow><mn>2</mn><mo>·</mo>${number(Math.abs(information))}</mrow><mrow>${number(ofClusters)}<mo>+</mo>${number(ofClasses)}</mrow></mfrac><mo>=</mo>${number(nmi, 3)}</math></p>`;
   },
+  signs: [["★", say("the query")], ["✓", say("a hit")], ["✕", say("a miss")]],
   caption: [0, 1, 3, 4],
   presented: { do: [0, 1], see: [[0, 1, 2], [3, 4, 6]], fails: [0] },
   states: { see: [{}, {}], formula: {} },

@@ -514,7 +514,13 @@ TASKS: Mapping[str, Task] = {
     "metric": Task(
         f"Learn two metrics with NCA: one whose MAP@R is {METRIC_POINTS} points above the pixels, and one that is "
         f"{METRIC_POINTS} points below. Change only the dimension.",
-        {**DIGITS, "method": "nca"}, two_metrics, {"dimension": 4}),
+        {**DIGITS, "method": "nca"}, two_metrics, {"dimension": 4}, terms=(
+            said("MAP@R: how much of an image’s class comes first among the most similar images; 100 % if all of it "
+                 "does. Lesson 9 computes it.").text,
+            said("NCA: a method that learns such a metric from the labels of images. Its dimension is how many numbers "
+                 "then stand for an image.").text,
+            said("The value of the pixels stands beside that of your run, as raw pixels, when the run has "
+                 "ended.").text)),
     "triplets": Task(
         "Find the angle α at which half of the triplets violate their bound in the last epoch. 45 to 55 % count as "
         "half. Change only α.",

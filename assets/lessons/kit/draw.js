@@ -460,6 +460,7 @@ class Chart {
       const d = points.map((point, index) => `${index ? "L" : "M"}${this.at(point).map((part) => part.toFixed(1)).join(" ")}`);
       nodes.push(shape("path", { d: d.join(""), fill: "none", stroke: color, "stroke-width": 2.5,
         "stroke-dasharray": dashed ? "6 5" : null }));
+      if (points.leaves) write("▲", this.at(points.at(-1))[0], this.at(points.at(-1))[1] + 0.9 * this.letters, { "text-anchor": "middle", style: `fill:${color}` }); // the line goes on beyond the chart
       if (points.length === 1) nodes.push(shape("circle", { cx: this.at(points[0])[0], cy: this.at(points[0])[1], r: 4, fill: color })); // a line of one point is nothing
       if (name) ends.push({ name, color, dashed, x: this.at(points.at(-1))[0] + 6, y: this.at(points.at(-1))[1] + 4 });
     }
