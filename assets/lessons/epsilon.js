@@ -185,7 +185,7 @@ const LESSON = {
     <p class="aside">${say("<b>Coverage</b> is the share of images in clusters of two or more, here {coverage}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.", { coverage: percent(coverage) })}</p>`,
   caption: [0, 1, 4],
   presented: { see: [[0, 1], [3, 4, 6, 7]], fails: [2, 3] },
-  states: { see: [{}, {}], formula: {}, fails: { images: "digits", epsilon: 0.9 } },
+  states: { see: [{}, {}], fails: { images: "digits", epsilon: 0.9 } },
   parts: { map: "predict do see0 see1 formula fails check takeaway", small: "do fails takeaway" },
   fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two share a pseudo-label. High purity alone is not a success: there it comes from singletons.",
   takeaway: "ε is the minimum strength of a link. A lower ε leaves fewer clusters, a higher ε more; judge coverage and purity together.",

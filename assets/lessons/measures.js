@@ -2,8 +2,8 @@ const RELEVANT = 4; // R: the other images of the query's class
 const PIXEL_RANKING = [4, 0, 2, 9, 1, 6, 5, 3, 7, 8];
 const RANKINGS = [
   [say("Nearest pixels"), PIXEL_RANKING],
-  [say("A: a hit first"), [0, 4, 5, 6, 7, 8, 9, 1, 2, 3]],
-  [say("B: a miss first"), [4, 0, 1, 2, 3, 5, 6, 7, 8, 9]],
+  [say("A: a hit first, then misses"), [0, 4, 5, 6, 7, 8, 9, 1, 2, 3]],
+  [say("B: a miss first, then all hits"), [4, 0, 1, 2, 3, 5, 6, 7, 8, 9]],
 ];
 const KMEANS = [2, 2, 2, 2, 2, 0, 0, 0, 1, 2, 2];
 const CLUSTERINGS = [
@@ -168,12 +168,13 @@ const LESSON = {
       });
       const places = hits.flatMap((isHit, rank) => (isHit ? [rank + 1] : []));
       row.setAttribute("aria-label", say("Ranking for a query of class {digit}: hits at ranks {ranks}", { digit: classes[0], ranks: places.join(", ") }));
-      boxes.replaceChildren(...boxNames().map((name) => {
+      const isShown = stage.closest(".present") !== null; // a slide of it moves no picture, and has no other number
+      boxes.replaceChildren(...boxNames().filter((name) => !isShown || assignment.includes(name)).map((name) => {
         const inside = members.filter((_member, image) => assignment[image] === name);
         return element("div", { style: `border:1px ${inside.length ? "solid" : "dashed"} var(--edge);border-radius:8px;padding:2px 6px` },
           element("small", {}, inside.length ? String(name + 1) : say("new")), element("div", { class: "tiles", style: "gap:1px" }, inside));
       }));
-      if (stage.closest(".present")) boxes.append(element("b", { style: "align-self:center" }, `NMI ${percent(drawn.nmi)}`)); // a slide of it has no other number
+      if (isShown) boxes.append(element("b", { style: "align-self:center" }, `NMI ${percent(drawn.nmi)}`));
       members.forEach((member, image) => {
         const placed = { digit: classes[image], cluster: assignment[image] + 1 };
         member.setAttribute("aria-label", image ? say("Digit {digit} in cluster {cluster}; press to move it on", placed) : say("The query, digit {digit} in cluster {cluster}; press to move it on", placed));

@@ -73,8 +73,8 @@ const LESSON = {
   readout: ({ onCircle, recall, classes, ranked, at }) => [[say("R@1 of all points"), say("{share} (circle: {circle})", { share: percent(recall), circle: percent(onCircle / classes.length) })],
     [say("same class among the 3 nearest of ★"), say("{count} of {all}", { count: ranked.slice(0, 3).filter((row) => classes[row] === classes[at]).length, all: 3 })]],
   build({ stage, state, change }) {
-    const limits = [[-3.1, -2.3], [3.1, 2.3]]; // with whole marks of the outer ring
-    const plane = new Plane(stage, { x: [-3.1, 3.1], y: [-2.3, 2.3], width: 660, height: 490, label: "Forty points of two classes" });
+    const limits = [[-3.1, -1.9], [3.1, 1.9]]; // of a whole handle
+    const plane = new Plane(stage, { x: [-3.1, 3.1], y: [-2.15, 2.15], width: 660, height: 458, label: "Forty points of two classes" });
     plane.svg.style.overflow = "hidden"; // a long ellipse would lie over the words
     let [drawn, seen] = [null, ""];
     const sides = [1, 1]; // an end has its handle on the side of the query that faces the middle of the picture

@@ -160,7 +160,7 @@ def test_a_query_of_home_is_compared_with_pca_of_the_same_width(done: Run) -> No
     rows = array(header["rival"]["neighbors"], parts, np.int32).reshape(len(sample), 10)
     assert (rows[:, 0] == distances.argmin(axis=1)).mean() > 0.99, "ties apart"
     assert header["rival"]["name"] == f"with PCA, {width} numbers"
-    assert header["chosen"] == "A query that differs much from PCA", "it is not drawn at random"
+    assert header["chosen"] == "Training and PCA differ here", "it is not drawn at random"
 
 
 def test_home_offers_three_ways_and_the_first_run(done: Run) -> None:

@@ -516,10 +516,10 @@ def test_arrows_turn_slides_and_change_no_answer_and_no_slider(open_lesson: Open
     expect(lesson).to_have_attribute("data-slide", "see")
     page.keyboard.press("ArrowLeft")
     expect(lesson).to_have_attribute("data-slide", "do")
-    assert page.evaluate("window.lesson.state.epsilon") == 0.3
+    assert page.evaluate("window.lesson.state.epsilon") == 0.65
     page.get_by_role("slider").focus()
     page.keyboard.press("ArrowUp")
-    assert page.evaluate("window.lesson.state.epsilon") == 0.31
+    assert page.evaluate("window.lesson.state.epsilon") == 0.66
     page.keyboard.press("Escape")
     expect(page.get_by_label("Fewer, larger clusters")).to_be_checked()
 

@@ -178,7 +178,7 @@ def _first_query(run: Run, indices: Array, played: Instrument) -> tuple[int, str
         return row, "Query"
     rival, labels = _load_rival(run), dataset_of(run).labels
     if rival is not None and labels is not None and len(rival[0]) == len(indices):
-        return played.changed_query(rival[0], labels[indices]), "A query that differs much from PCA"
+        return played.changed_query(rival[0], labels[indices]), "Training and PCA differ here"
     rows = rows_of(indices, np.array([image for image, _ in interesting_queries(run)], dtype=np.int64))
     return int(next(iter(rows[rows >= 0]), played.clearest_query)), "A query that changed much"
 
