@@ -203,6 +203,7 @@ class Instrument {
     pen.setTransform(density, 0, 0, density, 0, 0);
     pen.clearRect(0, 0, width, height);
     const theme = getComputedStyle(this.root).color;
+    this.paper = getComputedStyle(this.stage).backgroundColor;
     if (theme !== this.theme) { this.theme = theme; this.sprites.clear(); this.inks.clear(); this.drawLegend(); }
     this.spots ??= [];
     const visible = [];
@@ -247,7 +248,7 @@ class Instrument {
 
   // A framed image of the map, in the look of the others, on paper that hides what lies below.
   stamp(pen, row, x, y, side, frame, dash = []) {
-    pen.fillStyle = getComputedStyle(this.stage).backgroundColor;
+    pen.fillStyle = this.paper;
     pen.fillRect(x - side / 2, y - side / 2, side, side);
     this.drawInk(pen, row, x, y, side);
     pen.setLineDash(dash);

@@ -44,7 +44,7 @@ const LESSON = {
     [say("R@1, orthonormal"), percent(orthonormal.recall)], [say("R@1, free"), percent(free.recall)],
     [say("loss, orthonormal"), significant(orthonormal.loss, 3)], [say("loss, free"), free.loss < 1000 ? significant(free.loss, 3) : say("over {bound}", { bound: 1000 })]],
   build({ stage, data: { collapse: { classes, steps } }, parts }) {
-    const isPresented = stage.closest(".present") !== null;
+    const isPresented = isOnSlide(stage);
     const isNarrow = stage.clientWidth < 500;
     const isPhone = isNarrow && !isPresented;
     const isRow = !isPresented && !leastLetters(stage) && stage.clientWidth >= 560; // two maps above a row of three charts
@@ -54,7 +54,7 @@ const LESSON = {
     stage.append(grid);
     const colors = [COLORS.hit, COLORS.miss];
     const isLarge = isPresented || leastLetters(stage) > 0;
-    const isPaper = isLarge && !isPresented; // three equal charts, one below another
+    const isPaper = isOnPaper(stage); // three equal charts, one below another
     const isTight = isCrowded(leastLetters(stage), stage.clientWidth / 2); // of two names side by side
     const isLong = Math.max(...LESSON.names.map((name) => widthOf(`${name} R@1 00 %`, 1.05 * leastLetters(stage)))) > stage.clientWidth / 2 - 7; // then both titles have two lines
     const maps = LESSON.kinds.map((kind, row) => {

@@ -93,7 +93,7 @@ const LESSON = {
     [say("Misses of A that {name} misses too", { name: NAMES[second] }), say("{count} of {all}", { count: cells[0][0].count, all: cells[0][0].count + cells[0][1].count })],
     [say("with the same wrong neighbor"), say("{count} of {all}", { count: deceived, all: cells[0][0].count })]],
   build({ stage, data: { digits }, change, state }) {
-    const isPrinted = leastLetters(stage) > 0 && !stage.closest(".present"); // a handout shows weight 0, which tells nothing
+    const isPrinted = isOnPaper(stage); // a handout shows weight 0, which tells nothing
     const plane = new Plane(stage, { x: [-0.02, leastLetters(stage) ? 1.5 : 1.37], y: [-0.03, 1.1], width: 640, height: 330, equal: false, label: "Errors of two encoders" });
     const row = element("div", {});
     stage.append(row);
@@ -117,15 +117,17 @@ const LESSON = {
             if (count > both) box(left + filled + same, bottom, width - filled - same, height, COLORS.miss, { fill: COLORS.miss, "fill-opacity": 0.12, "stroke-dasharray": "5 4" });
             const look = { size: 13, anchor: a ? "middle" : "start", class: isPrinted ? "" : "later" };
             const [name, share] = [`${NAMES[second]} ${b ? "✓" : "✕"}`, say("{count} of {all}", { count: both, all: count })];
-            const line = `${name}  ${share}`; // of a low cell, in the part that holds it
-            const long = 0.04 + widthOf(line, Math.max(13, plane.least)) / plane.scale[0];
-            const start = filled > long ? left : width - filled > long ? left + filled : null;
-            if (a && height > 0.06 && height <= 0.12 && start !== null) plane.text([start + 0.02, bottom + height / 2], line, { ...look, anchor: "start", dy: 0.35 * Math.max(13, plane.least) });
+            const letters = Math.max(13, plane.least);
             if (height > 0.12) { // inside of the larger part of a wide cell, beside a narrow one
               const [from, to] = 2 * filled > width ? [left, left + filled] : [left + filled, left + width];
               const place = a ? [(from + to) / 2, bottom + height / 2] : [left + width + 0.015, bottom + height / 2];
               plane.text(place, name, { ...look, dy: -4 });
-              plane.text(place, share, { ...look, dy: Math.max(13, plane.least) });
+              plane.text(place, share, { ...look, dy: letters });
+            } else if (a && height > 0.06) { // in one line, in the part that holds it
+              const line = `${name}  ${share}`;
+              const long = 0.04 + widthOf(line, letters) / plane.scale[0];
+              const start = filled > long ? left : width - filled > long ? left + filled : null;
+              if (start !== null) plane.text([start + 0.02, bottom + height / 2], line, { ...look, anchor: "start", dy: 0.35 * letters });
             }
           }
           bottom += height + 0.02;

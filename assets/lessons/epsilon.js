@@ -111,12 +111,12 @@ const LESSON = {
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
     stage.append(element("div", { class: "with-small-maps broad", style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr))" }, map, small));
     const clouds = { // the one of the points has no pictures
-      points: new Cloud(map, { label: "45 points", height: 320, title: nameOf, turns: stage.closest(".present") !== null }),
+      points: new Cloud(map, { label: "45 points", height: 320, title: nameOf, turns: isOnSlide(stage) }),
       digits: new Cloud(map, { label: "Map of the digits", height: 360, stretch: true, title: nameOf, paint: (context, row, size) => paintDigit(context, image(row), size) }),
     };
     const legend = element("div", { class: "class-legend" });
     map.append(legend);
-    const isLow = stage.clientWidth > 500 && !stage.closest(".present"); // a page, where small maps use the width of their buttons
+    const isLow = stage.clientWidth > 500 && !isOnSlide(stage); // a page, where small maps use the width of their buttons
     const thumbnails = SMALL.map((value) => {
       const canvas = element("canvas", { width: isLow ? 400 : 240, height: isLow ? 180 : 240, style: `width:${isLow ? 200 : 115}px;max-width:100%;aspect-ratio:${isLow ? 400 / 180 : 1};display:block;margin:auto;background:var(--paper);border-radius:4px` });
       const words = element("span", {}, leastLetters(stage) ? `ε\u00a0${plain(value)}` : `ε = ${plain(value)}`);
@@ -161,7 +161,7 @@ const LESSON = {
         element("span", {}, say("◯ not the cluster’s main class")), element("span", { class: "later" }, say("{count} of {all} in the main class: purity {purity}", { count: classes.length - others.length, all: classes.length, purity: percent(purity) })),
         ...(images === "digits" ? [element("span", { class: "later", "data-part": "small" }, say("On the small maps, color alone"))] : []));
       if (images !== shown) {
-        const isOther = shown && stage.closest(".present"); // the other images' picture has another shape and other words
+        const isOther = shown && isOnSlide(stage); // the other images' picture has another shape and other words
         drawOthers(images);
         if (isOther) refit();
       }

@@ -191,8 +191,8 @@ const LESSON = {
     };
     const countsOf = { all: counted(false), right: counted(true) };
     // The bars keep their height; what stands above and below them grows with the letters.
-    const isPresented = stage.closest(".present") !== null;
-    const isPrinted = leastLetters(stage) > 0 && !isPresented; // then the maps take the room of what the table repeats
+    const isPresented = isOnSlide(stage);
+    const isPrinted = isOnPaper(stage); // then the maps take the room of what the table repeats
     const [letters, bars, handle] = [isPrinted ? PRINTED_SHARE * leastLetters(stage) : Math.max(13, leastLetters(stage)), isPrinted ? 72 : 100, 13];
     const [above, below] = [2.7 * letters, 2 * handle + 2.2 * letters];
     const margin = 0.02 + 0.0045 * letters;

@@ -253,7 +253,7 @@ const LESSON = {
     const thumbnails = SIZES.tsne.map((_size, at) => {
       const canvas = element("canvas", { width: 260, height: 260, style: "width:130px;max-width:100%;aspect-ratio:1;display:block;margin:auto;background:var(--paper);color:var(--text);border-radius:4px" });
       const caption = element("span", { style: "white-space:pre;display:block;line-height:1.1" });
-      return { canvas, caption, button: element("button", { type: "button", style: `padding:3px ${stage.closest(".present") ? 1 : 6}px;min-width:0`,
+      return { canvas, caption, button: element("button", { type: "button", style: `padding:3px ${isOnSlide(stage) ? 1 : 6}px;min-width:0`,
         onclick: () => change({ size: at }) }, canvas, caption) };
     });
     const findWorst = () => {
@@ -299,7 +299,7 @@ const LESSON = {
         const value = SIZES[method][at];
         const places = maps[points].maps[`${method}${value}`].positions;
         const tight = groups && tightGroups(places);
-        caption.textContent = tight ? `${value}:${stage.closest(".present") ? "\n" : "\u2009"}${tight.count}` : String(value); // large letters need two lines
+        caption.textContent = tight ? `${value}:${isOnSlide(stage) ? "\n" : "\u2009"}${tight.count}` : String(value); // large letters need two lines
         button.setAttribute("aria-label", tight ? say("{size}: {count} tight groups", { size: sizeWords(method, value), count: tight.count }) : sizeWords(method, value));
         if (key === shown) return;
         const dark = tight?.inGroup;

@@ -168,7 +168,7 @@ const LESSON = {
       });
       const places = hits.flatMap((isHit, rank) => (isHit ? [rank + 1] : []));
       row.setAttribute("aria-label", say("Ranking for a query of class {digit}: hits at ranks {ranks}", { digit: classes[0], ranks: places.join(", ") }));
-      const isShown = stage.closest(".present") !== null; // a slide of it moves no picture, and has no other number
+      const isShown = isOnSlide(stage); // which moves no picture, and has no other number
       boxes.replaceChildren(...boxNames().filter((name) => !isShown || assignment.includes(name)).map((name) => {
         const inside = members.filter((_member, image) => assignment[image] === name);
         return element("div", { style: `border:1px ${inside.length ? "solid" : "dashed"} var(--edge);border-radius:8px;padding:2px 6px` },

@@ -111,7 +111,7 @@ const LESSON = {
     const histogram = new Plane(stage, { x: [-3, 4.2], y: [-0.3, 1.15], label: "Gain in all possible draws", width, height: 150, equal: false });
     histogram.svg.dataset.part = "columns";
     histogram.svg.classList.add("later");
-    const isPresented = stage.closest(".present") !== null;
+    const isPresented = isOnSlide(stage);
     let said = null; // about the truth, by the picture that is drawn
 
     const mark = (name, recall, row, isDrawn, at) => {

@@ -153,7 +153,7 @@ const LESSON = {
     } }, isStill ? say("Next step") : say("Play"));
     stage.append(element("div", { class: "corner" }, play));
     const solved = element("p", { role: "status", class: "later unprinted", style: "margin:4px 0;min-height:1.5em;font-weight:600" });
-    if (!stage.closest(".present")) stage.append(solved); // there the numbers say it
+    if (!isOnSlide(stage)) stage.append(solved); // there the numbers say it
 
     return { draw({ labels, step }, { best, certainty, leaks, wrong, reached }) {
       const isRight = wrong.length === 0 && reached === points.length;

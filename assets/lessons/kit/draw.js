@@ -54,6 +54,10 @@ const pixelRatio = (canvas) => (window.devicePixelRatio || 1) * Math.max(1, Numb
 // The smallest letters of a picture: a presentation asks for larger letters.
 const leastLetters = (node) => Number(getComputedStyle(node).getPropertyValue("--least")) || 0;
 
+// Whether a picture stands on a slide, or is drawn for paper, which has large letters, too.
+const isOnSlide = (node) => node.closest(".present") !== null;
+const isOnPaper = (node) => leastLetters(node) > 0 && !isOnSlide(node);
+
 // The smallest radius of a point of a picture: a presentation asks for larger points.
 const leastRadius = (node) => Number(getComputedStyle(node).getPropertyValue("--dot")) || 0;
 
