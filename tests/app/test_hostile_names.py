@@ -48,7 +48,8 @@ def run(places: Path) -> Run:
 
 
 def test_a_name_above_a_page_ends_neither_its_text_nor_the_style(run: Run) -> None:
-    styles = [html.proto.body for html in opened("explore", run=run.id).get("html") if ":root { --run-name" in html.proto.body]
+    bodies = [html.proto.body for html in opened("explore", run=run.id).get("html")]
+    styles = [body for body in bodies if ":root { --run-name" in body]
     assert styles
     for style in styles:
         value = style.removeprefix('<style>:root { --run-name: "').removesuffix('"; }</style>')
