@@ -195,7 +195,7 @@ const KNOWN_GROUPS = {
 const LESSON = {
   id: "maps",
   number: 10,
-  minutes: 7,
+  minutes: 8,
   title: "A map is not the territory",
   aim: "Afterwards you can check whether a group on a map is real.",
   claim: "A two-dimensional map of images loses true neighbors, and it can show groups that do not exist.",
@@ -208,7 +208,7 @@ const LESSON = {
     because: "Each point then tries to be close to very few others, so the map draws small groups, whether they exist or not. Perplexity 2 shows this case; press another perplexity to compare.",
     shows: { points: "noise", method: "tsne", size: 0 },
   },
-  touch: "Press the small maps: the images stay the same, and their map changes. Click a point, or one of the pictures, to see which of its neighbors the map keeps. Then choose 600 digits and compare.",
+  touch: "Press the small maps: the images stay the same, and their map changes. Click a point to see which of its neighbors the map keeps. Then choose 600 digits and compare.",
   see: "Lines join ★ to its true neighbors, the ten most similar in pixels. ✓, large: also among the map’s ten nearest. ✕, small: lost there. Of random pixels, dark or ringed points form tight groups: three or more, unusually close. “✓ 1 under ★” says that one of the ten lies below the star. The digits are colored by their class, which the map did not see. Trustworthiness falls with false neighbors on the map, continuity with lost true neighbors. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
   controls: [
     { name: "points", kind: "choice", label: "Images", start: "noise", options: [{ value: "noise", words: "Random pixels" }, { value: "digits", words: "600 digits" }] },
@@ -245,14 +245,14 @@ const LESSON = {
     const words = (row) => (state().points === "digits" ? say("digit {digit}", { digit: maps.classes[row] }) : say("image {row}", { row }));
     const [map, small] = [element("div", {}), element("div", { role: "group", class: "later", "data-part": "small", "aria-label": say("The same images with other settings"),
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
-    stage.append(element("div", { class: "with-small-maps", style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(280px,100%),1fr));margin-bottom:6px" }, map, small));
+    stage.append(element("div", { class: "with-small-maps broad", style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(280px,100%),1fr));margin-bottom:6px" }, map, small));
     const named = parts && !parts.includes("small") ? element("b", { style: "display:block" }) : null; // of a slide without the small maps, which say it
     if (named) map.append(named);
     const cloud = new Cloud(map, { label: "Map", height: 340, title: words,
       paint: (context, row, size) => paintDigit(context, picture(row), size), picked: (row) => change({ image: row }) });
     const thumbnails = SIZES.tsne.map((_size, at) => {
       const canvas = element("canvas", { width: 260, height: 260, style: "width:130px;max-width:100%;aspect-ratio:1;display:block;margin:auto;background:var(--paper);color:var(--text);border-radius:4px" });
-      const caption = element("span", { style: "white-space:pre;display:block;line-height:1.1" });
+      const caption = element("span", { style: "display:block;line-height:1.1" });
       return { canvas, caption, button: element("button", { type: "button", style: `padding:3px ${isOnSlide(stage) ? 1 : 6}px;min-width:0`,
         onclick: () => change({ size: at }) }, canvas, caption) };
     });
@@ -299,7 +299,7 @@ const LESSON = {
         const value = SIZES[method][at];
         const places = maps[points].maps[`${method}${value}`].positions;
         const tight = groups && tightGroups(places);
-        caption.textContent = tight ? `${value}:${isOnSlide(stage) ? "\n" : "\u2009"}${tight.count}` : String(value); // large letters need two lines
+        caption.textContent = tight ? `${value}:\u2009${tight.count}` : String(value);
         button.setAttribute("aria-label", tight ? say("{size}: {count} tight groups", { size: sizeWords(method, value), count: tight.count }) : sizeWords(method, value));
         if (key === shown) return;
         const dark = tight?.inGroup;
