@@ -2,7 +2,8 @@
 // Everything arrives once; playing, scrubbing, hovering and choosing the query never ask Python.
 // header: {label, name, token, epochs, count, width (k), positions (e, s, 2), neighbors (e, s, k), classes (s) | null,
 //          classNames, pool, sheets, query, chosen, rival {name, neighbors (s, k)} | null,
-//          bars {point, own {name, note}, rivals [{name, note}], measures [{name, hint, values (e), rivals}]} | null}
+//          bars {point, own {name, note}, rivals [{name, note}], measures [{name, hint, values (e), rivals, sides (e)}]} | null}
+//          sides: 1 if the value of an epoch is clearly above all rivals, -1 if clearly below one, 0 if chance may decide
 // answers: trigger "searched" row; state "view" and trigger "opened" {token, query, epoch}, where the epoch is null
 //          while the training plays
 const PATH_MS = 7000; // of a whole training, within the bounds of an epoch
@@ -523,12 +524,14 @@ class Instrument {
     const epoch = Math.min(Math.floor(this.at), this.last);
     const next = Math.min(epoch + 1, this.last);
     this.own.forEach((box, at) => {
-      const { values, rivals } = this.header.bars.measures[at];
+      const { values, sides } = this.header.bars.measures[at];
       const value = values[epoch] + (values[next] - values[epoch]) * (this.at - epoch);
       box.firstChild.style.width = `${value}%`;
       box.lastChild.textContent = shown(values[this.step()]);
-      box.classList.toggle("below", values[this.step()] < Math.max(...rivals));
-      box.title = box.classList.contains("below") ? "Below another row of this column" : "";
+      const side = sides[this.step()];
+      box.classList.toggle("below", side < 0);
+      box.classList.toggle("level", side === 0);
+      box.title = ["Below another row of this column", `No clear difference: ${this.header.count.toLocaleString("en")} images are too few`, ""][side + 1];
     });
     if (this.ownLabel) this.ownLabel.lastChild.textContent = this.step() === this.last ? this.header.bars.own.note : this.header.epochs[this.step()]; // whose values the bars show
   }

@@ -30,12 +30,13 @@ from udml_core.runs.analyses.kinds.pca import PCA
 from udml_core.runs.analyses.kinds.refine import Refinement
 from udml_core.runs.analyses.kinds.tsne import TSNE
 from udml_core.runs.analyses.kinds.umap import UMAP
+from udml_core.runs.notes import Notes
 from udml_core.runs.opinions import OF_REFINEMENTS, OF_RUN
 from udml_core.runs.tasks import Status
 from udml_core.work.jobs import FIRST_RUN, plan
 from udml_core.work.workers import analyse, train
 
-LARGEST = 18_500_000
+LARGEST = 28_500_000
 """Bytes that all examples together may take."""
 CREATED = 1_795_348_800.0
 """Time of creation in every spec: 22 November 2026, 12:00 UTC."""
@@ -51,10 +52,12 @@ class Example:
     Attributes:
         request: Its options.
         recipe: The refinement of the test half.
+        name: Its name; empty for method and data set.
     """
 
     request: RunRequest
     recipe: str = "whiten+average:k=10,times=2,alpha=3"
+    name: str = ""
 
 
 EXAMPLES_TO_MAKE = {
@@ -72,9 +75,13 @@ EXAMPLES_TO_MAKE = {
     "20261122-120500-distill-digits": Example(RunRequest(
         dataset="digits", method="distill", split="seen",
         fields={"dimension": 32, "trains": "head", "epochs": 5, "learning_rate": 0.005})),
+    "20261122-120600-distill-clothes": Example(RunRequest(
+        dataset="fashion-mini", method="distill", split="seen",
+        fields={"dimension": 48, "beginning": "random", "trains": "head", "epochs": 6, "learning_rate": 0.002}),
+        name="Clothes without labels"),
 }
-"""The examples by id, which orders them: the first is the one that pages open by default. Low dimensions keep the files
-small and leave training something to gain."""
+"""The examples by id, which orders them: the first is the one that pages open by default, and Home plays the last. Low
+dimensions keep the files small and leave training something to gain."""
 
 
 def make(run_id: str, example: Example) -> None:
@@ -86,6 +93,8 @@ def make(run_id: str, example: Example) -> None:
         status = train.work(run)
         if status.state != "done":
             sys.exit(f"{run_id} is {status.state}: {status.message}")
+        if example.name:
+            run.write_notes(Notes(name=example.name))
         analyze(run, example)
         pack(run, EXAMPLES / run_id)
 

@@ -18,6 +18,7 @@ from sklearn.datasets import load_digits
 from tests.app.conftest import App
 from tests.running import spec
 from udml_core.runs import Run, list_runs
+from udml_core.runs.verdict import side_of
 from udml_core.work import jobs
 
 pytestmark = pytest.mark.browser
@@ -193,10 +194,11 @@ def test_home_does_not_play_by_itself_when_motion_is_reduced(page: Page, finishe
     expect(training).to_have_attribute("data-epoch", str(len(finished.epoch_numbers()) - 1))
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     own, rivals = (page.locator(f".bar.{kind}").evaluate_all(
-        "bars => bars.map((bar) => [parseFloat(bar.textContent), bar.classList.contains('below')])")
-        for kind in ("own", "rival"))
-    assert [below for _, below in own] == [value < max(rival for rival, _ in rivals[at::len(own)])
-                                           for at, (value, _) in enumerate(own)], "another color below a baseline"
+        "bars => bars.map((bar) => [parseFloat(bar.textContent), bar.className])") for kind in ("own", "rival"))
+    assert own
+    for at, (value, look) in enumerate(own):
+        side = side_of(value, [rival for rival, _ in rivals[at::len(own)]], len(finished.sample_indices()))
+        assert look == ["bar own below", "bar own level", "bar own"][side + 1], "another color below a baseline"
     settle(page)
 
 

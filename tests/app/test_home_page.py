@@ -32,6 +32,7 @@ from udml_core.runs.analyses import finished_maps, plan_analysis
 from udml_core.runs.baselines import baselines_of
 from udml_core.runs.examples import SHOWCASE, point_of
 from udml_core.runs.notes import Notes
+from udml_core.runs.verdict import side_of
 from udml_core.work import jobs
 from udml_core.work.jobs.advising import TRIAL
 from udml_core.work.jobs.follow_ups import wants
@@ -290,6 +291,8 @@ def test_home_names_the_run_and_says_what_training_did_beside_what_needs_no_trai
         assert measure["values"] == pytest.approx([100 * row[key] for row in rows], abs=0.01)
         assert measure["rivals"] == pytest.approx(
             [100 * baselines[name][key] for name in ("frozen", "centered pca")])
+        assert measure["sides"] == [side_of(value, measure["rivals"], header["count"]) for value in measure["values"]]
+    assert -1 in bars["measures"][1]["sides"], "a random start is clearly below the pixels"
 
 
 def test_the_story_says_what_a_run_did_and_that_frozen_features_learned_nothing(

@@ -19,7 +19,7 @@ from pages.parts.compare.seed_means import COLUMNS, MORE, measure_table, table_h
 from pages.parts.compare.settings import setting_text
 from pages.parts.curves.run_curves import common_baselines, shown_rows
 from pages.parts.draw.figures import line_style
-from pages.parts.draw.palette import points
+from pages.parts.draw.palette import AFTER, LEVEL, points
 from pages.parts.draw.tables import evaluation_table
 from pages.parts.runs import details
 from pages.parts.runs.baseline_bar import BAR_WIDTH, bar_svg, baseline_bars
@@ -119,7 +119,7 @@ def test_the_leaderboard_marks_the_winner_and_shows_the_differences(pair: list[R
     assert "★ 35.1 %".encode() in displayed
     assert displayed.count("★".encode()) == 2, "beside the highest measure, and in the hidden column"
     (bars,) = (html.proto.body for html in test.get("html") if 'class="result-bars"' in html.proto.body)
-    assert "<b>Whole group found · MAP@R</b> below raw pixels and PCA</div>" in bars
+    assert "<b>Whole group found · MAP@R</b> level with raw pixels and PCA</div>" in bars
     assert re.findall(r"<span>(.*?)</span><b>(.*?)\N{NO-BREAK SPACE}%</b>", bars)[:2] == [
         ("RPML", "31.2"), ("raw pixels", "33.2")]
     assert "None" not in texts(test)
@@ -131,17 +131,18 @@ def test_bars_lie_on_the_side_of_their_sign_on_one_scale_for_all_runs() -> None:
         return [(float(x), float(width)) for x, width in found]
 
     middle = BAR_WIDTH / 2
-    (above, long), (below, short) = rectangles(bar_svg((10.0, -5.0), 10.0))
+    (above, long), (below, short) = rectangles(bar_svg((10.0, -5.0), (1, -1), 10.0))
     assert above == middle
     assert below + short == pytest.approx(middle, abs=0.1)
     assert long == pytest.approx(2 * short, abs=0.2)
-    assert rectangles(bar_svg((0.0, None), 10.0)) == []
-    bars = baseline_bars([(20.0, -20.0), (None, None), (2.0, None)])
+    assert rectangles(bar_svg((0.0, None), (0, 0), 10.0)) == []
+    bars = baseline_bars([(20.0, -20.0), (None, None), (2.0, None)], [(1, -1), (0, 0), (1, 0)])
     assert bars[1] is None
     assert bars[0] is not None
     assert bars[2] is not None
-    assert bars == baseline_bars([(20.0, -20.0), (None, None), (2.0, None)])
-    assert bars[2] != baseline_bars([(2.0, None)])[0], "another scale"
+    assert bars[2] != baseline_bars([(2.0, None)], [(1, 0)])[0], "another scale"
+    svg = bar_svg((10.0, -5.0), (1, 0), 10.0)
+    assert re.findall('<rect .*? fill="(.*?)"', svg) == [AFTER, LEVEL], "a difference within chance is gray"
 
 
 def test_two_runs_are_compared_in_place_and_lead_to_the_whole_comparison(pair: list[Run]) -> None:

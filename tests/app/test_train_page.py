@@ -993,11 +993,11 @@ def test_a_curve_that_begins_below_the_frozen_features_says_why(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("after", "frozen", "pca", "kind", "place"), [
-    (60.0, 52.7, 45.1, "own", " above raw pixels and PCA"), (52.7, 52.7, None, "own", " level with raw pixels"),
+    (60.0, 52.7, 45.1, "own", " above raw pixels and PCA"), (52.7, 52.7, None, "own level", " level with raw pixels"),
     (47.2, 52.7, 45.1, "own below", " below raw pixels but above PCA"), (44.0, None, 45.1, "own below", "")])
 def test_the_bar_of_a_result_below_a_baseline_has_another_color_and_its_name_says_where_it_ends(
         after: float, frozen: float | None, pca: float | None, kind: str, place: str) -> None:
-    bars = bars_of("RPML", "MAP@R", Standing(None, after, frozen, pca), "raw pixels")
+    bars = bars_of("RPML", "MAP@R", Standing(None, after, frozen, pca), "raw pixels", images=100_000)
     assert f'<div class="result-bar {kind}"><span>RPML</span><b>{after:.1f}\N{NO-BREAK SPACE}%</b>' in bars
     assert f"<b>MAP@R</b>{place}</div>" in bars
 

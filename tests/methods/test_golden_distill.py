@@ -109,10 +109,10 @@ def objective(rows: Tensor, targets: Targets, batch: list[int]) -> Tensor:
     return total / len(batch)
 
 
-def literal_training(trains: str, batch_norm: str, data: TrainingData, setting: Setting,
-                     targets: Targets) -> tuple[Network, dict[str, Tensor], list[float]]:
-    """Return the network, the state after two epochs, and the loss of each batch of the last epoch."""
-    network = network_of(setting) | {"weight": targets.weight, "bias": targets.bias}
+def literal_training(trains: str, batch_norm: str, data: TrainingData, setting: Setting, targets: Targets,
+                     weight: Tensor, bias: Tensor) -> tuple[Network, dict[str, Tensor], list[float]]:
+    """Return the network, the state after two epochs from this head, and the loss of each batch of the last epoch."""
+    network = network_of(setting) | {"weight": weight, "bias": bias}
     fixed = ("network.0.", "network.1.") if trains == "last" else ()
     views, images = images_of_views(data), data.images(torch.arange(IMAGES))
     moments: dict[str, dict[str, Tensor]] = {}
@@ -147,15 +147,26 @@ def part_of(name: str) -> str:
     return f"encoder.{name}" if name.startswith("network.") else name
 
 
+def random_head(method: Distill, data: TrainingData, setting: Setting) -> tuple[Tensor, Tensor]:
+    """Return the student's random start, after its laws: orthonormal columns, no bias, another one for another seed."""
+    weight, other = (method.initial(data, replace(setting, seed=seed)).head.weight for seed in (SEED, SEED + 1))
+    torch.testing.assert_close(weight.T @ weight, torch.eye(DIMENSION, dtype=weight.dtype))
+    assert not torch.allclose(weight @ weight.T, other @ other.T, atol=0.1)
+    return weight.clone(), torch.zeros(DIMENSION)
+
+
 @pytest.mark.parametrize("resumed", [False, True])
-@pytest.mark.parametrize(("trains", "batch_norm"), [("last", "frozen"), ("last", "statistics"), ("all", "frozen"),
-                                                    ("all", "batch")])
+@pytest.mark.parametrize(("trains", "batch_norm", "beginning"), [
+    ("last", "frozen", "whitening"), ("last", "statistics", "whitening"), ("all", "frozen", "whitening"),
+    ("all", "batch", "whitening"), ("last", "frozen", "random")])
 @double_precision()
-def test_two_epochs_equal_the_algorithm_written_out(trains: str, batch_norm: str, resumed: bool) -> None:
+def test_two_epochs_equal_the_algorithm_written_out(trains: str, batch_norm: str, beginning: str,
+                                                    resumed: bool) -> None:
     data, setting = prepared(trains)
-    method = Distill(trains=trains, batch_norm=batch_norm, **FIELDS)
+    method = Distill(trains=trains, batch_norm=batch_norm, beginning=beginning, **FIELDS)
     targets = method.targets(data, setting)
-    network, expected, losses = literal_training(trains, batch_norm, data, setting, targets)
+    head = (targets.weight, targets.bias) if beginning == "whitening" else random_head(method, data, setting)
+    network, expected, losses = literal_training(trains, batch_norm, data, setting, targets, *head)
     assert len(losses) >= 2, "Adam's moments act from the second batch on"
     epoch = last_epoch(method, data, setting, resumed)
     assert_same_state(epoch.state, expected)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from scipy.stats import norm
 
-from udml_core.runs.verdict import Standing, best_runs, standing, still_words, verdict
+from udml_core.runs.verdict import Standing, best_runs, place_words, side_of, standing, still_words, verdict
 
 
 def evaluation(final: float, frozen: float = 33.2, pca: float | None = 33.0, recall: float = 60.0,
@@ -55,6 +57,33 @@ def test_without_r_1_the_verdict_names_map_alone() -> None:
     assert verdict("RPML", rows).sentence == (
         "RPML ended above frozen features in the whole group found: 35.0\N{NO-BREAK SPACE}% against "
         "33.2\N{NO-BREAK SPACE}%.")
+
+
+def test_a_difference_counts_where_a_test_of_two_shares_rejects_that_they_are_equal() -> None:
+    for images in (100, 359, 1_000, 20_000):
+        for value in (36.0, 44.3, 77.8, 92.2):
+            for other in (36.0, 39.3, 79.0, 96.1):
+                error = np.sqrt((value * (100 - value) + other * (100 - other)) / images)
+                is_certain = 2 * norm.sf(abs(value - other) / error) < 0.05
+                assert side_of(value, [other], images) == (np.sign(value - other) if is_certain else 0)
+    assert side_of(77.8, [79.0], None) == -1, "an unknown number of images leaves chance out"
+
+
+def test_equal_searches_seldom_count_as_different() -> None:
+    draws = np.random.default_rng(0).binomial(1_000, 0.79, size=(2_000, 2)) / 10
+    sides = [side_of(value, [other], 1_000) for value, other in draws]
+    assert 0.03 < np.mean(np.abs(sides)) < 0.065
+
+
+def test_the_side_of_a_run_is_that_beside_its_best_baseline() -> None:
+    assert side_of(50.0, [30.0, 40.0], 1_000) == 1
+    assert side_of(50.0, [30.0, 49.0], 1_000) == 0, "above one, and level with the other"
+    assert side_of(50.0, [60.0, 49.0], 1_000) == side_of(50.0, [30.0, 60.0], 1_000) == -1
+    assert side_of(None, [60.0], 1_000) == 0
+    assert Standing(None, 77.8, 79.0, 79.0).side(1_000) == 0
+    assert Standing(None, 77.8, 79.0, None).side(100_000) == -1
+    assert place_words(Standing(None, 77.8, 79.0, 70.0), "frozen features", 1_000) == (
+        "level with frozen features but above PCA")
 
 
 def test_the_better_baseline_is_the_one_to_beat() -> None:

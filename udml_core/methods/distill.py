@@ -25,7 +25,7 @@ Knowledge in a Neural Network", 2015).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -41,8 +41,8 @@ from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, BatchSize, Dimension, Epochs, KeptViews, LearningRate, Trains
 from udml_core.methods.shared.distributed import agree, gather_rows
 from udml_core.methods.shared.epoch_loop import NetworkLoop
-from udml_core.methods.shared.projection import check_projection, network_with_head
-from udml_core.methods.shared.training import EMBEDDED, encode, trained_parameters, view_inputs
+from udml_core.methods.shared.projection import check_projection, first_projection, network_with_head
+from udml_core.methods.shared.training import EMBEDDED, Network, encode, trained_parameters, view_inputs
 from udml_core.numerics.neighbors import nearest
 from udml_core.numerics.refinement.averaging import average_neighbors
 from udml_core.numerics.refinement.linear import unit_rows, whitening
@@ -94,6 +94,10 @@ class Distill(Method):
 
     dimension: Dimension = 512
     """Dimension of the embedding, at most the features' dimension and the number of training images."""
+
+    beginning: Annotated[Literal["whitening", "random"], Shown(label="Initial projection")] = "whitening"
+    """Initial projection: the whitening head, from which training has least to do, or a random subspace, which shows
+    what training alone achieves."""
 
     trains: Trains = "last"
 
@@ -161,8 +165,15 @@ class Distill(Method):
                             f"{min(images, self.batch)}. Raise the field 'batch', lower 'group' or add images.")
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
-        targets = self.targets(data, setting)
-        return network_with_head(self, setting, targets.weight, targets.bias).embedder(setting.encoder)
+        return self.start_network(data, setting, self.targets(data, setting)).embedder(setting.encoder)
+
+    def start_network(self, data: TrainingData, setting: Setting, targets: Targets) -> Network:
+        """Return the untrained student: the whitening head, or a random subspace with a bias of 0."""
+        weight, bias = targets.weight, targets.bias
+        if self.beginning == "random":
+            weight = first_projection(data.features, self.dimension, "random", setting.seed)
+            bias = torch.zeros_like(bias)
+        return network_with_head(self, setting, weight, bias)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         yield from _DistillLoop(self, data, setting, start).run()
@@ -205,7 +216,7 @@ class _DistillLoop(NetworkLoop[Distill]):
     def __init__(self, method: Distill, data: TrainingData, setting: Setting, start: State | None) -> None:
         self.targets = method.targets(data, setting)
         agree(self.targets)
-        network = network_with_head(method, setting, self.targets.weight, self.targets.bias)
+        network = method.start_network(data, setting, self.targets)
         named = trained_parameters(network)
         adam = torch.optim.Adam([parameter for _, parameter in named], lr=method.learning_rate)
         super().__init__(method, data, setting, start, network, adam, {"network": network}, named)

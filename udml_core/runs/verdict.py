@@ -18,6 +18,8 @@ STILL = 1.0
 """Percentage points below which training has hardly changed a measure."""
 SIDES = {-1: "below", 0: "level with", 1: "above"}
 """The place of a value beside a baseline, by the sign of their difference."""
+CERTAIN = 1.96
+"""Standard errors on either side of a difference within which 95 % of the values lie that chance alone gives."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,14 @@ class Standing:
         measured = [value for value in (self.frozen, self.pca) if value is not None]
         return _difference(self.after, max(measured, default=None))
 
+    def side(self, images: float | None) -> int:
+        """Return 1 if the run is clearly above every baseline, -1 if clearly below one, and 0 if chance may decide.
+
+        Args:
+            images: Number of images that were measured; None if it is not known, where chance is left out.
+        """
+        return side_of(self.after, [value for value in (self.frozen, self.pca) if value is not None], images)
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -76,6 +86,12 @@ def standing(evaluation: Evaluation | None, measure: str = MAIN_MEASURE) -> Stan
     """Return one measure of an evaluation, as `Run.evaluation` returns it."""
     values = [(evaluation or {}).get(name, {}).get(measure) for name in ("initial", "final", "frozen", "centered pca")]
     return Standing(*(None if value is None else float(value) for value in values))
+
+
+def images_of(evaluation: Evaluation | None) -> float | None:
+    """Return the number of images that an evaluation measured; None if it does not say."""
+    count: float | None = (evaluation or {}).get("final", {}).get("images")
+    return count
 
 
 def has_labels(evaluation: Evaluation | None) -> bool:
@@ -123,14 +139,16 @@ def still_words(evaluation: Evaluation | None) -> str:
     return f"{'No change' if is_equal else 'Hardly any change'} by training: {values}."
 
 
-def place_words(of: Standing, raw: str) -> str:
+def place_words(of: Standing, raw: str, images: float | None = None) -> str:
     """Return the place of a measure among the baselines in words, such as "above frozen features but below PCA".
 
     Args:
         of: The measure, and that of the frozen features.
         raw: What the images are compared by without training.
+        images: Number of images that were measured, by which differences within chance count as level; None to count
+            every difference.
     """
-    to_frozen, to_pca = SIDES[_sign(of.over_frozen)], SIDES[_sign(of.over_pca)]
+    to_frozen, to_pca = (SIDES[_side(of.after, value, images)] for value in (of.frozen, of.pca))
     if of.pca is None:
         return f"{to_frozen} {raw}"
     return f"{to_frozen} {raw} {'and' if to_frozen == to_pca else f'but {to_pca}'} PCA"
@@ -175,6 +193,30 @@ def _nearest_words(of: Standing, raw: str) -> str:
 def _difference(value: float | None, other: float | None) -> float | None:
     """Return a difference of two values as they are shown, with one decimal."""
     return None if value is None or other is None else round(round(value, 1) - round(other, 1), 1)
+
+
+def side_of(value: float | None, baselines: Iterable[float], images: float | None) -> int:
+    """Return 1 if a value is clearly above every baseline, -1 if clearly below one, and 0 if chance may decide.
+
+    Args:
+        value: A share in percent; None if it was not measured.
+        baselines: Shares in percent.
+        images: Number of images that were measured; None if it is not known, where chance is left out.
+    """
+    return min((_side(value, other, images) for other in baselines), default=1)
+
+
+def _side(value: float | None, other: float | None, images: float | None) -> int:
+    """Return the sign of a difference of two percentages; 0 if it is within chance.
+
+    The shares count as measured on different images. The same images vary less together, so a difference that counts is
+    real more often than 95 %.
+    """
+    difference = _difference(value, other)
+    if difference is None or not images:
+        return _sign(difference)
+    variance = sum(part * (100 - part) for part in (value, other) if part is not None) / images
+    return _sign(difference) if abs(difference) > CERTAIN * variance ** 0.5 else 0
 
 
 def _sign(difference: float | None) -> int:

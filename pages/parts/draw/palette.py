@@ -20,6 +20,8 @@ CLASS_COLORS: dict[str, list[str]] = json.loads(
 BEFORE = "#8b9098"
 """Before training, and every line to beat: frozen features, PCA."""
 AFTER = "#009e73"
+LEVEL = "#5b6673"
+"""A run that chance may place above or below a line to beat."""
 REFINED = "#cc79a7"
 QUERY = "#e69f00"
 """The query, the anchor, the current image."""

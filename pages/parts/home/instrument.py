@@ -196,7 +196,7 @@ def _load_lines(run: Run) -> list[dict[str, Any]]:
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
 def _load_bars(run: Run) -> dict[str, Any] | None:
     recall = _load_instrument(run).recall
-    return bars_of(run, recall, [] if recall is None else _load_lines(run))
+    return bars_of(run, recall, [] if recall is None else _load_lines(run), len(_played_rows(run)))
 
 
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)

@@ -15,6 +15,7 @@ from udml_core.runs import Run
 from udml_core.runs.baselines import baselines_of
 from udml_core.runs.examples import point_of
 from udml_core.runs.search import FROZEN, features_words
+from udml_core.runs.verdict import side_of
 
 from ..shell.cached import dataset_of, load_split
 from ..shell.run_status import method_title
@@ -86,13 +87,14 @@ def lines_to_beat(run: Run) -> list[dict[str, Any]]:
             for key, name in BASELINES.items() if key in measured]
 
 
-def bars_of(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def bars_of(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]], images: int) -> dict[str, Any] | None:
     """Return the bars beside the query: baselines and the run by epoch, in each measure; None without classes.
 
     Args:
         run: The run.
         recall: R@1 of the shown images by epoch in percent; None without classes.
         lines: What `lines_to_beat` returns.
+        images: Number of the shown images.
     """
     if recall is None:
         return None
@@ -105,6 +107,8 @@ def bars_of(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]]) 
         # First, as on Lab and Runs.
         measures.insert(0, {"name": WHOLE_GROUP.plain, "hint": f"{WHOLE_GROUP.help} ({WHOLE_GROUP.name})",
                             "values": whole, "rivals": [line["map@r"] for line in lines]})
+    for measure in measures:
+        measure["sides"] = [side_of(value, measure["rivals"], images) for value in measure["values"]]
     return {"point": point_of(run), "measures": measures,
             "rivals": [{"name": names.get(line["name"], line["name"]), "note": line["note"]} for line in lines],
             "own": {"name": method_title(run), "note": in_numbers(run.embeddings("final").shape[1])}}

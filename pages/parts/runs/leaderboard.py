@@ -16,7 +16,7 @@ from udml_core.runs.analyses import REFINED, find_analysis
 from udml_core.runs.opinions import QUESTION_WORDS
 from udml_core.runs.search import FROZEN
 from udml_core.runs.used import searches_in_use
-from udml_core.runs.verdict import best_runs, has_labels, standing
+from udml_core.runs.verdict import best_runs, has_labels, images_of, standing
 from udml_core.work.jobs.advising import is_trial
 
 from ..draw.palette import change_mark
@@ -105,6 +105,8 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     is_frozen = [run.spec().method == FROZEN for run in runs]
     over = {name: [None if frozen else of.over_best for of, frozen in zip(of_run, is_frozen, strict=True)]
             for name, of_run in of_runs.items()}
+    sides = [[of.side(images) for of, images in zip(of_run, map(images_of, evaluations), strict=True)]
+             for of_run in of_runs.values()]
     labeled = are_labeled(runs, evaluations)
     # A phone shows about 310 pixels: the name and the measures come first.
     refined = _refined_in_use(runs)
@@ -112,7 +114,7 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     if labeled:
         columns |= {name: [of.after for of in of_run] for name, of_run in of_runs.items()}
         columns |= {BEST: ["★" if run.id in best else "" for run in runs],
-                    BAR: baseline_bars(list(zip(*over.values(), strict=True)))}
+                    BAR: baseline_bars(list(zip(*over.values(), strict=True)), list(zip(*sides, strict=True)))}
         columns |= {OVER[name]: differences for name, differences in over.items()}
     columns |= {STATE: [_state_mark(run) for run in runs],
                 **_opinions(runs, is_frozen, refined),
@@ -309,7 +311,8 @@ def _columns(frame: pd.DataFrame, shown: Sequence[str]) -> dict[str, Any]:
         BAR: column.ImageColumn(BAR, width=BAR_WIDTH + 66, help=(
             f"Difference to the better baseline. Upper bar: {MAIN_MEASURES[0].plain.lower()}, lower bar: "
             f"{MAIN_MEASURES[1].plain.lower()}. "
-            "To the right of the line: above the better baseline; to the left: below it. The room of the bars ends at "
+            "To the right of the line: above the better baseline; to the left: below it; gray: chance may be "
+            "the reason. The room of the bars ends at "
             f"{_scale(frame):.0f} percentage points.")),
         STATE: column.TextColumn(width=104),
         ADVISED: column.TextColumn(width=230, help="The search that a race on these images advises."),

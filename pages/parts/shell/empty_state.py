@@ -9,6 +9,7 @@ import streamlit as st
 
 from udml_core.base.paths import ASSETS
 from udml_core.runs import Run, example_runs, runs_folder, show_examples
+from udml_core.runs.examples import SHOWCASE
 
 from .run_status import title_of
 from .views import open_view
@@ -16,11 +17,11 @@ from .views import open_view
 IMPROVING, CLOTHES, DRAWINGS = ("20261122-120000-rpml-digits", "20261122-120100-plm-clothes",
                                 "20261122-120200-isif-emoji")
 LABELED, PAIRED = "20261122-120300-ssdml-digits", "20261122-120400-nml-digits"
-BEST = {"explore": IMPROVING, "clusters": IMPROVING, "triplets": IMPROVING, "retrieval": PAIRED,
+BEST = {"explore": IMPROVING, "clusters": IMPROVING, "triplets": IMPROVING, "retrieval": SHOWCASE,
         "instances": DRAWINGS, "refine": CLOTHES, "neighborhoods": CLOTHES, "labels": LABELED, "affinity": LABELED,
         "pairs": PAIRED, "pair_labels": PAIRED}
 # The examples by page. Pages that show a method's records need an example that has them: clusters and triplets of
-# RPML, proxies of PLM, affinities of SSDML, prototypes and pairs of NML, after which the first ten results are better.
+# RPML, proxies of PLM, affinities of SSDML, prototypes and pairs of NML. Search opens with the showcase.
 
 
 PICTURES = {"retrieval": "rows", "refine": "rows", "compare": "bars", "runs": "bars", "labels": "labels",
