@@ -82,6 +82,23 @@ const drawn = Object.fromEntries(COMPARISONS.map((name, at) => {
     isLeft: Array.from({ length: MOST }, () => random() < 0.5) }]; // whether the new result stands on the left, by pair
 }));
 
+// Whether the own verdict says the opposite of the labels.
+const isContrary = ({ verdict }, [before, after]) => verdict === (after > before ? "worse" : after < before ? "better" : "");
+
+// The pairs of the question: how many prefer the new result, and how many the old one.
+function buildVotes(stage) {
+  const plane = new Plane(stage, { x: [-0.6, 7.5], y: [-0.3, 3.5], width: 640, height: 300, equal: false, label: "Votes" });
+  plane.svg.dataset.part = "votes";
+  return { draw() {
+    plane.clear();
+    const [after, count] = EXAMPLE;
+    [[say("new"), after, COLORS.after, 2.4], [say("old"), count - after, COLORS.gray, 0.6]].forEach(([name, votes, color, y]) => {
+      plane.text([-0.4, y + 0.5], `${name}: ${votes}`, { anchor: "start", size: 18, dy: -6 });
+      for (let vote = 0; vote < votes; vote += 1) plane.dot([vote + 0.1, y], { color, radius: Math.min(22, 0.36 * plane.scale[0]) });
+    });
+  } };
+}
+
 const LESSON = {
   id: "better",
   number: 13,
@@ -141,6 +158,7 @@ const LESSON = {
   readout: (numbers, state) => [[say("you"), LESSON.ownWords(numbers)], [say("second opinion"), LESSON.opinionWords(numbers, state)],
     [say("R@1 by labels (first result right)"), numbers.isDone ? LESSON.change(numbers.recall) : say("after {count} judgments", { count: PLANNED })]],
   build({ stage, data: { digits }, state, change, parts }) {
+    if (parts?.includes("votes")) return buildVotes(stage); // the question alone
     const isBars = parts && !parts.includes("pair"); // a slide without judgments, which shows no row that waits for them
     const asking = element("div", { "data-part": "pair", style: "display:grid;gap:6px;justify-items:start;min-height:128px;align-content:start" });
     stage.append(asking);
@@ -159,7 +177,7 @@ const LESSON = {
       const focused = [...asking.querySelectorAll("button")].indexOf(asking.getRootNode().activeElement);
       const tile = (row, at) => ({ pixels: picture(row), kind: "", words: SIDES[at][0], label: SIDES[at][1], onclick: () => judge(pair, Number((at === 0) === isLeft)) });
       asking.replaceChildren(...(isDone ? [
-        element("span", { role: "status" }, `${say("You judged {count} pairs of comparison {comparison}.", { count: judged, comparison: COMPARISONS.indexOf(comparison) + 1 })} ${own.count ? `${say("You preferred the new result in {count} of {all}: an interval from {low} to {high}.", { count: own.after, all: own.count, low, high })} ` : ""}${COMPARED[comparison]} ${say("By the labels, R@1 changed: {change}.", { change: LESSON.change(recall) })}`),
+        element("span", { role: "status" }, `${say("You judged {count} pairs of comparison {comparison}.", { count: judged, comparison: COMPARISONS.indexOf(comparison) + 1 })} ${own.count ? `${say("You preferred the new result in {count} of {all}: an interval from {low} to {high}.", { count: own.after, all: own.count, low, high })} ` : ""}${COMPARED[comparison]} ${say("By the labels, R@1 changed: {change}.", { change: LESSON.change(recall) })}${isContrary(own, recall) ? ` ${say("Your verdict and the labels disagree: you judged which images look similar, and labels say which show the same digit.")}` : ""}`),
       ] : [element("span", {}, say("Pair {number} of {count}: press the result that is more similar to the query ★.", { number: judged + 1, count: PLANNED })),
         element("div", { style: "display:flex;gap:14px;align-items:center;flex-wrap:wrap" },
           sharpen(digitTiles([{ pixels: picture(query), kind: "query", words: plane.isCrowded ? "" : say("query"), label: say("Query") }, ...shown.map(tile)], say("A query and two results"), leastLetters(stage) ? Math.max(64, stage.clientWidth / 4.2) : isWaiting ? stage.clientWidth / 3.8 : Math.max(64, stage.clientWidth / 4.6))),
@@ -178,7 +196,7 @@ const LESSON = {
       rows.forEach(([name, counts, color, y], row) => {
         const isOwn = counts?.verdict !== undefined; // no example
         const lines = plane.isCrowded ? [...name.split(" "), ...counts && !isOwn ? [say("{count} of {all}", { count: counts.after, all: counts.count })] : []] : [name]; // a long name would lie on its bar
-        lines.forEach((line, at) => plane.text([-0.27, y - (isOwn && isBars && plane.isCrowded ? 0.3 : 0)], line, { anchor: "start", size: 14, dy: 5 + 1.1 * plane.least * (at - (lines.length - 1) / 2) }));
+        lines.forEach((line, at) => plane.text([-0.27, y], line, { anchor: "start", size: 14, dy: 5 + 1.1 * plane.least * (at - (lines.length - 1) / 2) }));
         if (!counts?.count) {
           const words = counts ? say("no judgments") : row ? LESSON.opinionWords(numbers, shownState) : LESSON.ownWords(numbers);
           const short = counts ? "0" : row ? "?" : `${judged} / ${PLANNED}`; // the numbers beside the picture say it in words
@@ -192,9 +210,11 @@ const LESSON = {
         if (isOwn) plane.dot([after / count, y], { color, radius: 8, stroke: "currentColor" });
         else plane.line([after / count, y - 0.1], [after / count, y + 0.1], { color: "currentColor", width: 4 });
         const ends = { count: after, all: count, low: percent(low, 0), high: percent(high, 0) };
-        const said = isOwn ? VERDICTS[verdict] : plane.isCrowded ? say("{low} to {high}", ends) : say("{count} of {all}: {low} to {high}", ends);
-        const isBeside = plane.isCrowded && !isOwn; // it would reach its name
-        plane.text([isBeside ? low : (low + high) / 2, y], said, { anchor: isBeside ? "start" : "middle", size: 13, dy: -14, ...HALO });
+        const said = isOwn ? say("{verdict}: {low} to {high}", { low: fixed(100 * low, 0), high: ends.high, verdict: VERDICTS[verdict] }) : plane.isCrowded ? say("{low} to {high}", ends) : say("{count} of {all}: {low} to {high}", ends);
+        const letters = Math.max(14, plane.least);
+        const nameEnd = plane.at([-0.27, y])[0] + Math.max(...lines.map((line) => widthOf(line, letters))) + letters;
+        const isAbove = lines.length > 1 && plane.at([(low + high) / 2, y])[0] - widthOf(said, letters) / 2 < nameEnd; // beside its name there is no room
+        plane.text([(low + high) / 2, y], said, { anchor: "middle", size: 13, dy: isAbove ? -14 - 0.75 * letters : -14, ...HALO });
       });
       for (const share of [0, 0.5, 1]) plane.text([share, 0.42], percent(share, 0), { size: 13 });
       plane.svg.setAttribute("aria-label", say("Shares of pairs for the new embedding: you {own}; second opinion {opinion}", { own: LESSON.ownWords(numbers), opinion: LESSON.opinionWords(numbers, shownState) }));
@@ -221,10 +241,10 @@ const LESSON = {
       ...Object.fromEntries(shareInterval(record.right, record.decided).map((share, at) => [["low", "high"][at], percent(share, at ? 0 : 1)])) })}</p>`;
   },
   caption: [0, 1, 2, 3],
-  presented: { see: [[0, 2, 3]], fails: [0] },
-  states: { see: [{}], formula: {}, check: {}, takeaway: {}, fails: { comparison: "nothing", asked: MOST, opinion: "now" } },
-  parts: { pair: "predict", bars: "see0 formula fails check takeaway" },
-  fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. In comparison 2 move the slider slowly: the bar leaves the line at 125 pairs, crosses it again at 140, leaves it at 180, crosses it at 190, leaves it at 195, and crosses it once more at 200. If you stop when you like, you choose the verdict. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",
+  presented: { see: [[0, 2, 3]], fails: [1, 2] },
+  states: { see: [{}], formula: {}, check: {}, takeaway: {}, fails: { comparison: COMPARISONS[1], asked: 125, opinion: "now" } },
+  parts: { pair: "", votes: "predict", bars: "see0 formula fails check takeaway" },
+  fails: "Choose comparison 3 and ask for more and more pairs: both embeddings have equal noise, and the answer stays “cannot tell”, as it should. In comparison 2 move the slider slowly: the bar leaves the line at 125 pairs, crosses it at 140, leaves it at 180, crosses it at 190, leaves it at 195, and crosses it at 200. If you stop when you like, you choose the verdict. And a judge that took part, or was trained by one of the embeddings, agrees with itself. Even an independent judge sees similarity, not your classes.",
   takeaway: "Judge blindly, ask a judge that took no part, decide in advance how many pairs you judge, and report the interval together with the share.",
   open: { page: "compare", label: "blind pairs and the second opinion for two runs" },
   after: {

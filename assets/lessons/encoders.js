@@ -157,7 +157,7 @@ const LESSON = {
     return `<p>${say("Both vectors have length 1 before they are joined, so the cosine of the joined vectors is a weighted mean of both cosines: {formula}, for the query ★ and its nearest image by the joined vector.", { formula: mean })}</p>
       <p class="aside">${say("Where both encoders have the same nearest image, the joined vector has it too, with any weight: no other image has a larger mean.")}</p>
       <details class="aside"><summary>${say("Measured with two real encoders")}</summary><p>${say("R@1 and MAP@R in percent of EfficientNet-Lite0 (E), of SqueezeNet (S) and of both, without labels or training. ± bounds in 19 of 20 cases what the choice of images leaves open; the record has none for MAP@R.")}
-      ${say("A gain of R@1 over the better encoder counts if it exceeds {formula}, with the ± of both numbers, a and b, as if they came from different images; it does not for: {names}.", { names: LESSON.undecided(encoders.record).map((name) => IMAGE_SETS[name]).join(", "),
+      ${say("A gain of R@1 over the better encoder counts if it exceeds {formula}, with the ± of both numbers, a and b, as if they came from different images; gains on these do not count: {names}.", { names: LESSON.undecided(encoders.record).map((name) => IMAGE_SETS[name]).join(", "),
     formula: "<math><msqrt><msup><mi>a</mi><mn>2</mn></msup><mo>+</mo><msup><mi>b</mi><mn>2</mn></msup></msqrt></math>" })}</p>
       <div style="display:flex;flex-wrap:wrap;gap:6px 24px">${table("R@1", ([recall], images) => ofImages(recall, images))}${table("MAP@R", ([, map]) => fixed(map, 1))}</div></details>`;
   },

@@ -2,6 +2,7 @@ const [OUTER, WIDE, INNER, PER_CURVE] = [0.96, 1.12, 0.66, 26];
 const [N_ALPHA, N_BETA] = [4, 0.5];
 const SAME = 0.04; // a point nearer than this is the center itself, not one of its neighbors
 const CORNERS = [[-1.2, 0.05], [1.2, 1.3]]; // corners of the picture that A and B reach
+const MARKS = 34; // pixels below the bars, for a mark and a square
 const RING = 120; // places around A; the first and the middle one lie on its flat
 const NUMBERED = 8; // places of the ring with a number
 
@@ -121,7 +122,8 @@ const LESSON = {
     const plane = new Plane(stage, { x: [-1.25, 1.25], y: [0.02, top], height: 335 * (top - 0.02) / 1.3, label: "Two curves of points" });
     plane.svg.prepend(shape("svg", { width: plane.width, height: plane.height }, plane.drawn)); // an inner picture clips what leaves it
     plane.svg.dataset.part = "curves";
-    const strip = new Plane(stage, { x: [-2.2, 25.6], y: [leastLetters(stage) || stage.clientWidth < 500 ? -0.5 : -0.32, 1.12], height: leastLetters(stage) || stage.clientWidth < 500 ? 110 : 84, equal: false, label: "Candidates" });
+    const isLow = leastLetters(stage) > 0 || stage.clientWidth < 500; // drawn marks in place of letters
+    const strip = new Plane(stage, { x: [-2.2, 25.6], y: [isLow ? -1.12 * MARKS / Math.max(MARKS, 110 * shareOf(stage, 640) * tallOf(stage) - MARKS) : -0.32, 1.12], height: isLow ? 110 : 84, equal: false, label: "Candidates" });
     strip.svg.setAttribute("role", "img");
     const isTight = strip.isCrowded || strip.width < 500 || leastLetters(stage) > 0;
     const edge = { low: CORNERS[0], high: CORNERS[1] };
@@ -167,7 +169,7 @@ const LESSON = {
         const isMeeting = meetings.some((meeting) => meeting.place === place);
         const away = (isBest ? 20 : 8) + (Math.abs(across) * wide + Math.abs(down) * high) / 2;
         const beside = isBest || isMeeting ? [1, -1].flatMap((side) => [0, 0.6, -0.6, 1.2, -1.2].map((turn) => [x + turn * wide, y - side * (21 + high / 2)])) : [];
-        const spots = [...(isMeeting ? beside : []), ...[0, 6, 12, 20].map((far) => [x + (away + far) * across, y + (away + far) * down]), ...beside, ...(isBest ? [] : [0, 6].map((far) => [x - (away + far) * across, y - (away + far) * down]))];
+        const spots = [...(isMeeting ? beside : []), ...(isBest ? [0, 6, 12, 20] : [0, 4]).map((far) => [x + (away + far) * across, y + (away + far) * down]), ...beside, ...(isBest ? [] : [0, 6].map((far) => [x - (away + far) * across, y - (away + far) * down]))];
         const spot = spots.find(([left, top]) => left > wide / 2 && left < plane.width - wide / 2 && top > high / 2 && top < plane.height - high / 2
           && boxes.every(([boxX, boxY, halfWide, halfHigh]) => Math.abs(left - boxX) > wide / 2 + halfWide || Math.abs(top - boxY) > high / 2 + halfHigh));
         if (!spot) continue;
@@ -187,7 +189,8 @@ const LESSON = {
           strip.text([step * (position + 0.5), -0.27], `${isMember ? "✓" : "✕"}${CURVES[row].curve ? "□" : ""}`, { size: 12 });
           return;
         }
-        const [x, y] = strip.at([step * (position + 0.5), -0.16]); // drawn, because large signs would overlap
+        const [x, base] = strip.at([step * (position + 0.5), 0]);
+        const y = base + 11; // drawn, because large signs would overlap
         const sign = Math.min(6, 0.36 * step * strip.scale[0]) / 6;
         const d = (isMember ? [[-6, 0], [-2, 5], [6, -6]] : [[-5, -5], [5, 5], [5, -5], [-5, 5]]).map(([dx, dy], at) => `${(isMember ? at : at % 2) ? "L" : "M"}${x + sign * dx} ${y + sign * dy}`).join("");
         strip.add("path", { d, fill: "none", stroke: "currentColor", "stroke-width": 2 });

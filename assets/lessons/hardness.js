@@ -312,7 +312,7 @@ const LESSON = {
   states: { see: [{}, { epochs: 1 }], fails: { epochs: 1, range: [-2, 0] } }, // all hard triplets, so that the numbers are theirs
   parts: { maps: "predict do see1 fails check takeaway", easy: "predict see1 fails check takeaway", semi: "predict do see1 check takeaway", // with the bars, or more numbers, there is room for two maps
     hard: "predict see1 fails check takeaway", own: "predict do see1 check takeaway", bars: "do see0 formula" },
-  fails: "Begin at 1 epoch: on <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Choose <b>Only those with right labels</b>: only to 79.6 ± 1.4 %. So most of the harm came from the labels. Triplets and steps are as many, so the rest comes from hardness: shrinking all distances lowers the loss of every hard triplet, but never below the margin.",
+  fails: "Begin at 1 epoch: on <b>Hard</b>, R@1 falls from 83 % to 71.8 ± 3.1 %. Choose <b>Only those with right labels</b>: only to 79.6 ± 1.4 %. So most of the harm came from the labels. Both have equally many triplets and steps, so the rest comes from hardness: shrinking all distances lowers the loss of every hard triplet, but never below the margin.",
   takeaway: "While labels can be wrong, train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
   open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },
   after: {

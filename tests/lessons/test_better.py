@@ -130,10 +130,10 @@ def test_the_second_opinion_tells_what_the_labels_say(compute: Callable[..., Any
 
 
 def judge(page: Page, choose: str, count: int = PLANNED) -> None:
-    """Judge pairs: "left", "right", or "new" for the new result, wherever it stands."""
+    """Judge pairs: "left", "right", or "new" or "old" for this result, wherever it stands."""
     for _ in range(count):
         is_left = page.evaluate("lesson.numbers.isLeft")
-        side = choose if choose != "new" else "left" if is_left else "right"
+        side = {"new": "left" if is_left else "right", "old": "right" if is_left else "left"}.get(choose, choose)
         page.get_by_role("button", name=f"The {side} result").press("Enter")
 
 
@@ -169,6 +169,20 @@ def test_no_verdict_and_no_count_comes_before_the_planned_judgments(open_lesson:
     expect(page.locator(".readout")).to_contain_text("20 of 20: better")
     expect(page.locator(".readout")).to_contain_text("61.4 → 95.7 %")
     expect(page.get_by_role("button", name="The left result")).to_have_count(0)  # the number stands before
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("side", "comparison", "is_contrary"), [
+    ("old", "1", True), ("new", "1", False), ("new", "2", True), ("old", "2", False)])
+def test_a_verdict_against_the_labels_is_explained(open_lesson: Open, side: str, comparison: str,
+                                                   is_contrary: bool) -> None:
+    page = open_lesson("better")  # R@1 rises in comparison 1 and falls in comparison 2
+    page.click(".skip")
+    page.get_by_role("button", name=comparison, exact=True).click()
+    judge(page, side)
+    said = page.locator(".stage [role=status]")
+    expect(said).to_contain_text("By the labels, R@1 changed")
+    assert ("Your verdict and the labels disagree" in (said.text_content() or "")) == is_contrary
 
 
 @pytest.mark.browser

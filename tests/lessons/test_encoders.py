@@ -60,7 +60,7 @@ def test_a_gain_within_its_bound_is_named(open_lesson: Callable[..., Any]) -> No
         undecided += [row["name"]] if joined - better <= bound else []
     assert 0 < len(undecided) < 3
     text = open_lesson("encoders").locator(".formula, details").all_text_contents()
-    assert f"it does not for: {', '.join(undecided)}." in " ".join(" ".join(text).split())
+    assert f"gains on these do not count: {', '.join(undecided)}." in " ".join(" ".join(text).split())
 
 
 @pytest.mark.browser

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from tests.running import worked
+from udml_core.base.declaration import describe
 from udml_core.base.paths import EXAMPLES
+from udml_core.methods import find_method
 from udml_core.results.lesson_tasks import TASKS, Result
 from udml_core.runs import Run
 from udml_core.runs.analyses import plan_analysis
@@ -80,6 +82,16 @@ CASES: dict[str, tuple[list[Request], list[Request], str]] = {
                  [{**started("encoders"), "backbone": name, "whitening": "none" if "+" in name else "together"}
                   for name in ("squeezenet", "pixels+squeezenet")], "whose errors differ more"),
 }
+
+
+@pytest.mark.parametrize("lesson", CASES)
+def test_the_sliders_of_lab_reach_a_solution(lesson: str) -> None:
+    for request in CASES[lesson][1]:
+        for field in describe(find_method(request["method"])):
+            value = request["fields"].get(field.name)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                low, high, _step = field.slider
+                assert low <= value <= high, (field.name, value)
 
 
 @pytest.mark.parametrize("lesson", CASES)

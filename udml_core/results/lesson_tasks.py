@@ -325,7 +325,7 @@ def collapse(runs: Sequence[Evidence]) -> Result | None:
         if last >= first:
             return Result(False, fact, said("the loss does not fall, try another learning rate."))
         if share >= RANK_KEPT:
-            return Result(False, fact, said("too few directions are lost, try another learning rate."))
+            return Result(False, fact, said("too few directions are lost, try a larger learning rate."))
         return solved(fact)
 
     return _first_solved(result for run in runs if (result := of_run(run)) is not None)
@@ -586,8 +586,8 @@ TASKS: Mapping[str, Task] = {
         {**DIGITS, "method": "frozen"}, two_refinements, {},
         ("udml refine RUN --recipe average:k=40",)),
     "better": Task(
-        "Find an angle α at which the second opinion is sure that whole groups are better than with the pixels. Only "
-        "then look at the labels.",
+        "Find a bound α (lesson 2) at which the second opinion is sure that whole groups are better than with the "
+        "pixels. Only then look at the labels.",
         RPML, sure_judges, {"dimension": 8, "alpha": 45.0}, ("udml opinion RUN",), terms=(
             said("Whole groups: not the first result alone, as in the lesson, but as many results as there are images "
                  "near a typical image.").text,

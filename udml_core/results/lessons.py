@@ -140,8 +140,8 @@ def path_script() -> str:
 
 
 def _lean(script: str) -> str:
-    """Return a script without comments, indentation and empty lines, which each exported file would repeat."""
-    return _TRAILING.sub("", _INDENTED.sub("", script))
+    """Return a script without comments, indentation, empty lines and spaces at arrows, which each file would repeat."""
+    return _TRAILING.sub("", _INDENTED.sub("", script)).replace(" => ", "=>")
 
 
 @cache

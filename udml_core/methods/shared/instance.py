@@ -114,7 +114,7 @@ class InstanceMethod(Method, ABC):
     epochs: Epochs = 20
     """Epochs. From scratch, the paper trains for 200."""
 
-    learning_rate: Annotated[float, Field(ge=0, le=10), Shown(low=1e-5, high=0.1, logarithmic=True)] = 1e-3
+    learning_rate: Annotated[float, Field(ge=0, le=10), Shown(low=1e-5, high=1.0, logarithmic=True)] = 1e-3
     """Learning rate of SGD, or of AdamW in STML. PSLR's paper uses 0.03 from scratch and 0.001 for pretrained
     encoders."""
 
