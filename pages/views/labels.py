@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -9,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.draw.gallery import selectable_gallery
-from pages.parts.draw.palette import percent
+from pages.parts.draw.palette import CLASS_COLORS, percent
 from pages.parts.draw.run_header import run_header
 from pages.parts.draw.sections import Section, open_now, open_section, show_sections
 from pages.parts.labels.actions import PAGE, clear_selection
@@ -56,6 +57,8 @@ MOST_COLORED = 8
 """Groups that the map colors while none is open: the next to name. More colors would be confused."""
 COLORS = {"class": "Class", "certainty": "Certainty", "group": "Group"}
 DEFAULT_COLOR = "class"
+RING = 6.0
+"""Radius in pixels of the ring of a labeled image."""
 MAP_HEIGHT = "max(430px, 100vh - 350px)"
 """Height of the map as a CSS length: with its legend to the end of the screen, as app.css has it, too."""
 NEXT_HEIGHT = 230
@@ -92,20 +95,30 @@ def spread_map(board: Board, by: str, suggested: int | None) -> None:
         show_analysis_progress(board.run, in_corner=False)
         return
     selected = selection(board.dataset)
-    ringed = board.labels if len(board.labels) <= MOST_TILES else ()  # more rings would hide the map
-    marks = [*(Ring(image) for image in ringed), *([] if suggested is None else [Ring(suggested, "next")])]
+    ringed = board.labels if len(board.labels) <= MOST_TILES else {}  # more rings would hide the map
+    marks = [*_rings(ringed, board.names), *([] if suggested is None else [Ring(suggested, "next")])]
     clicked = draw_map(board.dataset, shown.layout, _color(board, shown, by), f"Map colored by {COLORS[by].lower()}",
                        "labels-map", marks=marks, height=MAP_HEIGHT, tiles="some", hidden=board.images[board.left_out])
     outside = int((rows_of(board.images, shown.layout.indices) < 0).sum())
     is_spread = bool(outside and board.spreads)
     gray = f" Gray: {outside:,} images outside the training half, where labels do not spread." if is_spread else ""
-    rings = "Rings mark labeled images." if ringed else ""
+    rings = "Rings mark labeled images, in the color of their class." if ringed else ""
     st.caption(f"{rings}{gray} Click a point to select it; the lasso selects several.",
                help="Gray images of the training half have no name: their certainty is below the threshold. "
                     f"{distortion_words(shown)} {UNITS}")
     if clicked is not None:
         select(board.dataset.fingerprint, np.setxor1d(selected.ids, [clicked]))
         st.rerun(scope="fragment")
+
+
+def _rings(labels: dict[int, str], names: Sequence[str]) -> list[Ring]:
+    """Return a small ring for each labeled image in the color of its class, with the class and its count beside one."""
+    colors, rings, named = CLASS_COLORS["light"], list[Ring](), set[str]()
+    for image, name in labels.items():
+        word = "" if name in named else f"{name} · {sum(other == name for other in labels.values()):,}"
+        named.add(name)
+        rings.append(Ring(image, word, color=colors[names.index(name) % len(colors)], radius=RING))
+    return rings
 
 
 def _color(board: Board, shown: MapFrame, by: str) -> Color:

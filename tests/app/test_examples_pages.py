@@ -80,7 +80,7 @@ def test_every_best_example_ships_and_has_the_records_of_its_page() -> None:
         run = EXAMPLES[run_id]
         kinds = {type(record) for number in run.epoch_numbers()[:2] for record in run.explanations(number)}
         assert set(RECORDS.get(page, ())) <= kinds, page
-    assert set(BEST.values()) == set(EXAMPLES) - {"20261122-120500-distill-digits"}, "which shows what Runs judges"
+    assert set(BEST.values()) == set(EXAMPLES)
 
 
 def test_the_best_example_is_the_pages_own_if_it_fits() -> None:

@@ -256,7 +256,7 @@ def test_no_step_is_on_if_no_refinement_is_better(plain_run: Run) -> None:
     try:
         test = opened("refine", run=plain_run.id)
         assert chosen_steps(test) == set()
-        assert "**No refinement is better for this run**" in texts(test)
+        assert "**Judges recommend no refinement**" in texts(test)
         test.toggle(key="refine-on-whiten").set_value(True).run()
         assert test.query_params["recipe"] == "whiten"
         assert "Worse first results, better whole groups" in texts(test)

@@ -67,6 +67,17 @@ def test_switches_show_the_stored_recipe_and_a_switch_replaces_it(run: Run, refi
 
 
 @pytest.mark.usefixtures("own_places")
+def test_a_step_that_replaces_another_one_says_so(run: Run) -> None:
+    test = opened("retrieval", run=run.id, add="3", recipe="whiten+rerank")
+    test.toggle(key="search-diffuse").set_value(True).run()
+    assert switches(test) == [True, False, False, True]
+    assert [toast.value for toast in test.toast] == ["Diffusion replaces re-ranking: a search has one of them."]
+    test.toggle(key="search-average").set_value(True).run()
+    assert switches(test) == [True, True, False, True]
+    assert not test.toast, "a step beside the others replaces none"
+
+
+@pytest.mark.usefixtures("own_places")
 def test_a_switch_that_another_part_replaced_switches_nothing_on(run: Run) -> None:
     test = opened("retrieval", run=run.id, add="3")
     switch_ids = {test.toggle(key=f"search-{step}").proto.id for step in STEPS}

@@ -20,10 +20,15 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+PATIENCE_MS = 120_000
+"""Milliseconds until a test gives up waiting: a slow machine must not fail it."""
+
+
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     """A browser's memory of its own."""
     with browser.new_context(viewport={"width": 1400, "height": 900}) as context:
+        context.set_default_timeout(PATIENCE_MS)
         yield context
 
 

@@ -62,7 +62,7 @@ def test_a_run_without_a_better_refinement_begins_without_steps(tmp_path: Path) 
     run = worked(tmp_path)
     keep_opinion(run, WORSE, BETTER, OF_REFINEMENTS, "whiten")
     assert recipe_choice(run).recipe == ""
-    assert "No refinement is better for this run" in recipe_choice(run).words
+    assert "Judges recommend no refinement" in recipe_choice(run).words
 
 
 def test_the_records_support_the_mildest_recipe() -> None:

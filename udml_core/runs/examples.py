@@ -28,9 +28,6 @@ POINTS = {
     "20261122-120400-nml-digits":
         "Similar and dissimilar pairs bring groups together. Whole group found: {frozen:map@r} → {final:map@r}. First "
         "result right, a little less: {frozen:recall@1} → {final:recall@1}.",
-    "20261122-120500-distill-digits":
-        "Learns a slow refinement without labels, in 32 numbers, not 1,280. Whole group found: {frozen:map@r} → "
-        "{final:map@r}. First result right: {frozen:recall@1} → {final:recall@1}.",
     "20261122-120300-ssdml-digits":
         "Spreads 10 labels a class to similar images. First result right: {initial:recall@1} → {final:recall@1}. From "
         "a random start it stays below the pixels: {frozen:recall@1}.",

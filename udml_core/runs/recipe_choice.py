@@ -50,8 +50,8 @@ class RecipeChoice:
                     f"lowers neither R@1 nor MAP@R by more than {MOST_LOST:g} points. This run is not judged yet.")
         judges = names_of(self.opinions)
         if not self.recipe:
-            return (f"**No refinement is better for this run**: of {len(self.opinions.opinions)} recipes, {judges} "
-                    "prefer none to the embedding after training.")
+            return (f"**Judges recommend no refinement**: of {len(self.opinions.opinions)} recipes, {judges} find none "
+                    "clearly better. They see looks, not your classes: switch a step on, and judge your own query.")
         return (f"{self._recommended}. Chosen by {judges}, without labels: of {len(self.opinions.opinions)} recipes, "
                 "this has the largest gain in whole groups without a worse first result.")
 

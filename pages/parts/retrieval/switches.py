@@ -168,6 +168,9 @@ def _switch(name: str, shown: Recipe, retrieval: Retrieval, stored: str) -> None
         changed = Recipe(tuple(other for other in recipe.steps if other.name != name))
     else:
         changed = with_step(recipe, _step(name))
+        for replaced in {other.name for other in recipe.steps} - {other.name for other in changed.steps}:
+            st.toast(f"{OFFERED[name]} replaces {STEPS[replaced].title.lower()}: a search has one of them.",
+                     icon=":material/swap_horiz:")
     if changed.find("views") and not is_at_once(retrieval.run, changed):  # these take minutes
         changed = changed.without("views")
         st.session_state[LEFT_OUT] = stored

@@ -84,7 +84,8 @@ def show_opinion(run: Run, is_brief: bool = False) -> None:
         show_stand(run, stand)
     if opinions is not None:
         _show_verdict(run, opinions, is_brief, stand)
-        if not is_idle and not (is_brief and stand is not None) and (began := start_words(run)):
+        is_gain = opinions.verdicts("final").groups == "better"  # only of a gain a share is said
+        if is_gain and not is_idle and not (is_brief and stand is not None) and (began := start_words(run)):
             st.caption(began)
     elif run.is_example:
         if not has_labels(run.evaluation()):

@@ -39,7 +39,7 @@ EFFECTS = {
     "step": "Larger: levels of groups differ more in size.",
     "temperature": "Smaller: only the most similar images count.",
     "threshold": "Larger: stricter, so fewer images join a neighborhood.",
-    "times": "More: targets vary less; too many mix different things.",
+    "times": "More: targets also come from neighbors of neighbors; too many mix different things.",
     "trains": "The head alone is the fastest; all layers change the most.",
     "unit_length": "On: the direction of an embedding counts, not its length.",
     "weight_edges": "Larger: linked images are pulled together more strongly.",
