@@ -109,7 +109,7 @@ const LESSON = {
     const nameOf = (row) => (state().images === "digits" ? say("digit {name}", { name: epsilon.digits.classes[row] }) : say("group {name}", { name: epsilon.points.classes[row] + 1 }));
     const [map, small] = [element("div", {}), element("div", { role: "group", class: "later", "data-part": "small", "aria-label": say("The same images at other values of ε"),
       style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
-    stage.append(element("div", { class: "with-small-maps broad", style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr))" }, map, small));
+    stage.append(element("div", { class: "with-small-maps", style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr))" }, map, small));
     const clouds = { // the one of the points has no pictures
       points: new Cloud(map, { label: "45 points", height: 320, title: nameOf, turns: isOnSlide(stage) }),
       digits: new Cloud(map, { label: "Map of the digits", height: 360, stretch: true, title: nameOf, paint: (context, row, size) => paintDigit(context, image(row), size) }),

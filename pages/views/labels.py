@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -113,12 +114,10 @@ def spread_map(board: Board, by: str, suggested: int | None) -> None:
 
 def _rings(labels: dict[int, str], names: Sequence[str]) -> list[Ring]:
     """Return a small ring for each labeled image in the color of its class, with the class and its count beside one."""
-    colors, rings, named = CLASS_COLORS["light"], list[Ring](), set[str]()
-    for image, name in labels.items():
-        word = "" if name in named else f"{name} · {sum(other == name for other in labels.values()):,}"
-        named.add(name)
-        rings.append(Ring(image, word, color=colors[names.index(name) % len(colors)], radius=RING))
-    return rings
+    colors = CLASS_COLORS["light"]
+    words = {name: f"{name} · {count:,}" for name, count in Counter(labels.values()).items()}
+    return [Ring(image, words.pop(name, ""), color=colors[names.index(name) % len(colors)], radius=RING)
+            for image, name in labels.items()]
 
 
 def _color(board: Board, shown: MapFrame, by: str) -> Color:

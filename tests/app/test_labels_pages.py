@@ -18,10 +18,12 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.draw.gallery import gallery
+from pages.parts.draw.palette import CLASS_COLORS
 from pages.parts.labels.board import TRUE_CLASS
 from pages.parts.labels.ego_graph import SIZE, ego_drawing
 from pages.parts.shell.run_status import escaped, run_titles
 from pages.parts.shell.selection import Selection
+from pages.views import labels as labels_view
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import tiles
 from tests.running import worked, write_digits
@@ -621,3 +623,10 @@ def test_the_drawing_stays_within_its_bounds_and_dashes_negative_edges() -> None
     assert dashed == (ego.before < 0).tolist()
     for line in lines:
         assert all(0 <= float(line.attrib[end]) <= SIZE for end in ("x1", "y1", "x2", "y2"))
+
+
+def test_labeled_images_have_rings_in_the_color_of_their_class_and_one_says_its_name_and_count() -> None:
+    rings = labels_view._rings({3: "a", 5: "b", 7: "a"}, ("b", "a"))
+    first, second = CLASS_COLORS["light"][:2]
+    assert [(ring.image, ring.word, ring.color) for ring in rings] == [
+        (3, "a · 2", second), (5, "b · 1", first), (7, "", second)]
